@@ -1,0 +1,42 @@
+# Two commands do everything: `make up` and `make test`. They need Python 3.11 or newer, and git.
+PYTHON ?= python3
+VENV := .venv
+PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+HOME_DIR ?= home
+
+.PHONY: up test test-long bench lint clean help
+
+help:          ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+up: $(VENV)/.installed  ## a home in ./home (made if missing), brought up
+	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
+
+test: $(VENV)/.test-installed lint  ## lint, types and all tests
+	$(VENV)/bin/python -m pytest -m "not long"
+
+test-long: $(VENV)/.test-installed  ## the suites that take longer than ten minutes may hold
+	$(VENV)/bin/python -m pytest -m long
+
+lint: $(VENV)/.test-installed
+	$(VENV)/bin/ruff check src tests benchmarks
+	$(VENV)/bin/ruff format --check src tests benchmarks
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/.test-installed  ## every benchmark, one after the other
+	@for file in benchmarks/*.py; do echo "== $$file"; $(VENV)/bin/python $$file || exit 1; done
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("anima needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test-installed: $(VENV)/.installed
+	$(PIP) --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,96 @@
+"""anima: a home for an AI agent. The files are the soul, not the model weights.
+
+Names are imported when they are first used, so that `import anima` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anima.errors import (
+        BadArguments,
+        BadConfig,
+        BadInput,
+        BadPath,
+        BadText,
+        Damaged,
+        HomeBusy,
+        HomeError,
+        MissingExtra,
+        NoSuchDocument,
+        NoSuchHome,
+        NoSuchProposal,
+        NoSuchRevision,
+        NotFound,
+        Refused,
+        StaleWrite,
+    )
+    from anima.home import Home
+    from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
+    from anima.owning import Imported
+    from anima.pending import Proposal
+    from anima.prompt import Line, Piece, Prompt
+    from anima.sessions import Session
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "anima.errors": (
+        "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NoSuchDocument "
+        "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
+    ),
+    "anima.home": "Home",
+    "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
+    "anima.owning": "Imported",
+    "anima.pending": "Proposal",
+    "anima.prompt": "Line Piece Prompt",
+    "anima.sessions": "Session",
+}
+_WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Actor",
+    "BadArguments",
+    "BadConfig",
+    "BadInput",
+    "BadPath",
+    "BadText",
+    "Damaged",
+    "DocPath",
+    "Document",
+    "Entry",
+    "Finding",
+    "Home",
+    "HomeBusy",
+    "HomeError",
+    "Imported",
+    "Line",
+    "MissingExtra",
+    "NoSuchDocument",
+    "NoSuchHome",
+    "NoSuchProposal",
+    "NoSuchRevision",
+    "NotFound",
+    "Origin",
+    "Piece",
+    "Prompt",
+    "Proposal",
+    "Receipt",
+    "Refused",
+    "Runtime",
+    "Scope",
+    "Session",
+    "Severity",
+    "StaleWrite",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'anima' has no attribute {name!r}")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,149 @@
+"""What a home says about one name: its page, mentions over time, and who is named with it.
+
+Promise: deterministic and without a model, from `[[wikilinks]]`, `@mentions` and capitalised names; only what the
+listener may see is looked at. Not here: search by meaning (search).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from anima.errors import BadArguments, HomeError
+from anima.listener import Listener, layer_at
+from anima.markdown import bullet_text, lines_of, view
+from anima.model import DocPath, Document, Scope
+
+if TYPE_CHECKING:
+    from anima.home import Home
+
+_LINK = re.compile(r"\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]*)?\]\]")
+_AT = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})")
+_NAME = re.compile(r"(?<![\w#/.-])([^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2})")
+_COMMON = frozenset(
+    """the a an and or but if then this that these those he she it they we you i in on at by for from to of as is are was were
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
+    november december today yesterday tomorrow no yes not""".split()
+)
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One line that names it."""
+
+    path: str
+    line: int
+    text: str
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines."""
+
+    name: str
+    page: Document | None
+    mentions: tuple[Mention, ...]
+    total: int
+    linked: tuple[tuple[str, int], ...]
+
+
+def look_up(home: Home, name: str, *, scope: Scope, limit: int = 12, sender: str | None = None) -> About:
+    """Everything the listener may see that names it."""
+    plain = _plain(name)
+    if not plain:
+        raise BadArguments("say a name")
+    listener = home.listener(scope=scope, sender=sender)
+    wanted = re.compile(rf"(?<!\w){re.escape(plain)}(?!\w)")
+    found: list[Mention] = []
+    linked: Counter[str] = Counter()
+    for path, text in _texts(home, listener):
+        day = _day(path)
+        for number, line in enumerate(lines_of(text), start=1):
+            if wanted.search(_plain(line)):
+                found.append(Mention(path=path.text, line=number, text=bullet_text(line), day=day))
+                linked.update(
+                    other for other in names_in(line) if _plain(other) != plain and plain not in _plain(other).split()
+                )
+    found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
+    page = _page(home, listener, plain)
+    return About(
+        name=name, page=page, mentions=tuple(found[:limit]), total=len(found), linked=tuple(linked.most_common(8))
+    )
+
+
+def names_in(line: str) -> list[str]:
+    """The names a line holds, each once: links and mentions first, then capitalised words that do not only begin it."""
+    text = bullet_text(line)
+    found = [match[1].strip() for match in (*_LINK.finditer(text), *_AT.finditer(text))]
+    for match in _NAME.finditer(_LINK.sub(" ", text)):
+        words = [word for word in match[1].split() if word.casefold() not in _COMMON]
+        starts = (
+            match.start() == 0
+            and len(words) == 1
+            and len(text.split()) > 3
+            and not text[match.end() :].startswith(("'s", "’s"))
+        )
+        if words and not starts:
+            found.append(" ".join(words))
+    return list(dict.fromkeys(found))
+
+
+def _texts(home: Home, listener: Listener) -> Iterator[tuple[DocPath, str]]:
+    for entry in home.store.list_all():
+        path = DocPath.parse(entry.path)
+        if not path.is_markdown or (layer_at(path) is not None and layer_at(path) != listener.layer):
+            continue
+        seen = listener.sees(home.layout, path)
+        try:
+            text = home.store.read(path).text
+        except HomeError:
+            continue
+        part = view(text, scope=listener.scope, visible=seen, owner=listener.owns(path))
+        if part.text:
+            yield path, part.text if part.whole else _blanked(text, part.text)
+
+
+def _blanked(whole: str, part: str) -> str:
+    """The visible part with line numbers as in the file: hidden lines become empty ones."""
+    kept = iter(lines_of(part))
+    following = next(kept, None)
+    lines = []
+    for line in lines_of(whole):
+        if line == following:
+            lines.append(line)
+            following = next(kept, None)
+        else:
+            lines.append("\n")
+    return "".join(lines)
+
+
+def _page(home: Home, listener: Listener, plain: str) -> Document | None:
+    slug = re.sub(r"[^\w]+", "-", plain).strip("-")
+    for folder in ("bank/entities", home.layout.topics):
+        for name in home.store.names(folder):
+            stem = name.rpartition(".")[0]
+            if _plain(stem.replace("-", " ").replace("_", " ")) in (plain, slug):
+                path = DocPath.parse(f"{folder}/{name}")
+                if listener.sees(home.layout, path):
+                    return home.store.read(path)
+    return None
+
+
+def _plain(text: str) -> str:
+    kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    return " ".join(kept.split())
+
+
+def _day(path: DocPath) -> date | None:
+    found = _DATED.match(path.name)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None

@@ -1,0 +1,153 @@
+"""The command line: parse, call `Home`, show.
+
+Promise: `--home` and `--json` after any verb (`tour` has a home of its own); `--json` prints exactly one JSON value on
+standard output, also for an error; progress and errors go to standard error; exit codes come from `errors.EXIT_CODES`.
+Nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from anima.cli import about_home, about_memory, about_past, about_prompt, about_search
+from anima.cli.plainly import read_plainly
+from anima.cli.shown import complain, say, whisper
+from anima.errors import BadArguments, Damaged, HomeError, exit_code
+
+INTERRUPTED = 130
+# What typer raises for a wrong option or a missing argument, wherever the installed version keeps that class.
+_WrongUse: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class Command(TyperCommand):
+    """One command, whose arguments are read plainly."""
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+class Commands(TyperGroup):
+    """The commands under the heading each was given, with its first sentence in full."""
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            first = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+            groups.setdefault(command.rich_help_panel or "Commands", []).append((name, first))
+        width = max(len(name) for rows in groups.values() for name, _ in rows)
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+app = typer.Typer(
+    name="anima", cls=Commands, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
+           "  anima init ~/aria --name Aria    a home of your own",
+)  # fmt: skip
+
+
+@app.callback()
+def anima(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """A home for an AI agent: who it is, whom it serves, what it knows, in a folder of Markdown."""
+    if version:
+        from anima import __version__
+
+        say(f"anima {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+for title, module in (
+    ("Make and look after a home", about_home),
+    ("See what the agent is told", about_prompt),
+    ("Write, and decide what may be written", about_memory),
+    ("Find", about_search),
+    ("Look back", about_past),
+):
+    known = len(app.registered_commands)
+    module.add_to(app)
+    for command in app.registered_commands[known:]:
+        command.rich_help_panel, command.cls = title, Command
+
+
+def main() -> None:
+    """The entry point: errors of ours become one sentence and an exit code, an interrupt 130, a closed pipe silence."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what this terminal cannot show is escaped, rather than an error
+            stream.reconfigure(errors="backslashreplace")
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:
+        whisper("stopped; nothing is half done")
+    _leave(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carries out one command line and gives its exit code."""
+    as_json = "--json" in arguments
+    try:
+        code = _built().main(args=list(arguments), prog_name="anima", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # typer's answer to a reader who has gone
+            return 0
+        raise
+    except BrokenPipeError:
+        return 0
+    except HomeError as error:
+        return _failed(error, as_json)
+    except _WrongUse as error:
+        return _failed(_misused(error), as_json)
+    except OSError as error:
+        return _failed(_lower(error), as_json)
+
+
+@cache
+def _built() -> Any:
+    return get_command(app)
+
+
+def _failed(error: HomeError, as_json: bool) -> int:
+    complain(error, as_json=as_json)
+    return exit_code(error)
+
+
+def _misused(error: Any) -> BadArguments:
+    context = getattr(error, "ctx", None)
+    return BadArguments(error.format_message(), hint=f"{context.command_path if context else 'anima'} --help")
+
+
+def _leave(code: int) -> None:
+    """Exits; a pipe whose reader is gone is no error and not worth a word, a disk that is full is both."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            code = _failed(_lower(error), as_json=False)
+    sys.exit(code)
+
+
+def _lower(error: OSError) -> Damaged:
+    return Damaged(f"the system says: {error.strerror or error}")

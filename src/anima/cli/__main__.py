@@ -1,0 +1,5 @@
+"""`python -m anima.cli`."""
+
+from anima.cli import main
+
+main()

@@ -1,0 +1,486 @@
+"""`anima.toml`, environment and flags as one frozen configuration that knows where each value came from.
+
+Promise: an unknown key is an error that names the nearest known one; a value of the wrong type or range is an error
+that names the key. In a home that is not trusted the file may only make things stricter: whatever could loosen a rule
+or name an endpoint is left at its default and said. Not here: reading the file (store), the list of trusted homes
+(register).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from anima.errors import BadConfig, BadPath
+from anima.model import DocPath, Scope
+
+FILE = "anima.toml"
+DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
+PRESETS = ("open", "guarded", "strict")  # from the loosest to the strictest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityConfig:
+    name: str = ""
+    emoji: str = ""
+    avatar: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additional:
+    """An extra file for the prompt, and the scopes that see it: never wider than the file it is a copy of."""
+
+    path: str
+    scopes: frozenset[Scope] = frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptConfig:
+    file_chars: int | None = None  # None: what the dialect says
+    total_chars: int | None = None
+    memory_tokens: int | None = None
+    additional: tuple[Additional, ...] = ()
+    extra: str = ""
+    order: str = "stable"
+    freeze: str = "session"
+    style: str = "markdown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaConfig:
+    file: str = "SOUL_EVIL.md"
+    chance: float = 0.0
+    at: str = ""
+    duration: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule of the owner's for the gate. `when` holds conditions that must all be met; see docs/gate.md."""
+
+    id: str
+    when: tuple[tuple[str, Any], ...] = ()
+    then: str = "ask"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateConfig:
+    preset: str = ""  # empty: the dialect's own, which is guarded, or strict for carapace
+    rule: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig:
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    dir: str = "sessions"
+    redact: bool = True
+    patterns: tuple[str, ...] = ()
+    window: int = 200_000
+    reserve: int = 20_000
+    soft: int = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexConfig:
+    embedder: str = "static"
+    model: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamConfig:
+    enabled: bool = True
+    at: str = "0 3 * * *"
+    preset: str = "anima"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """One of several agents in a configuration, with a home of its own."""
+
+    id: str
+    home: str = ""
+    name: str = ""
+    emoji: str = ""
+    avatar: str = ""
+    allowed_delegates: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] = ("*",)
+    workspace_access: str = "rw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """Which agent a message goes to: the first binding whose given fields all fit."""
+
+    agent: str
+    channel: str = ""
+    account: str = ""
+    chat: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings of one home. `sources` says where each value came from, `ignored` what an untrusted file asked for."""
+
+    dialect: str = "auto"
+    timezone: str = ""
+    owner: tuple[str, ...] = ()
+    identity: IdentityConfig = field(default_factory=IdentityConfig)
+    prompt: PromptConfig = field(default_factory=PromptConfig)
+    persona: PersonaConfig = field(default_factory=PersonaConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    history: HistoryConfig = field(default_factory=HistoryConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+    dream: DreamConfig = field(default_factory=DreamConfig)
+    agent: tuple[AgentConfig, ...] = ()
+    binding: tuple[Binding, ...] = ()
+    trusted: bool = True
+    sources: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[tuple[str, str], ...] = ()
+
+    def rows(self) -> list[tuple[str, Any, str]]:
+        """(key, value, where it came from) for every key, in the order of the manual."""
+        return [(key, self.value(key), self.sources.get(key, "default")) for key in _KEYS]
+
+    def value(self, key: str) -> Any:
+        section, _, name = key.rpartition(".")
+        return getattr(getattr(self, section), name) if section else getattr(self, name)
+
+
+_SECTIONS: dict[str, type] = {
+    "identity": IdentityConfig,
+    "prompt": PromptConfig,
+    "persona": PersonaConfig,
+    "gate": GateConfig,
+    "history": HistoryConfig,
+    "sessions": SessionsConfig,
+    "index": IndexConfig,
+    "dream": DreamConfig,
+}
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """How one key is read (`read` raises ValueError with a sentence), and when an untrusted file may set it."""
+
+    read: Callable[[Any], Any]
+    strict: Callable[[Any], bool] = _always
+
+
+def load(text: str | None, *, env: Mapping[str, str], flags: Mapping[str, Any] | None = None, trusted: bool) -> Config:
+    """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    ignored: list[tuple[str, str]] = []
+    for key, raw in _from_file(text).items():
+        value = _checked(key, raw, FILE)
+        if not trusted and key == "gate.rule":
+            value, dropped = _only_strict_rules(value)
+            ignored += [(f"gate.rule {name}", "a rule that allows") for name in dropped]
+        elif not trusted and not _KEYS[key].strict(value):
+            ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
+            continue
+        values[key], sources[key] = value, FILE
+    for name, key in _set_in(env):
+        values[key], sources[key] = _checked(key, env[name], name), name
+    for key, raw in (flags or {}).items():
+        values[key], sources[key] = _checked(key, raw, "settings"), "flag"
+    return _built(values, sources, tuple(ignored), trusted)
+
+
+def _only_strict_rules(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[str]]:
+    return tuple(r for r in rules if r.then != "allow"), [r.id for r in rules if r.then == "allow"]
+
+
+def _built(
+    values: Mapping[str, Any], sources: Mapping[str, str], ignored: tuple[tuple[str, str], ...], trusted: bool
+) -> Config:
+    parts: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
+    for section, kind in _SECTIONS.items():
+        own = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(section + ".")}
+        parts[section] = kind(**own)
+    return Config(**parts, sources=dict(sources), ignored=ignored, trusted=trusted)
+
+
+def _from_file(text: str | None) -> dict[str, Any]:
+    """The file flattened to dotted keys. Raises BadConfig with the line for broken TOML."""
+    if text is None:
+        return {}
+    try:
+        table = tomllib.loads(text.removeprefix("\ufeff"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(
+            f"this is not TOML: {error}", where=FILE, hint="mend it in an editor; nothing was changed"
+        ) from None
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if name in _SECTIONS and isinstance(value, dict):
+            flat |= {f"{name}.{key}": item for key, item in value.items()}
+        elif name in _SECTIONS:
+            raise BadConfig(f"{name} is a table: write [{name}]", where=FILE)
+        else:
+            flat[name] = value
+    for key in flat:
+        _known(key, FILE)
+    return flat
+
+
+def _known(key: str, where: str) -> _Key:
+    if key in _KEYS:
+        return _KEYS[key]
+    near = get_close_matches(key, [*_KEYS, *_SECTIONS], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
+    raise BadConfig(f"there is no key {key!r}; {hint}", where=where)
+
+
+def _checked(key: str, raw: Any, where: str) -> Any:
+    try:
+        return _known(key, where).read(raw)
+    except (ValueError, BadPath) as error:
+        raise BadConfig(f"{key}: {error}", where=where) from None
+
+
+def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(variable, key) for each setting in the environment. One that looks like a setting and is none is an error."""
+    known = _variables()
+    for name in env:
+        if name in known:
+            yield name, known[name]
+        elif name.startswith(_prefixes()):
+            near = get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
+            raise BadConfig(f"there is no such setting; {hint}", where=name)
+
+
+@cache
+def _prefixes() -> tuple[str, ...]:
+    return tuple(f"ANIMA_{section.upper()}_" for section in _SECTIONS)
+
+
+@cache
+def _variables() -> dict[str, str]:
+    """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
+    tables = {"agent", "binding", "gate.rule"}
+    return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
+
+
+# -- readers: raw value (TOML type, or text from the environment) → value, or ValueError with a sentence ----------------
+
+
+def _text(raw: Any) -> str:
+    if not isinstance(raw, str):
+        raise ValueError(f"this must be text, not {_named(raw)}")
+    return raw
+
+
+def _flag(raw: Any) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if isinstance(raw, str) and raw.casefold() in words:
+        return words[raw.casefold()]
+    raise ValueError(f"this must be true or false, not {_named(raw)}")
+
+
+def _number(low: int, high: int) -> Callable[[Any], int]:
+    def read(raw: Any) -> int:
+        if isinstance(raw, str) and re.fullmatch(r"\d{1,12}", raw):
+            raw = int(raw)
+        if isinstance(raw, bool) or not isinstance(raw, int) or not low <= raw <= high:
+            raise ValueError(f"this must be a whole number from {low:,} to {high:,}, not {_named(raw)}")
+        return raw
+
+    return read
+
+
+def _share(raw: Any) -> float:
+    try:
+        value = float(raw) if not isinstance(raw, bool) else -1.0
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError(f"this must be a number from 0 to 1, not {_named(raw)}")
+    return value
+
+
+def _one_of(*names: str) -> Callable[[Any], str]:
+    def read(raw: Any) -> str:
+        if raw in names:
+            return str(raw)
+        near = get_close_matches(str(raw), names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"this must be one of {', '.join(names)}, not {_named(raw)}{hint}")
+
+    return read
+
+
+def _texts(raw: Any) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        raw = [item.strip() for item in raw.split(",") if item.strip()]
+    if not isinstance(raw, list | tuple):
+        raise ValueError(f"this must be a list of texts, not {_named(raw)}")
+    return tuple(_text(item) for item in raw)
+
+
+def _zone(raw: Any) -> str:
+    name = _text(raw)
+    if name:
+        timezone(name)
+    return name
+
+
+def timezone(name: str) -> ZoneInfo:
+    """The timezone of that name. Raises ValueError with a sentence."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is not a timezone; write one such as America/Bogota") from None
+
+
+def _place(raw: Any) -> str:
+    return DocPath.parse(_text(raw)).text
+
+
+def _maybe_place(raw: Any) -> str:
+    return _place(raw) if raw != "" else ""
+
+
+def _additional(raw: Any) -> tuple[Additional, ...]:
+    if isinstance(raw, str):
+        raw = _texts(raw)
+    if not isinstance(raw, list | tuple):
+        raise ValueError(f"this must be a list of files, not {_named(raw)}")
+    return tuple(_one_additional(item) for item in raw)
+
+
+def _one_additional(raw: Any) -> Additional:
+    if isinstance(raw, Additional):
+        return raw
+    if isinstance(raw, str):
+        return Additional(path=_place(raw))
+    if not isinstance(raw, dict) or "path" not in raw or set(raw) - {"path", "scopes"}:
+        raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
+    if "scopes" not in raw:
+        return Additional(path=_place(raw["path"]))
+    return Additional(
+        path=_place(raw["path"]), scopes=frozenset(Scope(_one_of(*Scope)(s)) for s in _texts(raw["scopes"]))
+    )
+
+
+def _tables(kind: type, required: str, readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], tuple[Any, ...]]:
+    known = [f.name for f in fields(kind)]
+
+    def read_one(raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            raise ValueError("each entry is a table")
+        for key in raw:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                raise ValueError(f"there is no key {key!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        if not raw.get(required):
+            raise ValueError(f"an entry needs {required!r}")
+        return kind(**{key: (readers.get(key) or _text)(value) for key, value in raw.items()})
+
+    def read(raw: Any) -> tuple[Any, ...]:
+        if not isinstance(raw, Iterable) or isinstance(raw, str | dict):
+            raise ValueError("this must be a list of tables")
+        entries = [read_one(item) for item in raw]
+        times = Counter(entry.id for entry in entries if required == "id")
+        if twice := next((name for name, count in times.items() if count > 1), None):
+            raise ValueError(f"two entries have the id {twice!r}")
+        return tuple(entries)
+
+    return read
+
+
+def _patterns(raw: Any) -> tuple[str, ...]:
+    found = _texts(raw)
+    for pattern in found:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{_named(pattern)} is not a regular expression: {error}") from None
+    return found
+
+
+def _conditions(raw: Any) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(raw, dict):
+        raise ValueError("`when` is a table of conditions")
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(raw.items()))
+
+
+def _named(raw: Any) -> str:
+    return repr(raw)[:60]
+
+
+def _at_most(limit: int) -> Callable[[Any], bool]:
+    return lambda value: value is None or value <= limit
+
+
+def _local(avatar: str) -> bool:
+    """Whether showing an avatar asks nobody else: a file of the home, a letter, an emoji or the picture itself."""
+    return not avatar.strip().casefold().startswith(("http:", "https:", "//"))
+
+
+def _harmless(agents: tuple[AgentConfig, ...]) -> bool:
+    return all(not a.home and not a.allowed_delegates and _local(a.avatar) for a in agents)
+
+
+_KEYS: dict[str, _Key] = {
+    "dialect": _Key(_one_of(*DIALECT_NAMES)),
+    "timezone": _Key(_zone),
+    "owner": _Key(_texts),
+    "identity.name": _Key(_text),
+    "identity.emoji": _Key(_text),
+    "identity.avatar": _Key(_text, _local),
+    "prompt.file_chars": _Key(_number(1, 10_000_000), _at_most(100_000)),
+    "prompt.total_chars": _Key(_number(1, 100_000_000), _at_most(400_000)),
+    "prompt.memory_tokens": _Key(_number(0, 10_000_000), _at_most(100_000)),
+    "prompt.additional": _Key(_additional, lambda files: all(f.scopes <= Additional(path="x").scopes for f in files)),
+    "prompt.extra": _Key(_text),
+    "prompt.order": _Key(_one_of("stable", "seed")),
+    "prompt.freeze": _Key(_one_of("session", "turn")),
+    "prompt.style": _Key(_one_of("markdown", "xml")),
+    "persona.file": _Key(_place),
+    "persona.chance": _Key(_share),
+    "persona.at": _Key(_text),
+    "persona.duration": _Key(_text),
+    "gate.preset": _Key(_one_of("", *PRESETS), lambda value: value in ("", "strict")),  # guarded loosens carapace
+    "gate.rule": _Key(_tables(Rule, "id", {"when": _conditions, "then": _one_of("allow", "ask", "deny")})),
+    "history.enabled": _Key(_flag, bool),
+    "sessions.dir": _Key(_maybe_place, lambda value: value in ("", "sessions")),  # another folder may be a searched one
+    "sessions.redact": _Key(_flag, bool),
+    "sessions.patterns": _Key(_patterns, lambda value: not value),  # an expression can be made to run for ever
+    "sessions.window": _Key(_number(1_000, 100_000_000)),
+    "sessions.reserve": _Key(_number(0, 100_000_000)),
+    "sessions.soft": _Key(_number(0, 100_000_000)),
+    "index.embedder": _Key(_text, lambda value: value in ("static", "mock", "none")),
+    "index.model": _Key(_text, lambda value: not value),
+    "index.url": _Key(_text, lambda value: not value),
+    "dream.enabled": _Key(_flag),
+    "dream.at": _Key(_text),
+    "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
+    "agent": _Key(
+        _tables(AgentConfig, "id", {"allowed_delegates": _texts, "allowed_tools": _texts,
+                                    "workspace_access": _one_of("rw", "ro", "none")}),
+        _harmless,
+    ),
+    "binding": _Key(_tables(Binding, "agent", {}), lambda value: not value),
+}  # fmt: skip

@@ -1,0 +1,178 @@
+"""Every error anima raises, as one tree, and what each means at a face.
+
+    HomeError
+    ├── BadInput            what was asked makes no sense
+    │   ├── BadPath         not a place inside a home
+    │   ├── BadArguments    a verb or tool was called wrongly
+    │   ├── BadConfig       a configuration key or value is wrong
+    │   └── BadText         not UTF-8, or too large to handle
+    ├── NotFound            it makes sense, but there is no such thing
+    │   ├── NoSuchHome
+    │   ├── NoSuchDocument
+    │   ├── NoSuchProposal
+    │   ├── NoSuchRevision
+    │   └── NoSuchSession
+    ├── StaleWrite          somebody else wrote in between; carries both versions
+    ├── Refused             understood, and not allowed
+    ├── HomeBusy            the lock is held; names the holder
+    ├── Damaged             the disk, or a file of ours, is not what it must be
+    └── MissingExtra        an optional part is not installed; names the extra
+
+Promise: a message is one or two sentences that say what happened and what to do, and never hold an absolute path
+unless the caller gave it. Not here: how an error looks; the faces translate with `EXIT_CODES` and `HTTP_STATUS`.
+"""
+
+from __future__ import annotations
+
+
+class HomeError(Exception):
+    """The root of the tree. `hint`, when there is one, says what to do next."""
+
+    hint: str | None = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+
+class BadInput(HomeError):
+    """What was asked makes no sense."""
+
+
+class BadPath(BadInput):
+    """Not a place inside a home. `raw` is what was given, `why` the rule it breaks."""
+
+    def __init__(self, raw: str, why: str) -> None:
+        self.raw, self.why = raw, why
+        super().__init__(f"{printable(raw)}: {why}")
+
+
+class BadArguments(BadInput):
+    """A verb or a tool was called with arguments it does not take."""
+
+
+class BadConfig(BadInput):
+    """A configuration key or value is wrong. `where` is the file, variable or flag it came from."""
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.where = where
+        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+
+
+class BadText(BadInput):
+    """A file that is not UTF-8 text, or is larger than we handle. `path` is relative to the home."""
+
+    def __init__(self, path: str, why: str, *, hint: str | None = None) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"{printable(path)}: {why}", hint=hint)
+
+
+class NotFound(HomeError):
+    """It makes sense, but there is no such thing."""
+
+
+class NoSuchHome(NotFound):
+    """There is no home at this place."""
+
+
+class NoSuchDocument(NotFound):
+    """There is no such document in this home (or it is not yours to see: the answer is the same)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{printable(path)}: there is no such document", hint="anima files lists what is there")
+
+
+class NoSuchProposal(NotFound):
+    """No proposal of that id is waiting."""
+
+
+class NoSuchRevision(NotFound):
+    """History has no such revision."""
+
+
+class NoSuchSession(NotFound):
+    """There is no session of that id."""
+
+
+class StaleWrite(HomeError):
+    """Somebody wrote in between. `theirs` is what stands there now, `ours` what we wanted to write."""
+
+    def __init__(self, path: str, *, theirs: str | None, ours: str | None) -> None:
+        self.path, self.theirs, self.ours = path, theirs, ours
+        super().__init__(
+            f"{printable(path)}: it changed since it was read; nothing was written",
+            hint="read it again and repeat the change on the new text",
+        )
+
+
+class Refused(HomeError):
+    """Understood, and not allowed. `rule` names the rule that said so."""
+
+    def __init__(self, message: str, *, rule: str | None = None, hint: str | None = None) -> None:
+        self.rule = rule
+        super().__init__(message, hint=hint)
+
+
+class HomeBusy(HomeError):
+    """Another process holds the home's lock. `holder` says which, as far as it can be known."""
+
+    def __init__(self, holder: str, *, seconds: float) -> None:
+        self.holder = holder
+        super().__init__(
+            f"the home is busy: {holder} holds its lock (waited {seconds:.0f} s); nothing was written",
+            hint="try again, or stop that process",
+        )
+
+
+class Damaged(HomeError):
+    """The disk, or a file of ours, is not what it must be. Documents are left as they are."""
+
+
+class MissingExtra(HomeError):
+    """An optional part is not installed. `extra` is its name."""
+
+    def __init__(self, extra: str, what: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs an optional part", hint=f"pip install 'anima-home[{extra}]'")
+
+
+# The nearest ancestor in the table counts. Exit codes: 0 fine, 1 findings (doctor, audit), 2 bad input, 3 not found,
+# 4 conflict, 5 refused, 6 busy, 7 damaged, 8 missing part, 130 interrupted.
+EXIT_CODES: dict[type[HomeError], int] = {
+    HomeError: 7,
+    BadInput: 2,
+    NotFound: 3,
+    StaleWrite: 4,
+    Refused: 5,
+    HomeBusy: 6,
+    Damaged: 7,
+    MissingExtra: 8,
+}
+HTTP_STATUS: dict[type[HomeError], int] = {
+    HomeError: 500,
+    BadInput: 400,
+    NotFound: 404,
+    StaleWrite: 409,
+    Refused: 403,
+    HomeBusy: 423,
+    Damaged: 500,
+    MissingExtra: 501,
+}
+
+
+def exit_code(error: HomeError) -> int:
+    """The exit code for an error: that of its nearest ancestor in the table."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def http_status(error: HomeError) -> int:
+    """The HTTP status for an error: that of its nearest ancestor in the table."""
+    return next(HTTP_STATUS[kind] for kind in type(error).__mro__ if kind in HTTP_STATUS)
+
+
+def printable(text: str, limit: int = 120) -> str:
+    """Text that may go to a terminal: control and format characters made visible, long text cut."""
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: limit + 1])
+    return shown if len(text) <= limit else shown[:limit] + "…"

@@ -1,0 +1,32 @@
+"""Write gate: whether a change may happen, must be asked, or is refused, and which rule says so.
+
+Promise: `judge` is pure and total, the first rule that speaks wins, and every answer names its rule with a sentence.
+Before everything stand denials that no rule opens; then the owner's rules; then the built-in ones of the preset. An
+`allow` of the owner's opens only what it names, an `ask` never softens a denial, and neither holds the owner's hand.
+Not here: scanning (scan), what each file is (layout), keeping proposals and counting writes (writing, sessions).
+"""
+
+from anima.gate.advice import suggest_rule, unreachable
+from anima.gate.facts import Situation
+from anima.gate.flows import FLOWS, Flow, FlowEvent, flows_after, may
+from anima.gate.judging import judge
+from anima.gate.rules import GatePolicy, check_rules
+from anima.gate.words import APPROVAL_PLACES, RATE_LIMIT, RULES, SIZE_LIMIT
+
+__all__ = [
+    "APPROVAL_PLACES",
+    "FLOWS",
+    "RATE_LIMIT",
+    "RULES",
+    "SIZE_LIMIT",
+    "Flow",
+    "FlowEvent",
+    "GatePolicy",
+    "Situation",
+    "check_rules",
+    "flows_after",
+    "judge",
+    "may",
+    "suggest_rule",
+    "unreachable",
+]

@@ -1,0 +1,162 @@
+"""Judging: the order in which the rules are asked, and the built-in ones.
+
+Promise: a change that is worse in any way never gets a milder answer for it, because those rules that deny are asked
+before those that ask. Not here: the owner's rules (rules), the sentences (words).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anima.errors import printable
+from anima.gate.facts import Facts, Situation
+from anima.gate.rules import GatePolicy, by_owners_rules
+from anima.gate.words import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, said
+from anima.layout import Policy, Row
+from anima.model import Actor, Answer, Change, Finding, Kind, Origin, Scope, Verdict, fold
+
+_STRICTNESS = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
+_IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})
+
+# Which rule asks about which danger; one that stands in neither list is asked about as "danger".
+_HIDDEN = (
+    "tag-characters bidi variation-selectors zero-width control invisible html-comment markdown-comment hidden-html "
+    "base64 hex escapes unread"
+)
+_DANGERS = dict.fromkeys(_HIDDEN.split(), "hidden-text") | {
+    "special-token": "special-token",
+    "frame-marker": "frame-marker",
+}
+
+
+def judge(
+    change: Change,
+    *,
+    row: Row,
+    policy: GatePolicy,
+    findings: Sequence[Finding],
+    situation: Situation,
+    to_row: Row | None = None,
+) -> Verdict:
+    """Whether a change may happen. A move is judged at both its ends and gets the stricter answer."""
+    first = _judge_place(
+        Facts.of(change, change.path, row, findings=findings, situation=situation, flows=policy.flows), policy
+    )
+    if change.kind is not Kind.MOVE:
+        return first
+    if change.to is None or to_row is None:
+        return said(Answer.DENY, "no-target")
+    second = _judge_place(
+        Facts.of(change, change.to, to_row, findings=findings, situation=situation, flows=policy.flows), policy
+    )
+    return max(first, second, key=lambda verdict: _STRICTNESS[verdict.answer])
+
+
+def _judge_place(facts: Facts, policy: GatePolicy) -> Verdict:
+    if verdict := _denied_to_all(facts):
+        return verdict
+    if facts.is_owners_hand:
+        return said(Answer.ALLOW, "owner")
+    if facts.situation.approver:
+        return _approved(facts, facts.situation.approver)
+    if verdict := _denied_in_every_preset(facts):
+        return verdict
+    built_in = _built_in(facts, policy)
+    ruled = by_owners_rules(policy.ready, facts, is_free=built_in.answer is Answer.ALLOW)
+    # A question is no way round a denial: in a home that is not trusted, rules that ask are kept.
+    softens = ruled is not None and ruled.answer is Answer.ASK and built_in.answer is Answer.DENY
+    return built_in if ruled is None or softens else ruled
+
+
+def _denied_to_all(facts: Facts) -> Verdict | None:
+    if facts.file is Policy.CLOSED:
+        return said(Answer.DENY, "closed")
+    return None if facts.key.endswith(".md") else said(Answer.DENY, "not-markdown")
+
+
+def _approved(facts: Facts, place: str) -> Verdict:
+    if facts.file is Policy.IDENTITY and place not in APPROVAL_PLACES:
+        return said(Answer.ASK, "identity-file")
+    return said(Answer.ALLOW, "approved", place=printable(place, 40))
+
+
+def _denied_in_every_preset(facts: Facts) -> Verdict | None:
+    """What is denied to everybody but the owner, and no rule opens."""
+    access, layer = facts.situation.access, facts.situation.layer
+    if access != "rw":
+        return said(Answer.DENY, "read-only", access=access)
+    if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
+        return said(Answer.DENY, "layer", layer=printable(layer, 60))
+    return _beyond_dreaming(facts) if facts.change.actor is Actor.DREAMER else None
+
+
+def _beyond_dreaming(facts: Facts) -> Verdict | None:
+    """Dreaming promotes no secret and no line that is untrusted or not yet reviewed."""
+    if facts.file is not Policy.MEMORY:
+        return said(Answer.DENY, "dreamer")
+    if facts.taint or Origin.OUTSIDE in (facts.change.origin, *facts.change.taint):
+        return said(Answer.DENY, "tainted", taint=facts.taint_words)
+    return _secret(facts)
+
+
+def _built_in(facts: Facts, policy: GatePolicy) -> Verdict:
+    if facts.is_import:
+        return said(Answer.ALLOW, "import")
+    if policy.preset == "open":
+        return _flow(facts) or said(Answer.ALLOW, "open")
+    return _denied(facts, policy) or _dangerous(facts) or _by_file(facts, policy)
+
+
+def _denied(facts: Facts, policy: GatePolicy) -> Verdict | None:
+    if policy.dialect == "ironclaw" and facts.key in _IRONCLAW_PROTECTED:
+        return said(Answer.DENY, "protected")
+    if facts.size > SIZE_LIMIT:
+        return said(Answer.DENY, "size", size=facts.size)
+    if facts.situation.recent >= RATE_LIMIT:
+        return said(Answer.DENY, "rate")
+    if verdict := _secret(facts):
+        return verdict
+    if facts.file is Policy.MEMORY and facts.change.scope is Scope.SUBAGENT:
+        return said(Answer.DENY, "subagent")
+    return _flow(facts) if facts.flow is Answer.DENY else None
+
+
+def _secret(facts: Facts) -> Verdict | None:
+    kinds = [finding.kind.partition(":")[2] for finding in facts.secrets]
+    return said(Answer.DENY, "secret", kinds=listed(kinds)) if kinds else None
+
+
+def _dangerous(facts: Facts) -> Verdict | None:
+    """Asked when the scan found a danger. Phrasing alone is no danger: it only marks."""
+    kinds: dict[str, list[str]] = {}
+    for finding in facts.dangers:
+        kinds.setdefault(_DANGERS.get(finding.kind, "danger"), []).append(finding.kind)
+    rule = next((rule for rule in ("hidden-text", "special-token", "frame-marker", "danger") if rule in kinds), None)
+    return said(Answer.ASK, rule, kinds=listed(kinds[rule])) if rule else None
+
+
+def _by_file(facts: Facts, policy: GatePolicy) -> Verdict:
+    """The last column of the file table."""
+    if facts.file is Policy.IDENTITY:
+        return said(Answer.ASK, "identity-file")
+    if facts.file is Policy.RITUAL and facts.takes_away:
+        return said(Answer.ALLOW, "bootstrap-done")
+    return _memory(facts, policy) if facts.file is Policy.MEMORY else said(Answer.ASK, "ask-file")
+
+
+def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
+    if policy.preset == "strict":
+        return said(Answer.ASK, "memory-write", taint=facts.taint_words)
+    if verdict := _flow(facts):
+        return verdict
+    if facts.taint:
+        return said(Answer.ASK, "tainted", taint=facts.taint_words)
+    if facts.change.actor is Actor.DREAMER:
+        return said(Answer.ALLOW, "dream")
+    is_clean = facts.change.scope is Scope.MAIN and facts.change.actor is not Actor.OUTSIDE
+    return said(Answer.ALLOW, "clean-session") if is_clean else said(Answer.ASK, "scope")
+
+
+def _flow(facts: Facts) -> Verdict | None:
+    answer = facts.flow
+    return said(answer, "no-write-after-web", taint=facts.taint_words) if answer else None

@@ -1,0 +1,424 @@
+"""`Home`: the place where an agent lives, and the owner's hand in it.
+
+Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
+named after it: `reading` (the road out), `writing` (the road in), `owning` (what the owner's verbs write), `keeping`
+(looking back), `indexing` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
+a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
+time, chance and environment only through the arguments given here.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from anima import opening
+from anima.config import Config
+from anima.dialects import Detection
+from anima.errors import BadArguments, HomeError, NoSuchDocument
+from anima.layout import Layout
+from anima.listener import Listener, layer_of
+from anima.model import Access, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.reading import Hook, Reading
+from anima.register import Register
+from anima.register import folder as user_folder
+from anima.store.folder import FolderStore
+
+if TYPE_CHECKING:
+    from anima.books import Books
+    from anima.identity import Avatar, Peer, Resolved
+    from anima.indexing import Indexing, IndexReport
+    from anima.keeping import Keeping, Why
+    from anima.ledger import Verification
+    from anima.owning import Imported
+    from anima.pending import Proposal
+    from anima.persona import Decision
+    from anima.prompt import Prompt
+    from anima.search import Answer
+    from anima.sessions import Session
+    from anima.store.git import Revision
+    from anima.writing import Writing
+
+
+class Home:
+    """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
+
+    def __init__(
+        self, store: FolderStore, layout: Layout, config: Config, detection: Detection, *, agent: str,
+        clock: Callable[[], datetime], dice: random.Random, register: Register, hook: Hook | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.layout, self.config, self.detection, self.agent = store, layout, config, detection, agent
+        self.clock, self.dice, self.env = clock, dice, env or {}
+        self._register, self._hook = register, hook
+        self._mutex = threading.RLock()
+        self._books: Books | None = None
+        self._writing: Writing | None = None
+        self._keeping: Keeping | None = None
+        self._indexing: Indexing | None = None
+        self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
+
+    # -- opening --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, path: str | Path, *, agent: str | None = None, settings: Mapping[str, Any] | None = None,
+        clock: Callable[[], datetime] | None = None, dice: random.Random | None = None,
+        env: Mapping[str, str] | None = None, hook: Hook | None = None,
+    ) -> Home:  # fmt: skip
+        """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
+        is finished.
+
+        `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
+        may change the pieces of a prompt before the privacy filter runs.
+        """
+        env = os.environ if env is None else env
+        register = Register(user_folder(env))
+        store = opening.opened(path, register)
+        try:
+            config = opening.configured(store, register, env, settings)
+            if agent is not None and (other := opening.agent_home(config, agent, store)):
+                store.close()
+                store = opening.opened(other, register)
+                own = opening.configured(store, register, env, settings)
+                config = replace(own, agent=config.agent, binding=config.binding)
+            detection = opening.detected(store, config)
+            layout = opening.laid_out(detection.dialect, config)
+            home = cls(store, layout, config, detection, agent=agent or opening.first_agent(config), register=register,
+                       clock=clock or (lambda: datetime.now(UTC)), dice=dice or random.Random(), hook=hook, env=env)  # fmt: skip
+            if opening.was_interrupted(store):
+                _ = home.books.ledger
+            return home
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def create(
+        cls, path: str | Path, *, name: str = "", emoji: str | None = None, again: bool = False,
+        settings: Mapping[str, Any] | None = None, clock: Callable[[], datetime] | None = None,
+        dice: random.Random | None = None, env: Mapping[str, str] | None = None, hook: Hook | None = None,
+    ) -> Home:  # fmt: skip
+        """A new home with its core files. Whatever stands in the folder already is left as it is.
+
+        A folder where a home of this user's stood and vanished is refused, because it may only be unmounted;
+        `again=True` makes one all the same.
+        """
+        from anima.identity import check
+
+        for key, value in (("name", name), ("emoji", emoji)):
+            if value:
+                check(key, value)
+        register = Register(user_folder(os.environ if env is None else env))
+        now = (clock or (lambda: datetime.now(UTC)))()
+        brand_new = opening.make(Path(path).expanduser(), register, again=again, now=now)
+        home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
+        home.seed(name=name, emoji=emoji, bootstrap=brand_new)
+        return home
+
+    def close(self) -> None:
+        """Commits what is late and lets everything go. Closing twice does no harm."""
+        with self._mutex:
+            if self.store.fd >= 0:
+                if self._indexing is not None:
+                    self._indexing.close()
+                if self._books is not None:
+                    self._books.commit()
+                    self._books.close()
+                self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def root(self) -> str:
+        return self.store.root
+
+    @property
+    def dialect(self) -> str:
+        return self.layout.dialect
+
+    # -- the parts ------------------------------------------------------------------------------------------------------
+
+    @property
+    def books(self) -> Books:
+        """Ledger, provenance, history."""
+        with self._mutex:
+            if self._books is None:
+                from anima.books import Books
+
+                self._books = Books(self.store, self.layout, self.config, clock=self.clock, author=self.agent)
+            return self._books
+
+    @property
+    def writing(self) -> Writing:
+        """The road in."""
+        with self._mutex:
+            if self._writing is None:
+                from anima.gate import GatePolicy
+                from anima.writing import Writing
+
+                policy = GatePolicy.of(self.config.gate, self.layout.dialect)
+                self._writing = Writing(self.books, self.layout, policy, clock=self.clock)
+                self._writing.watchers.append(self._tell_index)
+            return self._writing
+
+    @property
+    def keeping(self) -> Keeping:
+        """Looking back and taking back."""
+        with self._mutex:
+            if self._keeping is None:
+                from anima.keeping import Keeping
+
+                self._keeping = Keeping(self.books, self.writing, clock=self.clock)
+            return self._keeping
+
+    @property
+    def indexing(self) -> Indexing:
+        """The index, kept in step with the files."""
+        with self._mutex:
+            if self._indexing is None:
+                from anima.indexing import Indexing, embedder_for
+
+                make = lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice)  # noqa: E731
+                self._indexing = Indexing(self.store, self.layout, self.books, embedder=make)
+            return self._indexing
+
+    def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
+        if self._indexing is not None:
+            self._indexing.touched(paths)
+
+    # -- the prompt -----------------------------------------------------------------------------------------------------
+
+    def prompt(self, *, scope: Scope | str, sender: str | None = None, runtime: Runtime | None = None) -> Prompt:
+        """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
+        return self.prompt_for(self.listener(scope=scope, sender=sender), runtime or Runtime())
+
+    def prompt_for(self, listener: Listener, runtime: Runtime) -> Prompt:
+        full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
+        return self.reading.prompt(listener, runtime=full, hook=self._hook)
+
+    def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
+        return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
+
+    def session(
+        self, *, scope: Scope | str, channel: str | None = None, sender: str | None = None, access: Access = "rw",
+        model: str | None = None,
+    ) -> Session:  # fmt: skip
+        """A conversation: the agent's hand in this home. Its prompt is frozen now."""
+        import uuid
+
+        from anima.sessions import Session
+
+        name = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
+        listener = self.listener(scope=scope, sender=sender)
+        return Session(self, listener, id=name, channel=channel, sender=sender, access=access, model=model)
+
+    def identity(self) -> Resolved:
+        """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
+        from anima.identity import Identity, parse, resolve
+
+        def given(found: Any) -> Identity:
+            return Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
+
+        interface = [("anima.toml [identity]", given(self.config.identity))]
+        chain = [(f"agent {a.id}", given(a)) for a in self.config.agent if a.id == self.agent]
+        if self.layout.has("identity"):
+            chain.append(("IDENTITY.md", parse(self._text("identity"))))
+        default = not self.config.agent or self.agent == self.config.agent[0].id
+        return resolve(interface + chain if default else chain + interface)
+
+    def avatar(self) -> Avatar:
+        """The avatar that is shown, or the reason why there is none. Never an absolute path."""
+        from anima.identity import first_avatar
+
+        return first_avatar(self.identity().avatars, size_of=self._size_of)
+
+    def persona(self) -> Decision:
+        """Which soul would be worn now, were it decided now."""
+        from anima.persona import decide
+
+        return decide(self.reading.persona_rule, self.reading.now(), self.dice)
+
+    def peers(self) -> tuple[Peer, ...]:
+        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
+        from anima.identity import peers
+
+        return peers(self._text("agents"))
+
+    def _text(self, role: str) -> str:
+        try:
+            return self.store.read(DocPath.parse(self.layout.row(role).path)).text
+        except HomeError:
+            return ""
+
+    def _size_of(self, path: DocPath) -> int | None:
+        actual = self.store.actual(path)
+        found = self.store.stat(actual) if actual else None
+        return found.st_size if found and self.store.exists(path) else None
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+
+    def read(self, path: str | DocPath) -> Document:
+        return self.store.read(DocPath.parse(path))
+
+    def exists(self, path: str | DocPath) -> bool:
+        return self.store.exists(DocPath.parse(path))
+
+    def list(self, folder: str = "") -> tuple[Entry, ...]:
+        """What stands in one folder, folders first."""
+        return self.store.list(folder.rstrip("/"))
+
+    def list_all(self, folder: str = "") -> tuple[Entry, ...]:
+        """Every file beneath a folder."""
+        return tuple(self.store.list_all(folder.rstrip("/")))
+
+    def tree(self, folder: str = "", depth: int = 1) -> tuple[str, ...]:
+        """Paths beneath a folder down to `depth` levels; folders end with a slash."""
+        if not 1 <= depth <= 10:
+            raise BadArguments(f"depth is a number from 1 to 10, not {depth}")
+        found: tuple[str, ...] = ()
+        for entry in self.list(folder):
+            found += (entry.path + "/" * entry.is_folder,)
+            if entry.is_folder and depth > 1:
+                found += self.tree(entry.path, depth - 1)
+        return found
+
+    def today(self) -> Document | None:
+        """Today's log, in the user's timezone; None while nothing was noted today."""
+        try:
+            return self.store.read(self.layout.daily_path(self.reading.today()))
+        except NoSuchDocument:
+            return None
+
+    # -- finding --------------------------------------------------------------------------------------------------------
+
+    def index(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
+        """Brings the index up to date, from nothing when asked to; returns what was done."""
+        return self.indexing.bring_up(rebuild=rebuild, progress=progress)
+
+    def search(
+        self, query: str, *, scope: Scope | str, sender: str | None = None, limit: int = 6, at: date | datetime | None = None,
+        **more: Any,
+    ) -> Answer:  # fmt: skip
+        """Hits for a question, best first, as this listener may see them; `.notes` says why there are none.
+
+        `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
+        fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`.
+        """
+        moment = self.reading.now() if at is None else at
+        return self.indexing.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
+
+    # -- writing, as the owner ------------------------------------------------------------------------------------------
+
+    def write(self, path: str | DocPath, text: str, *, base: str | None = None, reason: str = "") -> Receipt:
+        """Replaces a document, or makes it. With `base` (a digest; "" for nothing) only what was read is replaced."""
+        return self._submit(Kind.WRITE, DocPath.parse(path), text, base=base, reason=reason)
+
+    def append(self, path: str | DocPath, text: str, *, reason: str = "") -> Receipt:
+        """Adds lines at the end of a document; never conflicts with others who do."""
+        return self._submit(Kind.APPEND, DocPath.parse(path), text, reason=reason)
+
+    def edit(self, path: str | DocPath, old: str, new: str, *, replace_all: bool = False, reason: str = "") -> Receipt:
+        """Puts one text in the place of another that stands in the document once (or everywhere)."""
+        from anima.owning import edit
+
+        return edit(self, DocPath.parse(path), old, new, every=replace_all, reason=reason)
+
+    def move(self, path: str | DocPath, to: str | DocPath, *, reason: str = "") -> Receipt:
+        return self._submit(Kind.MOVE, DocPath.parse(path), to=DocPath.parse(to), reason=reason)
+
+    def delete(self, path: str | DocPath, *, base: str | None = None, reason: str = "") -> Receipt:
+        return self._submit(Kind.DELETE, DocPath.parse(path), base=base, reason=reason)
+
+    def remember(self, fact: str, *, section: str | None = None, reason: str = "") -> Receipt:
+        """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
+        from anima.owning import remember
+
+        return remember(self, fact, section=section, reason=reason)
+
+    def note(self, content: str, *, reason: str = "") -> Receipt:
+        """One line more in today's log, in the user's timezone."""
+        from anima.owning import note
+
+        return note(self, content, reason=reason)
+
+    def seed(self, *, name: str = "", emoji: str | None = None, bootstrap: bool = False) -> tuple[str, ...]:
+        """Writes the core files this dialect knows and this home lacks; returns what was made."""
+        from anima.owning import seed
+
+        return seed(self, name=name, emoji=emoji, bootstrap=bootstrap)
+
+    def import_directory(self, folder: str | Path) -> Imported:
+        """Copies a tree of Markdown documents into the home without overwriting any."""
+        from anima.owning import import_directory
+
+        return import_directory(self, Path(folder).expanduser())
+
+    def _submit(self, kind: Kind, path: DocPath, text: str = "", **more: Any) -> Receipt:
+        from anima.writing import owners
+
+        return self.writing.submit([owners(path, kind, text, **more)])[0]
+
+    # -- approving ------------------------------------------------------------------------------------------------------
+
+    def pending(self) -> tuple[Proposal, ...]:
+        """What waits for the owner, oldest first."""
+        return tuple(self.writing.pending.all(self.clock())) if self.books.begun else ()
+
+    def approve(
+        self, proposal: str, *, approver: str = "python", content: str | None = None, text: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
+        the page."""
+        return self.writing.approve(proposal, approver=approver, content=content, text=text)
+
+    def deny(self, proposal: str) -> None:
+        self.writing.deny(proposal)
+
+    # -- looking back -----------------------------------------------------------------------------------------------------
+
+    def history(self, path: str | DocPath | None = None, *, limit: int = 20) -> tuple[Revision, ...]:
+        return tuple(self.keeping.history(DocPath.parse(path) if path else None, limit=limit))
+
+    def diff(self, revision: str, other: str | None = None, *, path: str | DocPath | None = None) -> str:
+        return self.keeping.diff(revision, other, DocPath.parse(path) if path else None)
+
+    def undo(self, change: str | None = None, *, session: str | None = None) -> tuple[Receipt, ...]:
+        """Takes back one change (the newest when none is named) or everything a session wrote."""
+        return self.keeping.undo(change=change, session=session)
+
+    def restore(self, path: str | DocPath, *, at: str) -> Receipt:
+        """Writes a document as it stood in a revision or at a time."""
+        return self.keeping.restore(DocPath.parse(path), at)[0]
+
+    def why(self, path: str | DocPath, line: int) -> Why:
+        """Where a line came from."""
+        return self.keeping.why(DocPath.parse(path), line)
+
+    def audit(self) -> Verification:
+        """Whether the ledger is whole."""
+        return self.keeping.audit()
+
+    # -- trust ------------------------------------------------------------------------------------------------------------
+
+    def trust(self) -> None:
+        """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
+        self._register.note(self.root, inode=os.fstat(self.store.fd).st_ino, trusted=True)
+
+    def validate(self) -> tuple[str, ...]:
+        """What AgentScope's check of the same name looks at: warnings only, never an error."""
+        agents = DocPath.parse(self.layout.row("agents").path)
+        return () if self.exists(agents) else (f"{agents} is missing; the agent works, but has no guide",)

@@ -1,0 +1,253 @@
+"""Units: a document cut along its Markdown into small pieces that know their lines.
+
+Promise: every line that is not blank belongs to a unit; a unit's lines are exact and never cross a label's border;
+several units may share one long line, cut at sentences. Linear time on any text.
+Not here: words (`words`), and who may see a line (the caller's labels).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from anima.errors import BadArguments
+from anima.index.words import fold
+
+CUTTING = "lines-3"  # changes whenever the same text would be cut otherwise
+SHORT = 300  # a unit up to this many characters stays whole
+PIECE = 250  # longer ones are cut into pieces of about this size
+LONGEST_TRAIL = 200
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_SENTENCE = re.compile(r"[^.!?。！？]*(?:[.!?]+(?:[\"'”’)*_\]]*)(?=\s|$)\s*|[。！？]+|[.!?]+|$)")
+_SPEAKER = re.compile(
+    r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*|__)?([^\W\d_][\w.'’ -]{0,30}?)(?::(?:\*\*|__)|(?:\*\*|__)?:)(?:\s|$)"
+)
+_COMMENT = re.compile(r"<!--.*?-->")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A piece of a document. `text` may be part of its lines; `speaker` is folded, "" when nobody is named."""
+
+    start_line: int
+    end_line: int
+    text: str
+    trail: str
+    block: str  # heading, item, row, code, front, text
+    speaker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkConfig:
+    """Plain chunking by characters, as the seeds have it."""
+
+    size: int = 1000
+    overlap: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A plain chunk: whole lines where they fit, parts of a line where one line is longer than a chunk."""
+
+    start_line: int
+    end_line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    start: int
+    end: int
+    block: str
+    trail: str
+    speaker: str
+
+
+def cut_units(text: str, *, borders: Sequence[int] = ()) -> list[Unit]:
+    """The units of a document, in order. `borders` are line numbers at which a new unit must begin."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    found: list[Unit] = []
+    for block in _blocks(lines, frozenset(borders)):
+        found.extend(_pieces(lines, block))
+    return found
+
+
+def chunk_document(text: str, config: ChunkConfig | None = None) -> list[Chunk]:
+    """Chunks of about `size` characters along lines, each beginning with about `overlap` of the one before."""
+    config = config or ChunkConfig()
+    if config.size < 1 or not 0 <= config.overlap < config.size:
+        raise BadArguments("a chunk has a size of at least 1 and an overlap smaller than its size")
+    parts = list(_line_parts(text.split("\n"), config.size))
+    chunks: list[Chunk] = []
+    first = 0
+    while first < len(parts):
+        last, size = first, 0
+        while last < len(parts) and (last == first or size + len(parts[last][1]) + 1 <= config.size):
+            size += len(parts[last][1]) + 1
+            last += 1
+        chosen = parts[first:last]
+        if any(part.strip() for _, part in chosen):
+            chunks.append(Chunk(start_line=chosen[0][0], end_line=chosen[-1][0], text="\n".join(p for _, p in chosen)))
+        if last == len(parts):
+            break
+        first = _overlapping(parts, first, last, config.overlap)
+    return chunks
+
+
+def _line_parts(lines: list[str], size: int) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines, 1):
+        for start in range(0, max(len(line), 1), size):
+            yield number, line[start : start + size]
+
+
+def _overlapping(parts: list[tuple[int, str]], first: int, last: int, overlap: int) -> int:
+    """Where the next chunk begins: whole parts worth at most `overlap`, and always further than this one began."""
+    begin, size = last, 0
+    while begin > first + 1 and size + len(parts[begin - 1][1]) + 1 <= overlap:
+        begin -= 1
+        size += len(parts[begin][1]) + 1
+    return begin
+
+
+class _Trail:
+    """The headings above a line, and who was last named as speaking in running text."""
+
+    def __init__(self) -> None:
+        self._titles: list[tuple[int, str]] = []
+        self.text = ""
+        self.speaker = ""
+
+    def enter(self, level: int, title: str) -> None:
+        self._titles = [held for held in self._titles if held[0] < level]
+        self.text = " > ".join(held[1] for held in self._titles)[-LONGEST_TRAIL:]
+        self._titles.append(
+            (level, _COMMENT.sub("", title[: 2 * LONGEST_TRAIL]).rstrip("# \t").strip()[:LONGEST_TRAIL])
+        )
+        self.speaker = ""
+
+    def below(self) -> None:
+        self.text = " > ".join(held[1] for held in self._titles if held[1])[-LONGEST_TRAIL:]
+
+
+def _blocks(lines: list[str], borders: frozenset[int]) -> Iterator[_Block]:
+    """Runs of lines that belong together. One pass; each line is looked at a fixed number of times."""
+    trail = _Trail()
+    start, block, size, fence = 0, "", 0, ""
+    speaker = ""
+    front = _front_matter(lines)
+    for number, line in enumerate([*lines, ""], 1):
+        kind = _kind(line, number, front, fence)
+        if start and (number > len(lines) or number in borders or _breaks(block, kind, size, line)):
+            yield _Block(start, number - 1, block, trail.text, speaker)
+            start = 0
+        if kind == "fence":
+            fence = "" if fence else (_FENCE.match(line) or [""])[0].strip()
+            kind = "code"
+        if kind == "blank" or number > len(lines):
+            continue
+        if kind == "heading":
+            match = _HEADING.match(line.rstrip("\r"))
+            trail.enter(len(match[1]), match[2] or "") if match else None
+        if not start:
+            start, size = number, 0
+            block = "text" if kind == "indented" else kind
+            speaker = _speaker(trail, line, block)
+        size += len(line) + 1
+        if kind == "heading":
+            yield _Block(start, number, block, trail.text, "")
+            trail.below()
+            start = 0
+
+
+def _front_matter(lines: list[str]) -> int:
+    """The line that closes YAML front matter, or 0."""
+    if lines[0].rstrip() != "---":
+        return 0
+    for number, line in enumerate(lines[1:400], 2):
+        if line.rstrip() in ("---", "..."):
+            return number
+    return 0
+
+
+def _kind(line: str, number: int, front: int, fence: str) -> str:
+    if number <= front:
+        return "front"
+    if fence:
+        return "fence" if line.strip().startswith(fence) and not line.strip().strip(fence[0]) else "code"
+    if not line.strip():
+        return "blank"
+    if _FENCE.match(line):
+        return "fence"
+    if _HEADING.match(line.rstrip("\r")):
+        return "heading"
+    if _BULLET.match(line):
+        return "item"
+    if line.lstrip().startswith("|"):
+        return "row"
+    return "indented" if line[0] in " \t" else "text"
+
+
+def _breaks(block: str, kind: str, size: int, line: str) -> bool:
+    """Whether a line of this kind begins a new block after the one that is open."""
+    if kind in ("blank", "heading", "item", "row"):
+        return True
+    if size + len(line) > SHORT and kind != "fence":
+        return True
+    if kind in ("fence", "code", "front"):
+        return block != ("code" if kind == "fence" else kind)
+    if block in ("code", "front", "row"):
+        return True
+    return kind == "text" and bool(_SPEAKER.match(line))
+
+
+def _speaker(trail: _Trail, line: str, block: str) -> str:
+    """Who speaks in a block: named at its head, or, in running text, named before."""
+    match = _SPEAKER.match(line) if block in ("item", "text") else None
+    name = fold(match[1].strip()) if match else ""
+    if block == "text" and name:
+        trail.speaker = name
+    if block == "item" and name:
+        return name
+    return trail.speaker
+
+
+def _pieces(lines: list[str], block: _Block) -> Iterator[Unit]:
+    end = block.end
+    while end > block.start and not lines[end - 1].strip():
+        end -= 1
+    text = "\n".join(line.rstrip("\r") for line in lines[block.start - 1 : end])
+    for piece in _sentences(text) if len(text) > SHORT else [text]:
+        yield Unit(
+            start_line=block.start,
+            end_line=end,
+            text=piece,
+            trail=block.trail,
+            block=block.block,
+            speaker=block.speaker,
+        )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Sentences gathered to pieces of about PIECE characters; a sentence longer than SHORT is cut at blanks."""
+    held = ""
+    for match in _SENTENCE.finditer(text):
+        for part in _shortened(match[0]):
+            if held and len(held) + len(part) > PIECE:
+                yield held.strip()
+                held = ""
+            held += part
+    if held.strip():
+        yield held.strip()
+
+
+def _shortened(sentence: str) -> Iterator[str]:
+    while len(sentence) > SHORT:
+        at = sentence.rfind(" ", SHORT // 2, SHORT) + 1 or SHORT
+        yield sentence[:at]
+        sentence = sentence[at:]
+    if sentence:
+        yield sentence

@@ -1,0 +1,158 @@
+"""When: spans of days that a question names, such as "on 3 May 2023", "in June", "two weeks ago", "last Friday".
+
+Promise: pure and linear; what is not understood is left alone. A month without a year is the last one that has begun.
+Not here: what a span is worth (`search`). English only: other languages give no span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+_MONTH_NAMES = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep"
+    "|october oct|november nov|december dec"
+)
+_MONTHS: Final = {name: n for n, names in enumerate(_MONTH_NAMES.split("|"), 1) for name in names.split()}
+_DAYS: Final = {
+    name: n for n, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+}
+_NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS: Final = {name: n for n, name in enumerate(_NUMBER_NAMES.split())} | {"a": 1, "an": 1, "couple": 2, "few": 3}
+_UNITS: Final = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 45)}  # days, and give or take
+
+_MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
+_NUMBER = r"(\d{1,3}|" + "|".join(_NUMBERS) + ")"
+_ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
+_ISO = re.compile(r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b")
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\.? {_ORDINAL}(?:,? ?(\d{{4}}))?\b")
+_DAY_MONTH = re.compile(rf"\b{_ORDINAL}(?: of)? {_MONTH}\.?(?:,? ?(\d{{4}}))?\b")
+_MONTH_YEAR = re.compile(rf"\b{_MONTH},? (?:of )?(\d{{4}})\b")
+_BARE_MONTH = re.compile(rf"\b(?:in|last|this|during|of|since|early|late|mid)[ -]{_MONTH}\b")
+_YEAR = re.compile(r"\b(?:in|during|of|since|by) ((?:19|20)\d\d)\b")
+_AGO = re.compile(rf"\b{_NUMBER}(?: of)? (day|week|month|year)s? (?:ago|earlier)\b")
+_PAST = re.compile(rf"\b(?:last|past|previous) {_NUMBER} (day|week|month|year)s\b")
+_LAST = re.compile(rf"\b(last|this|past|previous) (week|month|year|weekend|{'|'.join(_DAYS)})\b")
+_NEAR = re.compile(r"\b(yesterday|today|tonight)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Days from `first` to `last`. `exact` when the question names a date, not a distance from now."""
+
+    first: date
+    last: date
+    exact: bool
+
+    def nearness(self, day: date, *, before: int = 2, after: int = 7) -> float:
+        """1 inside, falling to 0 a few days before and a week after: things are told after they happen."""
+        if day < self.first:
+            return max(0.0, 1 - (self.first - day).days / (before + 1))
+        return max(0.0, 1 - max(0, (day - self.last).days) / (after + 1))
+
+
+def spans_in(text: str, *, at: date | None) -> list[Span]:
+    """The spans a question names. Dates that are named silence mere distances."""
+    reader = _Reader(text.lower()[:2000], at)
+    exact = reader.exact()
+    if exact or at is None:
+        return exact
+    return reader.relative()
+
+
+class _Reader:
+    """Takes dates out of a text, one pattern after the other."""
+
+    def __init__(self, text: str, at: date | None) -> None:
+        self.text, self._at = text, at
+        self._found: list[Span] = []
+
+    def exact(self) -> list[Span]:
+        self._found = []
+        self._take(_ISO, lambda m: self._day(m[1], int(m[2]), int(m[3])))
+        self._take(_MONTH_DAY, lambda m: self._day(m[3], _MONTHS[m[1]], int(m[2])))
+        self._take(_DAY_MONTH, lambda m: self._day(m[3], _MONTHS[m[2]], int(m[1])))
+        self._take(_MONTH_YEAR, lambda m: _month(int(m[2]), _MONTHS[m[1]]))
+        self._take(_BARE_MONTH, lambda m: self._month_before(_MONTHS[m[1]]))
+        self._take(_YEAR, lambda m: _span(date(int(m[1]), 1, 1), date(int(m[1]), 12, 31)))
+        return self._found
+
+    def relative(self) -> list[Span]:
+        self._found = []
+        self._take(_AGO, lambda m: self._ago(m[1], m[2]))
+        self._take(_PAST, lambda m: self._since(m[1], m[2]))
+        self._take(_LAST, lambda m: self._last(m[1], m[2]))
+        self._take(_NEAR, lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
+        return [Span(first=span.first, last=span.last, exact=False) for span in self._found]
+
+    def _take(self, pattern: re.Pattern[str], read: Callable[[re.Match[str]], Span | None]) -> None:
+        def replace(match: re.Match[str]) -> str:
+            try:
+                span = read(match)
+            except (ValueError, OverflowError):
+                span = None
+            if span is None:
+                return match[0]
+            self._found.append(span)
+            return " "
+
+        self.text = pattern.sub(replace, self.text)
+
+    def _day(self, year: str | None, month: int, day: int) -> Span | None:
+        chosen = int(year) if year else self._year_of(month, day)
+        return _span(date(chosen, month, day), date(chosen, month, day)) if chosen else None
+
+    def _year_of(self, month: int, day: int) -> int:
+        if self._at is None:
+            return 0
+        return self._at.year if (month, day) <= (self._at.month, self._at.day) else self._at.year - 1
+
+    def _month_before(self, month: int) -> Span | None:
+        year = self._year_of(month, 1)
+        return _month(year, month) if year else None
+
+    def _ago(self, number: str, unit: str) -> Span | None:
+        days, slack = _UNITS[unit]
+        return self._back(_number(number) * days, slack)
+
+    def _since(self, number: str, unit: str) -> Span | None:
+        return self._between(_number(number) * _UNITS[unit][0], 0)
+
+    def _last(self, which: str, what: str) -> Span | None:
+        assert self._at is not None
+        at = self._at
+        if what in _DAYS:
+            return self._back((at.weekday() - _DAYS[what]) % 7 or 7, 0)
+        if what == "weekend":
+            saturday = (at.weekday() - 5) % 7 or 7
+            return self._between(saturday, saturday - 1)
+        if what == "week":
+            return self._between(7, 0) if which == "this" else self._between(14, 1)
+        if what == "month":
+            end = at if which == "this" else at.replace(day=1) - timedelta(days=1)
+            return _span(end.replace(day=1), end)
+        year = at.year if which == "this" else at.year - 1
+        return _span(date(year, 1, 1), date(year, 12, 31))
+
+    def _back(self, days: int, slack: int) -> Span | None:
+        return self._between(days + slack, days - slack)
+
+    def _between(self, most: int, least: int) -> Span | None:
+        assert self._at is not None
+        return _span(self._at - timedelta(days=most), self._at - timedelta(days=max(0, least)))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else _NUMBERS[text]
+
+
+def _span(first: date, last: date) -> Span:
+    return Span(first=first, last=last, exact=True)
+
+
+def _month(year: int, month: int) -> Span:
+    following = date(year + month // 12, month % 12 + 1, 1)
+    return _span(date(year, month, 1), following - timedelta(days=1))

@@ -1,0 +1,251 @@
+"""Words: how text of any language is cut, folded and stemmed, for documents and for queries alike.
+
+Promise: one function, `cut`, gives the words of a text; it is pure, takes linear time on any input, and every index
+stores just these words, so that each engine ranks alike. A query is data: no sign in it has a meaning of its own.
+Scripts without blanks are cut into single characters and pairs, so that a query of one character finds something.
+Not here: postings and scores (sqlite, search), and where a unit begins (units).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from anima.index.stopwords import FIRST_PERSON, FIRST_PERSON_DENSE, STOP_WORDS
+
+LONGEST = 64  # a longer word is no word; its head is kept so that a pasted key is still found by its beginning
+MAX_TAGS = 8
+MAX_TAG = 32
+
+# Han, kana, Hangul, Thai, Lao, Khmer, Myanmar: written without blanks, or with particles glued to the word.
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff々〆"
+)
+_WORD = re.compile(rf"#\d+|[{_DENSE}]+|[^\W{_DENSE}]+(?:['’][^\W{_DENSE}]+)?")
+_HAS_DENSE = re.compile(f"[{_DENSE}]")
+_MARKS = re.compile("[\u0300-\u036f]+")
+_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+_COMPOUND = re.compile(r"(?<![\w./-])[^\W_]++[._/-][\w./-]+")
+_DATE = re.compile(r"\d{4}-\d{1,2}(?:-\d{1,2})?|\d{1,2}:\d{2}")
+_ENDINGS = frozenset(["s", "m", "re", "ve", "ll", "d"])
+_ELIDED = frozenset(["l", "d", "j", "c", "n", "m", "t", "s", "qu"])
+
+
+def cut(text: str) -> list[str]:
+    """Every word of a text in its order, folded and stemmed, stop words among them."""
+    found: list[str] = []
+    for raw in _WORD.findall(_normal(text)):
+        found.extend(_forms(raw[: LONGEST * 4]))
+    return found
+
+
+def ask(text: str) -> list[str]:
+    """The words of a query, each once: stop words and single characters of a longer run dropped, unless all are."""
+    words: dict[str, None] = {}
+    for raw in _WORD.findall(_normal(text)):
+        forms = _forms(raw[: LONGEST * 4])
+        if len(raw) > 1 and _HAS_DENSE.match(raw):
+            forms = tuple(form for form in forms if len(form) > 1)
+        words.update(dict.fromkeys(forms))
+    stops = _stops_for(text)
+    return [word for word in words if word not in stops] or list(words)
+
+
+def fold(word: str) -> str:
+    """The form in which two spellings of one word are equal: case folded, without accents."""
+    lowered = word.casefold()
+    if lowered.isascii():
+        return lowered
+    bare = _MARKS.sub("", unicodedata.normalize("NFD", lowered))
+    return unicodedata.normalize("NFC", bare)
+
+
+def first_person(text: str) -> int:
+    """How many words speak of the one who speaks ("I", "my", "ich", "我")."""
+    return sum(1 for raw in _WORD.findall(text) if _is_first_person(raw[:LONGEST]))
+
+
+def tags(text: str) -> tuple[str, ...]:
+    """At most 8 concept tags: compounds such as `a.b` and `k-v` first, then words, in their order in the text."""
+    plain = _normal(text)
+    compounds = [run.strip("._/-") for run in _COMPOUND.findall(plain)]
+    parts = {part for run in compounds for part in _WORD.findall(run)}
+    found: dict[str, None] = {}
+    for raw in [*compounds, *_WORD.findall(plain)]:
+        tag = _tag(raw[: MAX_TAG * 2]) if raw not in parts else None
+        if tag is not None:
+            found[tag] = None
+        if len(found) == MAX_TAGS:
+            break
+    return tuple(found)
+
+
+def _normal(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def without_dates(text: str) -> str:
+    """The text without dates and times of day: in a heading they say when, not what."""
+    return _DATE.sub(" ", text)
+
+
+@lru_cache(maxsize=65536)
+def _is_first_person(raw: str) -> bool:
+    head, _, _ = raw.replace("’", "'").casefold().partition("'")
+    return head in FIRST_PERSON or any(word in raw for word in FIRST_PERSON_DENSE)
+
+
+@lru_cache(maxsize=262144)
+def _forms(raw: str) -> tuple[str, ...]:
+    """The words one run of letters stands for: itself, and its parts when it is an identifier."""
+    if _HAS_DENSE.match(raw):
+        return (*raw, *(raw[n : n + 2] for n in range(len(raw) - 1)))
+    if raw.startswith("#"):
+        return raw[:LONGEST], raw[1:LONGEST]
+    word = _without_apostrophe(raw.replace("’", "'"))
+    whole = fold(word)[:LONGEST]
+    parts = _identifier_parts(word)
+    if not parts:
+        return (stem(whole),) if whole else ()
+    return tuple(dict.fromkeys([whole, *(stem(fold(part)[:LONGEST]) for part in parts)]))
+
+
+def _without_apostrophe(word: str) -> str:
+    head, mark, tail = word.partition("'")
+    if not mark:
+        return word
+    if head.casefold() in _ELIDED and len(tail) > 1:
+        return tail
+    return head if tail.casefold() in _ENDINGS else head + tail
+
+
+def _identifier_parts(word: str) -> list[str]:
+    """`http_2_server` and `getUserName` and `v2beta` have parts; a plain word has none."""
+    if "_" in word:
+        return _PARTS.findall(word)
+    if word.isascii() and not word.islower() and not word.isupper() and not word.istitle():
+        parts = _CAMEL.findall(word)
+        return parts if len(parts) > 1 else []
+    if not word.isalpha() and not word.isdigit():
+        parts = _PARTS.findall(word)
+        return parts if len(parts) > 1 else []
+    return []
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A light English stem of a folded word; words of other scripts and short words stay as they are."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    return _final(_suffix(_plural(word)))
+
+
+def _plural(word: str) -> str:
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("ies"):
+        return word[:-3] + ("y" if len(word) > 4 else "ie")
+    if word.endswith(("ss", "us", "is")) or not word.endswith("s"):
+        return word
+    if word.endswith(("xes", "zes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1]
+
+
+def _suffix(word: str) -> str:
+    for ending, least in (("ingly", 4), ("edly", 4), ("ing", 3), ("ed", 3)):
+        root = word[: -len(ending)]
+        if word.endswith(ending) and len(root) >= least - 1 and _has_vowel(root):
+            return _restored(root)
+    for ending, least, to in _LONG_ENDINGS:
+        root = word[: -len(ending)]
+        if word.endswith(ending) and len(root) >= least:
+            return root + to
+    return word
+
+
+# Ending, the least length of what is left, and what takes its place.
+_LONG_ENDINGS = (
+    ("ational", 3, "at"),
+    ("ization", 3, "iz"),
+    ("isation", 3, "iz"),
+    ("fulness", 3, ""),
+    ("iveness", 3, "iv"),
+    ("ousness", 3, "ous"),
+    ("ation", 4, "at"),
+    ("ement", 4, ""),
+    ("ment", 4, ""),
+    ("ness", 3, ""),
+    ("ions", 4, ""),
+    ("ion", 4, ""),
+    ("able", 4, ""),
+    ("ible", 4, ""),
+    ("fully", 3, ""),
+    ("ful", 3, ""),
+    ("ally", 4, "al"),
+    ("ity", 4, ""),
+    ("ive", 4, "iv"),
+    ("ize", 4, "iz"),
+    ("ise", 4, "iz"),
+    ("ly", 4, ""),
+    ("or", 4, ""),
+    ("er", 4, ""),
+)
+
+
+def _restored(root: str) -> str:
+    """What stood before -ing or -ed: `hopp` was `hop`, `mak` was `make`."""
+    if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz":
+        return root[:-1]
+    if len(root) == 3 and root[-1] not in "aeiouwxy" and root[-2] in "aeiou" and root[0] not in "aeiou":
+        return root + "e"
+    return root + "e" if len(root) == 2 else root
+
+
+def _final(word: str) -> str:
+    """The last letter evened out, so that `paint`, `painted` and `dance`, `dancing` meet."""
+    if len(word) > 4 and word.endswith("e"):
+        return word[:-1]
+    if len(word) > 2 and word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "i"
+    return word
+
+
+def _has_vowel(word: str) -> bool:
+    return any(letter in "aeiouy" for letter in word)
+
+
+def _stops_for(text: str) -> frozenset[str]:
+    """The stop words to drop from a query: English, and another language's when the query is plainly in it.
+
+    Plainly means two of its small words and more of them than English ones: "war" alone must not vanish as German.
+    """
+    found = {fold(raw) for raw in _WORD.findall(text)}
+    english = len(found & STOP_WORDS["en"])
+    counted = {language: len(found & small) for language, small in STOP_WORDS.items() if language != "en"}
+    best = max(counted, key=lambda language: counted[language])
+    if counted[best] >= 2 and counted[best] > english:
+        return _stemmed(best)
+    return _stemmed("en")
+
+
+@lru_cache(maxsize=16)
+def _stemmed(language: str) -> frozenset[str]:
+    return frozenset(form for word in STOP_WORDS[language] for form in (word, stem(word)))
+
+
+@lru_cache(maxsize=1)
+def _all_stops() -> frozenset[str]:
+    return frozenset().union(*STOP_WORDS.values())
+
+
+@lru_cache(maxsize=65536)
+def _tag(raw: str) -> str | None:
+    word = _without_apostrophe(raw.replace("’", "'")).casefold().replace("_", "-").strip("-./#")[:MAX_TAG]
+    if fold(word) in _all_stops() or not any(letter.isalpha() for letter in word) or _DATE.search(word):
+        return None
+    least = 2 if _HAS_DENSE.match(word) else 3
+    return word if len(word) >= least else None

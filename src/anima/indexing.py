@@ -1,0 +1,321 @@
+"""Keeping the index in step with the files, and asking it for whoever is listening.
+
+Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up costs a stat
+a file; a listener's scope and layer, private sections and untrusted lines become labels that the query filters by. A
+lost or damaged index is built again and said; it never stops a write. Not here: ranking (search), storing (index).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+from anima.books import Books
+from anima.config import Config
+from anima.errors import BadConfig, HomeError
+from anima.index import DocumentIn, Filter, Label
+from anima.layout import Layout, Policy
+from anima.listener import Listener, layer_at, layer_row
+from anima.markdown import lines_of, sections
+from anima.model import DocPath, Document, Scope
+from anima.store.folder import FolderStore, signature_of
+
+if TYPE_CHECKING:
+    from anima.embed import Embedder
+    from anima.index.sqlite import SqliteIndex
+    from anima.search import Answer
+
+EVERY = 1.0  # seconds between two walks
+SHARED = "*"  # the layer of documents that are nobody's own
+_FRESH_NS = 100_000_000
+_BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
+_OWNER_ALONE = 1 << len(Scope)  # private sections: the owner in MAIN, and nobody else who is in MAIN
+# What every prompt holds anyway, or is a ritual: instructions, not memory.
+_NOT_MEMORY = frozenset(
+    {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent"}
+)
+_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session"})
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """What bringing the index up to date did."""
+
+    documents: int  # in the index now
+    put: int
+    dropped: int
+    units: int
+    embedded: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+class Indexing:
+    """The index of one home. Opened when first asked for, because it brings numpy along."""
+
+    def __init__(
+        self, store: FolderStore, layout: Layout, books: Books, *, embedder: Callable[[], Embedder | None]
+    ) -> None:
+        self._store, self._layout, self._books, self._embedder_of = store, layout, books, embedder
+        self._index: SqliteIndex | None = None
+        self._made = False
+        self._embedder: Embedder | None = None
+        self._mutex = threading.RLock()
+        self._walked = float("-inf")
+        self.notes: tuple[str, ...] = ()
+        self._dirty: set[str] = set()
+
+    # -- the parts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def embedder(self) -> Embedder | None:
+        with self._mutex:
+            if not self._made:
+                self._made = True
+                try:
+                    self._embedder = self._embedder_of()
+                except HomeError as error:
+                    self.notes = (f"searching by words only: {error}",)
+            return self._embedder
+
+    @property
+    def index(self) -> SqliteIndex:
+        with self._mutex:
+            if self._index is None:
+                from anima.index.sqlite import SqliteIndex
+
+                self._books.machine.make()
+                folder = f"{self._store.root}/.anima"
+                self._index = SqliteIndex(f"{folder}/index.sqlite", lock=f"{folder}/index.lock", embedder=self.embedder)
+            return self._index
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+
+    # -- keeping current ----------------------------------------------------------------------------------------------------
+
+    def touched(self, paths: Iterable[DocPath]) -> None:
+        """Documents we wrote ourselves: the next search looks at them whatever the time."""
+        with self._mutex:
+            self._dirty.update(path.text for path in paths)
+
+    def catch_up(self, *, now: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport | None:
+        """Brings the index up to date if it is time to look (or `now`); None when nothing was looked at."""
+        with self._mutex:
+            if not now and not self._dirty and time.monotonic() - self._walked < EVERY:
+                return None
+            started = time.monotonic()
+            self._dirty.clear()
+            report = self._walk(started, progress)
+            self._walked = time.monotonic()
+            return report
+
+    def _walk(self, started: float, progress: Callable[[int, int], None] | None) -> IndexReport:
+        known = self.index.known()
+        here = dict(self._marks())
+        gone = [path for path in known if path not in here]
+        stale = [path for path, mark in here.items() if known.get(path) != mark]
+        dropped = self.index.drop(gone) if gone else 0
+        units = embedded = 0
+        notes: list[str] = []
+        if stale:
+            done = self.index.put(self._taken_in(stale, here, progress, notes))
+            units, embedded = done.units, done.embedded
+            notes += done.notes
+        return IndexReport(documents=len(here), put=len(stale), dropped=dropped, units=units, embedded=embedded,
+                           seconds=time.monotonic() - started, notes=tuple(notes))  # fmt: skip
+
+    def _taken_in(
+        self, paths: list[str], marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
+    ) -> Iterator[DocumentIn]:
+        for number, path in enumerate(paths, start=1):
+            try:
+                yield self.document_in(self._store.read(DocPath.parse(path)), marks[path])
+            except HomeError as error:
+                notes.append(f"left out of the index: {error}")
+                yield DocumentIn(path=path, digest=marks[path], text="", kind="note", layer="", scopes=0)
+            if progress is not None:
+                progress(number, len(paths))
+
+    def _marks(self) -> Iterator[tuple[str, str]]:
+        """(path, mark) of every document that belongs into the index; the mark changes when the document may have."""
+        young = time.time_ns() - _FRESH_NS
+        for entry in self._store.list_all():
+            path = DocPath.parse(entry.path)
+            if not path.is_markdown or not self._is_memory(path):
+                continue
+            found = self._store.stat(entry.path)
+            if found is None:
+                continue
+            signature = signature_of(found)
+            fresh = f"~{time.time_ns()}" if signature[3] > young else ""  # it may change again within this tick
+            yield entry.path, ":".join(map(str, signature)) + self._doubt(path) + fresh
+
+    def _is_memory(self, path: DocPath) -> bool:
+        row = self._layout.row_of(path)
+        return row.policy is not Policy.CLOSED and row.role not in _NOT_MEMORY
+
+    def _doubt(self, path: DocPath) -> str:
+        if not self._books.begun or not self._books.view.has_doubt(path):
+            return ""
+        return f"?{self._books.view.distrusted_in(path)}"
+
+    def bring_up(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> IndexReport:
+        """Everything now; with `rebuild`, from an empty index."""
+        with self._mutex:
+            if rebuild:
+                self.close()
+                for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+                    self._books.machine.remove(name)
+            report = self.catch_up(now=True, progress=progress)
+            assert report is not None
+            return report
+
+    def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Makes the vectors that are missing because the embedder was away; how many it made."""
+        made = 0
+        missing = self.index.missing()
+        while missing:
+            done = self.index.backfill()
+            if not done.embedded:
+                break
+            made += done.embedded
+            if progress is not None:
+                progress(made, missing)
+        return made
+
+    # -- asking -----------------------------------------------------------------------------------------------------------
+
+    def search(
+        self, listener: Listener, text: str, *, limit: int, at: date | datetime | None, kinds: frozenset[str] | None = None,
+        **more: Any,
+    ) -> Answer:  # fmt: skip
+        """What a listener may find, after a look at whether the files changed."""
+        from anima.search import Query, run
+
+        report = self.catch_up()
+        answer = run(
+            self.index, self.embedder, Query(text=text, limit=limit, at=at, **more), self.filter_for(listener, kinds)
+        )
+        notes = (*(report.notes if report else ()), *self.notes, *answer.notes)
+        return replace(answer, notes=tuple(dict.fromkeys(notes)))
+
+    # -- labels ---------------------------------------------------------------------------------------------------------
+
+    def document_in(self, document: Document, mark: str) -> DocumentIn:
+        """A document with the labels that say who may find which of its lines."""
+        path = document.path
+        layer = layer_at(path)
+        row = layer_row(self._layout, path) if layer is not None else self._layout.row_of(path)
+        scopes = row.scopes if row.form and row.scopes else frozenset({Scope.MAIN})
+        whose = layer if layer is not None else ("" if row.personal or row.form is None else SHARED)
+        private = _BITS[Scope.MAIN] if layer is not None else _OWNER_ALONE
+        kind = row.kind if row.kind in _KINDS else "note"
+        bits = sum(_BITS[scope] for scope in scopes)
+        return DocumentIn(path=path.text, digest=mark, text=document.text, kind=kind, layer=whose, date=_date_of(path),
+                          scopes=bits, labels=tuple(self._labels(document, bits, private)))  # fmt: skip
+
+    def _labels(self, document: Document, bits: int, private: int) -> Iterator[Label]:
+        """Runs of lines that differ from the document's own scopes, or are not trusted."""
+        text = document.text
+        doubtful = self._books.begun and self._books.view.has_doubt(document.path)
+        if "<!--" not in text and not doubtful:
+            return
+        lines = lines_of(text)
+        found = [bits] * len(lines)
+        for start, end, mask, keep in _marked(text, lines):
+            for n in range(start, end):
+                found[n] = private if mask is None else (found[n] | mask if keep else found[n])
+        trusted = [not doubtful or self._books.view.source(document.path, line).trusted for line in lines]
+        number = 1
+        for (scopes, good), run in groupby(zip(found, trusted, strict=True)):
+            length = len(list(run))
+            if scopes != bits or not good:
+                yield Label(start=number, end=number + length - 1, scopes=scopes, trusted=good)
+            number += length
+
+    @staticmethod
+    def filter_for(listener: Listener, kinds: frozenset[str] | None = None) -> Filter:
+        """What of the index a listener may find."""
+        bits = _BITS[listener.scope] | (_OWNER_ALONE if listener.sees_all else 0)
+        return Filter(scope=bits, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)
+
+
+def _marked(text: str, lines: list[str]) -> Iterator[tuple[int, int, int | None, bool]]:
+    """(first line, line after the last, scope bits or None for private, keep) of marked sections; private ones come last."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    place = {offset: number for number, offset in enumerate(starts)}
+    found = [s for s in sections(text) if s.shared or s.private]
+    for section in found:
+        if section.shared:
+            yield place[section.start], place[section.end], sum(_BITS[scope] for scope in section.shared), True
+    for section in found:
+        if section.private:
+            yield place[section.start], place[section.end], None, False
+    for number, line in enumerate(lines):
+        if re.search(r"<!--\s*private\b", line, re.IGNORECASE):
+            yield number, number + 1, None, False
+
+
+def _date_of(path: DocPath) -> date | None:
+    found = _DATED.match(path.name)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def embedder_for(
+    config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
+) -> Embedder | None:
+    """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
+    from anima.embed import open_embedder
+
+    asked, named = config.index, "index.embedder" in config.sources
+    if not named:
+        from anima.embed.http import HttpEmbedder, from_environment
+
+        choice = from_environment(env)
+        if choice is not None:
+            return HttpEmbedder(choice.http, clock=clock, dice=dice) if choice.http else open_embedder(choice.provider)
+    if asked.embedder in ("static", "mock", "none"):
+        return open_embedder(asked.embedder)
+    if asked.embedder in ("onnx", "sentence-transformers"):
+        from anima.embed.local import LocalEmbedder, LocalSettings
+
+        runtime: Literal["onnx", "sentence-transformers"] = (
+            "onnx" if asked.embedder == "onnx" else "sentence-transformers"
+        )
+        return LocalEmbedder(LocalSettings(runtime=runtime, model=asked.model or "all-MiniLM-L6-v2"))
+    return _by_http(config, env, clock=clock, dice=dice)
+
+
+def _by_http(config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random) -> Embedder:
+    from anima.embed.http import HttpEmbedder, HttpSettings
+
+    asked = config.index
+    if asked.embedder not in ("openai", "ollama", "near"):
+        raise BadConfig(
+            f"there is no embedder {asked.embedder!r}; there are static, none, openai, onnx, sentence-transformers, mock"
+        )
+    url = asked.url or "https://api.openai.com/v1"
+    settings = HttpSettings(
+        url=url,
+        model=asked.model or "text-embedding-3-small",
+        provider=asked.embedder,
+        api_key=env.get("OPENAI_API_KEY"),
+    )
+    return HttpEmbedder(settings, clock=clock, dice=dice)

@@ -1,0 +1,349 @@
+"""Looking back, and taking back: history, diff, why, undo, restore, trust, audit.
+
+Promise: undo is a change like any other and passes the same road; it takes back one change, a batch or all of a
+session, also when other lines changed since, and gives StaleWrite with both versions where it cannot tell what to do.
+Not here: writing itself (writing), what the ledger's records look like (ledger).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+
+from anima.books import Books
+from anima.errors import BadArguments, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima.ledger import Edit, Intent, Record, Verification, verify
+from anima.markdown import lines_of
+from anima.merge import merge
+from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
+from anima.provenance import OWNERS, Source, sentence
+from anima.store.git import History, Note, Revision
+from anima.writing import Writing
+
+_REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Where one line came from."""
+
+    path: DocPath
+    line: int
+    text: str
+    source: Source
+    sentence: str
+    revision: str | None  # the commit that brought it, when history has it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One carried-out change as the ledger tells it."""
+
+    id: str
+    time: datetime
+    what: str
+    actor: Actor
+    origin: Origin
+    session: str | None
+    rule: str | None
+    approver: str | None
+    paths: tuple[str, ...]
+    of: str | None
+
+
+class Keeping:
+    """The past of one home."""
+
+    def __init__(self, books: Books, writing: Writing, *, clock: Callable[[], datetime]) -> None:
+        self.books, self.writing, self.clock = books, writing, clock
+
+    # -- looking --------------------------------------------------------------------------------------------------------
+
+    def history(self, path: DocPath | None = None, *, limit: int = 20) -> list[Revision]:
+        """The newest revisions, of the home or of one document."""
+        self.books.commit()
+        found = self._history()
+        spelt = self._spelt(path) if path else None
+        return found.log(spelt, limit=limit) if found else []
+
+    def diff(self, revision: str, other: str | None = None, path: DocPath | None = None) -> str:
+        """What one revision changed, or what changed between two."""
+        history = self._need_history()
+        if other is not None:
+            return history.diff(revision, other, self._spelt(path) if path else None)
+        before = self._before(history, revision)
+        return history.diff(before, revision, self._spelt(path) if path else None)
+
+    def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Entry]:
+        """Carried-out changes, newest first."""
+        found = [_entry(intent, record) for intent, record in self._done() if session in (None, intent.session)]
+        return found[::-1][:limit]
+
+    def why(self, path: DocPath, line: int) -> Why:
+        document = self.books.store.read(path)
+        lines = lines_of(document.text)
+        if not 1 <= line <= len(lines):
+            raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
+        text = lines[line - 1].rstrip("\r\n")
+        source = self.books.view.source(document.path, text) if self.books.begun else OWNERS
+        when = f"{source.time:%Y-%m-%d %H:%M} UTC" if source.time else ""
+        return Why(path=document.path, line=line, text=text, source=source, sentence=sentence(source, when),
+                   revision=self._revision_of(source.change))  # fmt: skip
+
+    def _revision_of(self, change: str | None) -> str | None:
+        if change is None or (history := self._history()) is None:
+            return None
+        return next((r.id for r in history.log(limit=2_000) if change in (r.batch or "").split()), None)
+
+    def audit(self) -> Verification:
+        """Whether the ledger is whole: every record in its place, none altered, none cut off at the end."""
+        if not self.books.begun:
+            return Verification(records=0)
+        history = self._history()
+        return verify(self.books.log, key=self.books.key, anchors=history.anchors() if history else ())
+
+    def history_problems(self) -> list[str]:
+        """What is wrong with history; nothing when it is switched off."""
+        history = self._history()
+        if history is None:
+            return [self.books.history_problem] if self.books.begun and self.books.history_problem else []
+        return history.check()
+
+    def repair(self) -> list[str]:
+        """Mends ledger and history without touching a document; a sentence for each thing done."""
+        said = []
+        with self.books.machine.lock.hold():
+            ledger = self.books.ledger
+            said += self.books.recover()
+            if lost := ledger.mend():
+                self.books.machine.put(f"torn/{self.clock():%Y%m%dT%H%M%S%f}", lost)
+                said.append(f"{len(lost):,} unreadable bytes of the ledger were set aside in .anima/torn")
+        if self.history_problems():
+            said += self._repair_history()
+        return said
+
+    def _repair_history(self) -> list[str]:
+        self.books.reset_history()
+        history = self.books.history
+        if history is None:
+            return [f"history cannot be mended: {self.books.history_problem}"]
+        tip = self.books.ledger.tip
+        note = Note(what="repair", actor="owner", author=self.books.author, time=self.clock(), anchor=(tip.n, tip.hash))
+        return history.repair(self.books.documents(), note)
+
+    # -- taking back ----------------------------------------------------------------------------------------------------
+
+    def undo(self, *, change: str | None = None, session: str | None = None) -> tuple[Receipt, ...]:
+        """Takes back one change (the newest of all when none is named), or everything a session wrote."""
+        chosen, wanted = self.plan_undo(change=change, session=session)
+        if not wanted:
+            return ()
+        return self.writing.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
+
+    def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
+        """What would be taken back, and the changes that do it. Nothing is written."""
+        self.books.commit()
+        chosen = self._chosen(change, session)
+        texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # key: path, text now, text wanted
+        for intent in chosen:
+            for edit in reversed(intent.edits):
+                self._reverse(edit, intent, texts)
+        return chosen, [self._change(*found) for found in texts.values() if found[1] != found[2]]
+
+    def _chosen(self, change: str | None, session: str | None) -> list[Intent]:
+        """The changes to take back, newest first. One that was taken back already is not taken back twice."""
+        done = [intent for intent, _ in self._done()]
+        undone = {i.of for i in done if i.what == "undo"}
+        if session is not None:
+            found = [i for i in done if i.session == session and i.id not in undone]
+        elif change is not None:
+            found = [i for i in done if i.id == change]
+        else:
+            found = [i for i in done if i.what != "undo" and i.id not in undone][-1:]
+        if not found:
+            raise NoSuchRevision(f"there is no change {change or session or ''} to take back".replace("  ", " "),
+                                 hint="anima history lists them")  # fmt: skip
+        return found[::-1]
+
+    def _reverse(self, edit: Edit, intent: Intent, texts: dict[str, tuple[DocPath, str | None, str | None]]) -> None:
+        path = DocPath.parse(edit.path)
+        if edit.kind is Kind.MOVE:
+            there = DocPath.parse(edit.to or edit.path)
+            now, held = self._held(there, texts)
+            here_now, here = self._held(path, texts)
+            if held is None or here is not None:
+                raise StaleWrite(path.text, theirs=here, ours=held)
+            texts[there.key], texts[path.key] = (there, now, None), (path, here_now, held)
+            return
+        now, held = self._held(path, texts)
+        if edit.kind is Kind.APPEND:
+            texts[path.key] = (path, now, self._without(held or "", edit))
+            return
+        if edit.base is None and held is not None and self.books.key.of(held) != edit.digest:
+            rest = self._without(held, edit)  # others wrote into the document this change made
+            texts[path.key] = (path, now, rest if rest.strip() else None)
+            return
+        old = None if edit.base is None else self._image(intent, path, edit.base)
+        new = held if self._keyed(held) == edit.digest else self._image(intent, path, edit.digest)
+        texts[path.key] = (path, now, _taken_back(path, old, new, held))
+
+    def _held(
+        self, path: DocPath, texts: dict[str, tuple[DocPath, str | None, str | None]]
+    ) -> tuple[str | None, str | None]:
+        """(text on disk, text as wanted so far)."""
+        if path.key in texts:
+            return texts[path.key][1], texts[path.key][2]
+        text = self._text(path)
+        return text, text
+
+    def _without(self, text: str, edit: Edit) -> str:
+        """A log without the lines one append brought: the last run of lines with those digests."""
+        digests = [line.digest for line in edit.lines]
+        lines = lines_of(text)
+        keyed = [self.books.key.line(line) for line in lines]
+        for start in range(len(lines) - 1, -1, -1):
+            end, matched = start, 0
+            while end < len(lines) and matched < len(digests) and keyed[end] in ("", digests[matched]):
+                matched, end = matched + (keyed[end] != ""), end + 1
+            if keyed[start] and matched == len(digests):
+                return "".join(lines[:start] + lines[end:])
+        raise StaleWrite(edit.path, theirs=text, ours=None)
+
+    def _image(self, intent: Intent, path: DocPath, digest: str | None) -> str | None:
+        """A document's text with that digest, from history."""
+        if digest is None:
+            return None
+        history = self._need_history()
+        for revision in history.log(self._spelt(path), limit=100_000):
+            text = self._shown(history, revision.id, path)
+            if text is not None and self.books.key.of(text) == digest:
+                return text
+        raise NoSuchRevision(f"history does not hold {path} as it was around change {intent.id}",
+                             hint="it was made while history was off, or its file was larger than 1 MiB")  # fmt: skip
+
+    def _keyed(self, text: str | None) -> str | None:
+        return None if text is None else self.books.key.of(text)
+
+    def restore(self, path: DocPath, at: str) -> tuple[Receipt, ...]:
+        """Writes a document as it stood in a revision, or at the end of a day or moment."""
+        history = self._need_history()
+        self.books.commit()
+        revision = at if _REVISION.match(at) else self._at(history, at)
+        text = self._shown(history, revision, path)
+        if text is None:
+            raise NoSuchRevision(f"{path} was not there at {at}")
+        now = self._text(path)
+        change = self._change(path, now, text)
+        return self.writing.submit([change], what="restore", of=revision[:12])
+
+    def _at(self, history: History, at: str) -> str:
+        moment = _moment(at)
+        found = next((r for r in history.log(limit=1_000_000) if r.time <= moment), None)
+        if found is None:
+            raise NoSuchRevision(f"history begins after {at}")
+        return found.id
+
+    def trust(self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None) -> int:
+        """Trusts one line, all of a document, or all a session wrote; gives the number of lines that changed."""
+        fields: dict[str, object] = {"session": session} if session else {}
+        if path is not None:
+            document = self.books.store.read(path)
+            lines = lines_of(document.text)
+            if line is not None and not 1 <= line <= len(lines):
+                raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
+            chosen = lines if line is None else [lines[line - 1]]
+            digests = [d for d in dict.fromkeys(map(self.books.key.line, chosen)) if d]
+            fields |= {"path": document.path.text, "lines": digests}
+        if not fields:
+            raise BadArguments("say what to trust: a document, a line of it, or a session")
+        before = self._distrusted()
+        self.books.note("trust", fields)
+        return before - self._distrusted()
+
+    def _distrusted(self) -> int:
+        return self.books.view.distrusted()
+
+    # -- small ----------------------------------------------------------------------------------------------------------
+
+    def _done(self) -> Iterator[tuple[Intent, Record]]:
+        if not self.books.begun:
+            return
+        begun: dict[str, tuple[Intent, Record]] = {}
+        for record in self.books.ledger.records(kinds=("intent", "done")):
+            if record.kind == "intent":
+                begun[str(record.fields.get("id"))] = (Intent.from_record(record), record)
+            elif found := begun.pop(str(record.fields.get("id")), None):
+                yield found
+
+    def _change(self, path: DocPath, now: str | None, wanted: str | None) -> Change:
+        kind = Kind.DELETE if wanted is None else Kind.WRITE
+        base = "" if now is None else digest_of(now)
+        return Change(path=path, kind=kind, text=wanted or "", base=base, actor=Actor.OWNER, origin=Origin.OWNER)
+
+    def _text(self, path: DocPath) -> str | None:
+        try:
+            return self.books.store.read(path).text
+        except NoSuchDocument:
+            return None
+
+    def _spelt(self, path: DocPath) -> str:
+        return self.books.store.actual(path) or path.text
+
+    def _history(self) -> History | None:
+        return self.books.history if self.books.begun else None
+
+    def _need_history(self) -> History:
+        history = self._history()
+        if history is None:
+            why = self.books.history_problem if self.books.begun else "nothing was written here yet"
+            raise NoSuchRevision(f"there is no history: {why or 'it is switched off'}", hint="anima doctor says more")
+        return history
+
+    def _before(self, history: History, revision: str) -> str | None:
+        """The revision before one."""
+        line = history.log(limit=1_000_000)
+        place = next((n for n, found in enumerate(line) if found.id.startswith(revision)), None)
+        if place is None:
+            raise NoSuchRevision(f"history has no revision {revision}", hint="anima history lists them")
+        return line[place + 1].id if place + 1 < len(line) else None
+
+    def _shown(self, history: History, revision: str | None, path: DocPath) -> str | None:
+        if revision is None:
+            return None
+        data = history.show(revision, self._spelt(path))
+        return None if data is None else data.decode("utf-8", "replace")
+
+
+def _taken_back(path: DocPath, old: str | None, new: str | None, now: str | None) -> str | None:
+    """What a document becomes when the step old → new is taken out of what stands there now."""
+    if now == new:
+        return old
+    if now is None or new is None or old is None:
+        raise StaleWrite(path.text, theirs=now, ours=old)
+    merged = merge(new, now, old)
+    if merged is None:
+        raise StaleWrite(path.text, theirs=now, ours=old)
+    return merged
+
+
+def _moment(at: str) -> datetime:
+    """A day (its end) or a moment, in UTC unless it says otherwise."""
+    from datetime import UTC
+
+    try:
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", at):
+            return datetime.combine(date.fromisoformat(at), time.max, UTC)
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        raise BadArguments(
+            f"{at!r} is neither a revision nor a time; write a3f9c2 or 2026-05-08 or 2026-05-08T14:30"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _entry(intent: Intent, record: Record) -> Entry:
+    paths = tuple(dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path))
+    return Entry(id=intent.id, time=record.time, what=intent.what, actor=intent.actor, origin=intent.origin, session=intent.session,
+                 rule=intent.rule, approver=intent.approver, paths=paths, of=intent.of)  # fmt: skip

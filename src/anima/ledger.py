@@ -1,0 +1,611 @@
+"""The ledger: one append-only, hash-chained line for everything that happened in a home, and no text in any of them.
+
+Promise: a record that was added stays where it is; `n` is its line number; `verify` names the first record that was
+flipped, dropped, swapped, put in or cut off. Documents, queries and reasons appear only as keyed digests, so that a
+forgotten phrase cannot be guessed from the file. A torn last line (a crash in the middle of an append) is not damage:
+readers pass over it, and the next `add` cuts it off after handing its bytes to `keep`.
+Not here: files and locks. The store gives a `Log`; whoever calls `add`, `begin` or `mend` holds the home lock. Several
+processes may hold a Ledger over one log; each catches up with the others before it adds. What the records mean
+(provenance, audit, tallies) is said by their views.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from anima.errors import BadArguments, Damaged
+from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
+
+FORMAT = 1
+ORIGINAL = "0" * 64  # what the first record names as the one before it
+
+_OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
+_BLOCK = 1 << 20
+_SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
+_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+class Log(Protocol):
+    """An append-only run of bytes, as the store gives it. Its errors are those of `anima.errors`."""
+
+    def size(self) -> int: ...
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        """The bytes of a range, fewer where the log ends before it."""
+        ...
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        """Add in one write; with `sync`, return only when it is on the disk."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the log. The ledger asks for it only to remove an unterminated last line."""
+        ...
+
+
+class Key:
+    """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if not 16 <= len(secret) <= 64:
+            raise Damaged("the home's key has not the right length", hint="restore .anima/key from a backup")
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return f"Key({self.id[:8]}…)"
+
+    @property
+    def id(self) -> str:
+        """A public name for the key; it stands in the ledger's first record, so that a wrong key is noticed."""
+        return self._digest(b"", b"anima key")
+
+    def of(self, text: str) -> str:
+        """The digest of a whole text, exact to the byte."""
+        return self._digest(text.encode("utf-8", "surrogatepass"), b"anima text")
+
+    def line(self, text: str) -> str:
+        """The digest of one line, the same wherever the line stands; "" for a line that says nothing.
+
+        Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
+        list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
+        """
+        words = " ".join(text.split())
+        if marker := _MARKER.match(words):
+            words = words[marker.end() :]
+        if not words:
+            return ""
+        if not words.isascii():
+            words = unicodedata.normalize("NFC", words)
+        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima line")
+
+    def lines(self, text: str) -> list[str]:
+        """The digest of each line of a text, in order; lines end at LF."""
+        return [self.line(line) for line in text.split("\n")]
+
+    def _digest(self, data: bytes, purpose: bytes) -> str:
+        return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of the ledger. `t` is ISO time in UTC; `fields` is what its kind says."""
+
+    n: int
+    t: str
+    kind: str
+    fields: Mapping[str, Any]
+    prev: str
+    hash: str
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.t)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A new line, by its digest. Without an origin of its own it has that of its batch."""
+
+    digest: str
+    origin: Origin | None = None
+    taint: frozenset[Origin] = frozenset()
+
+    def dump(self) -> str:
+        parts = [self.digest, self.origin or "", ",".join(sorted(self.taint))]
+        return " ".join(parts).rstrip()
+
+    @classmethod
+    def load(cls, raw: str) -> Line:
+        digest, _, rest = raw.partition(" ")
+        origin, _, taint = rest.partition(" ")
+        return cls(digest=digest, origin=Origin(origin) if origin else None, taint=_origins(taint.split(",")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What a batch does to one file. Digests are keyed; an append names its piece and the sizes around it."""
+
+    path: str
+    kind: Kind
+    base: str | None = None  # of the text that stood there; None where nothing did
+    digest: str | None = None  # of the whole new text, or of the piece that is appended
+    before: int | None = None  # sizes in bytes
+    after: int | None = None
+    to: str | None = None
+    temp: str | None = None
+    lines: tuple[Line, ...] = ()
+
+    def dump(self) -> dict[str, Any]:
+        every = {name: getattr(self, name) for name in ("base", "digest", "before", "after", "to", "temp")}
+        every["lines"] = [line.dump() for line in self.lines] or None
+        return {"path": self.path, "kind": str(self.kind)} | _present(every)
+
+    @classmethod
+    def load(cls, raw: Mapping[str, Any]) -> Edit:
+        lines = tuple(Line.load(line) for line in raw.get("lines", ()))
+        return cls(**{**raw, "kind": Kind(raw["kind"]), "lines": lines})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A batch about to happen, all or nothing. `reason` is a keyed digest: agents write it, so it may hold text."""
+
+    id: str
+    what: str  # write, undo, approve, sweep, import …
+    edits: tuple[Edit, ...]
+    actor: Actor
+    origin: Origin
+    session: str | None = None
+    scope: Scope | None = None
+    taint: frozenset[Origin] = frozenset()
+    rule: str | None = None
+    approver: str | None = None
+    reason: str | None = None
+    of: str | None = None  # the batch, proposal or sweep this one undoes or carries out
+
+    def fields(self) -> dict[str, Any]:
+        names = ("actor", "origin", "session", "scope", "rule", "approver", "reason", "of")
+        every = {name: getattr(self, name) for name in names} | {"taint": sorted(self.taint) or None}
+        edits = [edit.dump() for edit in self.edits]
+        return {"id": self.id, "what": self.what, "edits": edits} | _present(every)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Intent:
+        """The intent of an `intent` record. Raises Damaged for one that this version cannot have written."""
+        raw = dict(record.fields)
+        try:
+            return cls(
+                **{name: raw[name] for name in raw if name in ("session", "rule", "approver", "reason", "of")},
+                id=raw["id"],
+                what=raw["what"],
+                edits=tuple(Edit.load(edit) for edit in raw["edits"]),
+                actor=Actor(raw["actor"]),
+                origin=Origin(raw["origin"]),
+                scope=Scope(raw["scope"]) if "scope" in raw else None,
+                taint=_origins(raw.get("taint", ())),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(f"record {record.n} of the ledger is an intent that cannot be read", hint=_HINT) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number."""
+
+    line: int
+    offset: int
+    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
+
+    `mended` are stretches that were unreadable when the ledger went on after them, and that it names as such.
+    """
+
+    records: int
+    fault: Fault | None = None
+    torn: int = 0
+    mended: tuple[Fault, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """The last sound record, and what follows it: `bad` complete lines that are no records, up to `full`."""
+
+    n: int = 0
+    hash: str = ORIGINAL
+    end: int = 0
+    full: int = 0
+    bad: int = 0
+
+
+_HINT = "anima audit verify says what is wrong; anima doctor --repair goes on from there"
+
+
+class Ledger:
+    """A view of one log that knows its last record. It lives as long as its log; threads may read while one adds."""
+
+    def __init__(self, log: Log, *, clock: Callable[[], datetime], keep: Callable[[bytes], None] | None = None) -> None:
+        """Opening reads the last record only. `keep` is given the bytes of a torn line before they are cut."""
+        self._log, self._clock, self._keep = log, clock, keep
+        self._alarm: str | None = None
+        self._tip = _last(log)
+
+    @property
+    def tip(self) -> Tip:
+        """The last record as far as this ledger has read. History anchors `(tip.n, tip.hash)`."""
+        return self._tip
+
+    def begin(self, home: str, *, key: Key) -> Record:
+        """The first record: made now if the ledger is empty, else checked against this format and key."""
+        tip = self._catch_up()
+        if tip.n == 0 and not tip.bad:
+            return self.add("home", {"format": FORMAT, "id": home, "key": key.id})
+        first = next(self.records(), None)
+        if first is None or first.kind != "home":
+            raise Damaged("the ledger does not begin with the record of its home", hint=_HINT)
+        if first.fields.get("format") != FORMAT:
+            raise Damaged("the ledger was written by another version of anima", hint="use that version, or a newer one")
+        if first.fields.get("key") != key.id:
+            raise Damaged("the key is not the one this ledger was begun with", hint="restore .anima/key from a backup")
+        return first
+
+    def add(self, kind: str, fields: Mapping[str, Any], *, sync: bool = True) -> Record:
+        """Add one record. When the log's append fails, the record may or may not stand: `pending` knows.
+
+        Raises Damaged when the end of the ledger is unreadable, and once when what was read before is gone.
+        """
+        _check(kind, fields)
+        tip = self._catch_up()
+        if self._alarm is not None:
+            alarm, self._alarm = self._alarm, None
+            raise Damaged(f"{alarm}; nothing was written", hint=_HINT)
+        self._cut_torn(tip)
+        if tip.bad:
+            raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
+        return self._append(tip, kind, fields, prev=tip.hash, sync=sync)
+
+    def intend(self, intent: Intent) -> Record:
+        return self.add("intent", intent.fields())
+
+    def done(self, intent: str, *, sync: bool = True) -> Record:
+        return self.add("done", {"id": intent}, sync=sync)
+
+    def failed(self, intent: str, *, why: str | None = None) -> Record:
+        """`why` is a short code, never a message."""
+        return self.add("failed", _present({"id": intent, "why": why}))
+
+    def pending(self) -> list[Intent]:
+        """The batches that were begun and neither done nor failed, oldest first."""
+        tip = self._catch_up()
+        settled: set[str] = set()
+        found: list[Intent] = []
+        wanted = _of_kinds(("intent", "done", "failed"))
+        for line in _lines_back(self._log, tip.full):
+            text = line.decode("latin-1")
+            if not wanted(text) or (record := _parse(text)) is None:
+                continue
+            if record.kind != "intent":
+                settled.add(str(record.fields.get("id")))
+            elif record.fields.get("id") not in settled:
+                found.append(Intent.from_record(record))
+            if len(settled) > _SETTLED_ENOUGH:
+                break
+        return found[::-1]
+
+    def records(self, after: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Record]:
+        """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.
+
+        Lines that are no records are passed over; lines of other kinds are not even parsed.
+        """
+        tip, wanted = self._catch_up(), _of_kinds(kinds)
+        for block in _blocks(self._log, self._offset(after, tip), tip.full):
+            for line in block[:-1].decode("latin-1").split("\n"):
+                record = _parse(line) if wanted(line) else None
+                if record is not None and record.n > after and (not kinds or record.kind in kinds):
+                    yield record
+
+    def mend(self) -> bytes:
+        """Make the ledger writable again after damage to its end, and return the bytes that were given up.
+
+        A torn line is cut. Complete lines that are no records stay where they are: a `mend` record, chained to
+        their very bytes, says that they were unreadable.
+        """
+        tip = self._catch_up()
+        torn = self._cut_torn(tip)
+        if not tip.bad:
+            return torn
+        lost = self._log.read(tip.end, tip.full)
+        prev = hashlib.sha256(lost).hexdigest()
+        self._append(tip, "mend", {"bad": tip.bad, "size": len(lost)}, prev=prev, sync=True)
+        return lost + torn
+
+    def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, prev: str, sync: bool) -> Record:
+        n = tip.n + tip.bad + 1
+        t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+        body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
+        digest = hashlib.sha256(_encode(body).encode("ascii")).hexdigest()
+        data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
+        self._log.append(data, sync=sync)
+        end = tip.full + len(data)
+        self._tip = Tip(n=n, hash=digest, end=end, full=end)
+        return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest)
+
+    def _catch_up(self) -> Tip:
+        """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
+
+        A thread that reads may put an older tip back in its place, so whoever adds goes on from what is returned.
+        """
+        tip, size = self._tip, self._log.size()
+        if size == tip.full:
+            return tip
+        data = self._log.read(tip.full, size)
+        lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
+        if size > tip.full and not lines:
+            return tip
+        first, last = (_parse(lines[0].decode("latin-1")), _sound(lines[-1])) if lines else (None, None)
+        if first is not None and last is not None and first.prev == tip.hash and not tip.bad:
+            end = tip.full + sum(map(len, lines)) + len(lines)
+            self._tip = new = Tip(n=last.n, hash=last.hash, end=end, full=end)
+            return new
+        self._tip = new = _last(self._log)
+        if size < tip.full:
+            self._alarm = "the ledger is shorter than it was"
+        elif first is not None and first.prev != tip.hash and not tip.bad:
+            self._alarm = "somebody wrote to the ledger and broke its chain"
+        return new
+
+    def _cut_torn(self, tip: Tip) -> bytes:
+        torn = self._log.read(tip.full) if self._log.size() > tip.full else b""
+        if torn:
+            if self._keep is not None:
+                self._keep(torn)
+            self._log.truncate(tip.full)
+        return torn
+
+    def _offset(self, after: int, tip: Tip) -> int:
+        """Where record `after` + 1 begins. Numbers are line numbers, so it is enough to count lines from the end."""
+        if after <= 0:
+            return 0
+        offset = tip.full
+        for _, line in zip(range(tip.n + tip.bad - after), _lines_back(self._log, tip.full), strict=False):
+            offset -= len(line) + 1
+        return offset
+
+
+def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
+    """Hash the whole chain and name the first thing that is wrong.
+
+    `anchors` are `(n, hash)` pairs kept elsewhere (history): without them a chain that was cut at a record's end, or
+    rewritten from some record on, still hangs together. With `key`, the first record must name that key.
+    """
+    size, chain, wanted = log.size(), _Chain(key), _Anchors(anchors)
+    for block in _blocks(log, 0, size):
+        for line in block.split(b"\n")[:-1]:
+            chain.take(line)
+            if chain.fault is None:
+                wanted.take(chain.line, chain.hash, chain.start)
+    faults = [fault for fault in (chain.fault, wanted.finish(chain)) if fault is not None]
+    first = min(faults, key=lambda fault: fault.line, default=None)
+    return Verification(records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended))
+
+
+class _Chain:
+    """Follows the chain line by line. After a fault it only looks for the `mend` record that owns up to it."""
+
+    def __init__(self, key: Key | None) -> None:
+        self.key = key
+        self.line = self.good = self.start = self.end = 0
+        self.hash = ORIGINAL
+        self.fault: Fault | None = None
+        self.mended: list[Fault] = []
+        self._lost = hashlib.sha256()
+
+    def take(self, line: bytes) -> None:
+        self.line, self.start, self.end = self.line + 1, self.end, self.end + len(line) + 1
+        record = _sound(line)
+        if self.fault is None:
+            self._follow(record)
+        elif record is not None:
+            self._after_fault(record, self.fault)
+        if self.fault is not None:
+            self._lost.update(line + b"\n")
+
+    def _follow(self, record: Record | None) -> None:
+        if (wrong := self._wrong(record)) is None:
+            assert record is not None
+            self._accept(record)
+            return
+        kind, what = wrong
+        self.fault = Fault(line=self.line, offset=self.start, kind=kind, what=f"line {self.line}: {what}")
+        self._lost = hashlib.sha256()
+
+    def _wrong(self, record: Record | None) -> tuple[str, str] | None:
+        n = self.line
+        if record is None:
+            return "altered", "the record is not what was written: it does not match its own hash"
+        if record.n > n:
+            missing = f"record {n} is" if record.n == n + 1 else f"records {n} to {record.n - 1} are"
+            return "missing", f"record {record.n} stands here; {missing} missing"
+        if record.n < n:
+            return "repeated", f"record {record.n} stands here a second time, or was put in"
+        if record.prev != self.hash:
+            return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
+        if n == 1 and self.key is not None and record.fields.get("key") != self.key.id:
+            return "key", "the ledger was begun with another key"
+        return None
+
+    def _after_fault(self, record: Record, fault: Fault) -> None:
+        if record.kind == "mend" and record.n == self.line and record.prev == self._lost.hexdigest():
+            self.mended.append(fault)
+            self.fault = None
+            self._accept(record)
+        elif fault.kind == "missing" and record.n == fault.line:
+            what = f"line {fault.line}: record {record.n} belongs here but stands in line {self.line}"
+            self.fault = replace(fault, kind="order", what=what)
+
+    def _accept(self, record: Record) -> None:
+        self.good += 1
+        self.hash = record.hash
+
+
+class _Anchors:
+    """Compares the records with what was noted of them elsewhere."""
+
+    def __init__(self, anchors: Iterable[tuple[int, str]]) -> None:
+        self._left: dict[int, set[str]] = {}
+        for n, digest in anchors:
+            if n > 0:
+                self._left.setdefault(n, set()).add(digest)
+        self._agreed = 0
+        self._fault: Fault | None = None
+
+    def take(self, n: int, digest: str, offset: int) -> None:
+        if (noted := self._left.pop(n, None)) is None or self._fault is not None:
+            return
+        if noted == {digest}:
+            self._agreed = n
+            return
+        since = f"after record {self._agreed} " if self._agreed else ""
+        what = f"line {n}: history knows another record {n}; the ledger was rewritten somewhere {since}up to here"
+        self._fault = Fault(line=n, offset=offset, kind="rewritten", what=what)
+
+    def finish(self, chain: _Chain) -> Fault | None:
+        if self._fault is not None or chain.fault is not None or not self._left:
+            return self._fault
+        n = min(self._left)
+        if n <= chain.line:
+            lost = max((fault for fault in chain.mended if fault.line <= n), key=lambda fault: fault.line)
+            what = f"line {n}: history knows record {n}; it is among the lines that were unreadable and mended"
+            return Fault(line=n, offset=lost.offset, kind="rewritten", what=what)
+        what = (
+            f"the ledger ends at record {chain.line}, but history knows record {max(self._left)}; its end was cut off"
+        )
+        return Fault(line=chain.line + 1, offset=chain.end, kind="truncated", what=what)
+
+
+def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:
+    """A quick look whether a line can be a record of these kinds; with none named, every line can."""
+    return re.compile("|".join(re.escape(f'"kind":"{kind}"') for kind in kinds)).search
+
+
+def _check(kind: str, fields: Mapping[str, Any]) -> None:
+    if taken := _OWN_KEYS & fields.keys():
+        raise BadArguments(f"a {kind} record cannot have a field of its own named {', '.join(sorted(taken))}")
+    for value in fields.values():
+        _check_value(value, depth=0)
+
+
+def _check_value(value: object, *, depth: int) -> None:
+    """Text has no business in the ledger: nothing with a line break, nothing longer than a path."""
+    if isinstance(value, str):
+        if len(value) > MAX_PATH or "\n" in value or "\r" in value:
+            raise BadArguments("the ledger holds no text; give it a digest")
+    elif isinstance(value, list | tuple | dict):
+        if depth > 8:
+            raise BadArguments("a record of the ledger is nested too deeply")
+        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check_value(inner, depth=depth + 1)
+
+
+def _parse(line: str) -> Record | None:
+    """The record a line holds, unchecked; None if it is none."""
+    try:
+        return _record(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _record(raw: Any) -> Record | None:
+    try:
+        n, t, kind, prev, digest = raw.pop("n"), raw.pop("t"), raw.pop("kind"), raw.pop("prev"), raw.pop("hash")
+    except (KeyError, TypeError, AttributeError):
+        return None
+    if type(n) is not int or not type(t) is type(kind) is type(prev) is type(digest) is str:
+        return None
+    return Record(n=n, t=t, kind=kind, fields=raw, prev=prev, hash=digest)
+
+
+def _sound(line: bytes) -> Record | None:
+    """The record a line holds if it is what was written: without its hash, the line's bytes are what was hashed."""
+    if (record := _parse(line.decode("latin-1"))) is None:
+        return None
+    hashed = line.replace(f'"hash":"{record.hash}",'.encode("latin-1", "replace"), b"", 1)
+    return record if hashlib.sha256(hashed).hexdigest() == record.hash else None
+
+
+def _last(log: Log) -> Tip:
+    """The last sound record, found from the end."""
+    full = end = _whole_lines(log)
+    bad = 0
+    for line in _lines_back(log, full):
+        if (record := _sound(line)) is not None:
+            return Tip(n=record.n, hash=record.hash, end=end, full=full, bad=bad)
+        end -= len(line) + 1
+        bad += 1
+    return Tip(full=full, bad=bad)
+
+
+def _whole_lines(log: Log) -> int:
+    """The size of the log without an unterminated last line."""
+    end, step = log.size(), 1 << 12
+    while end > 0:
+        start = max(0, end - step)
+        if (found := log.read(start, end).rfind(b"\n")) >= 0:
+            return start + found + 1
+        end, step = start, step * 2
+    return 0
+
+
+def _lines_back(log: Log, end: int) -> Iterator[bytes]:
+    """The lines before `end`, which stands after a line break, last one first."""
+    step = 1 << 14
+    while end > 0:
+        start = max(0, end - step)
+        block = log.read(start, end)
+        cut = block.find(b"\n") + 1 if start else 0
+        if cut == len(block) and start:  # one line fills the whole block
+            step *= 2
+            continue
+        yield from reversed(block[cut:-1].split(b"\n"))
+        end, step = start + cut, min(step * 2, _BLOCK)
+
+
+def _blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
+    """Whole lines between two offsets, about a megabyte at a time; an unterminated rest is left out."""
+    step = _BLOCK
+    while start < end:
+        block = log.read(start, min(end, start + step))
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield block[:cut]
+            start, step = start + cut, _BLOCK
+        elif len(block) < step:
+            return
+        else:
+            step *= 2
+
+
+def _origins(names: Iterable[str]) -> frozenset[Origin]:
+    return frozenset(Origin(name) for name in names if name)
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

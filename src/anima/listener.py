@@ -1,0 +1,156 @@
+"""Who is listening: the scope, and the layer of the home that is theirs.
+
+Promise: what a listener may see is decided here for prompt, search and tools alike, and denied when nothing allows it.
+A sender who is not the owner has `users/<id>/…` in place of USER, MEMORY and daily logs. Pure.
+Not here: section marks inside a file (markdown.view), reading (reading).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from anima.layout import Layout, Row
+from anima.model import DocPath, Document, Scope
+
+# `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.
+_PLAIN_ID = re.compile(r"(?!u-|(?:con|prn|aux|nul|com\d|lpt\d)\Z)[a-z0-9](?:[a-z0-9_-]{0,46}[a-z0-9])?\Z")
+_PASSAGE = 24  # a shorter text may stand inside another by accident; it counts when it is all of it
+_LINES = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_LAYERED = {"user": "USER.md", "memory": "MEMORY.md"}
+_OWNER_ALONE = frozenset({Scope.MAIN})
+
+
+def layer_of(sender: str | None, owners: Sequence[str]) -> str:
+    """The name of a sender's layer, or "" for the owner. Different senders never share a layer."""
+    if sender is None or not owners or sender in owners:
+        return ""
+    if _PLAIN_ID.match(sender):
+        return sender
+    plain = unicodedata.normalize("NFKD", sender).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:24]
+    mark = hashlib.sha256(sender.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"u-{slug}-{mark}" if slug else f"u-{mark}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One listener: a scope and a layer ("" is the owner's own)."""
+
+    scope: Scope
+    layer: str = ""
+
+    @property
+    def is_owner(self) -> bool:
+        return not self.layer
+
+    @property
+    def sees_all(self) -> bool:
+        """The owner, alone: nothing in the home is kept from them."""
+        return self.scope is Scope.MAIN and self.is_owner
+
+    def path_of(self, row: Row) -> str:
+        """Where this listener's text for a row stands: the row's own file, or the one in their layer."""
+        if self.layer and row.personal and row.role in _LAYERED:
+            return f"users/{self.layer}/{_LAYERED[row.role]}"
+        return row.path
+
+    def daily_folder(self, layout: Layout) -> str:
+        return f"users/{self.layer}/memory" if self.layer else layout.daily
+
+    def daily_path(self, layout: Layout, day: date) -> DocPath:
+        return DocPath.parse(f"{self.daily_folder(layout)}/{day.isoformat()}.md")
+
+    def owns(self, path: DocPath) -> bool:
+        """Whether a document is this listener's own, so that its private sections are theirs to see."""
+        owner = layer_at(path)
+        return owner == self.layer if owner is not None else self.is_owner
+
+    def scopes_of(self, layout: Layout, path: DocPath) -> frozenset[Scope]:
+        """The scopes in which this listener may see a document's unmarked text."""
+        owner = layer_at(path)
+        if owner is not None:
+            if owner == self.layer:
+                return layer_row(layout, path).scopes or _OWNER_ALONE
+            return _OWNER_ALONE if self.is_owner else frozenset()
+        row = layout.row_of(path)
+        if not self.is_owner and (row.personal or not row.scopes):
+            return frozenset()
+        return row.scopes or _OWNER_ALONE
+
+    def sees(self, layout: Layout, path: DocPath) -> bool:
+        return self.scope in self.scopes_of(layout, path)
+
+    def is_shared_with(self, layout: Layout, path: DocPath) -> bool:
+        """Whether a section that a document shares may reach this listener: never out of another person's layer."""
+        owner = layer_at(path)
+        if owner is not None:
+            return owner == self.layer
+        return self.is_owner or not layout.row_of(path).personal
+
+
+def layer_at(path: DocPath) -> str | None:
+    """Whose layer a document lies in; None outside the layers."""
+    parts = path.key.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "users" else None
+
+
+def layer_row(layout: Layout, path: DocPath) -> Row:
+    """The row whose place a document in a layer takes."""
+    inner = path.key.split("/", 2)[2]
+    role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")
+    return layout.row(role) if role and layout.has(role) else Row(role="note")
+
+
+def flat(text: str) -> str:
+    """The words of a text: what a copy shares even after its BOM, line ends, blanks or Unicode form changed."""
+    return " ".join(unicodedata.normalize("NFKC", text).replace("\ufeff", "").split())
+
+
+def fingerprint(text: str) -> str | None:
+    """A digest of the words of a text; None for no text."""
+    plain = flat(text)
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest() if plain else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A text that is kept from a listener. `inode` is its file's, where all of a file is kept."""
+
+    path: DocPath
+    text: str
+    inode: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, document: Document, inode: tuple[int, int] | None) -> Secret:
+        return cls(path=document.path, text=document.text, inode=inode)
+
+
+def tells(text: str, secrets: Sequence[Secret], *, whole: bool) -> bool:
+    """Whether a text is a copy of one of these, or (unless `whole`) holds one of them among other things."""
+    opening, words, lines = _opening(text), "", set[str]()
+    if not whole:
+        words, lines = flat(text), set(map(flat, text.splitlines()))
+    for secret in secrets:
+        first = _opening(secret.text)
+        alike = first.startswith(opening) or opening.startswith(first)
+        if not alike and (whole or _first_line(secret.text) not in lines):
+            continue  # a quick answer for nearly all of them
+        words, kept = words or flat(text), flat(secret.text)
+        if kept and (kept == words or (not whole and len(kept) >= _PASSAGE and kept in words)):
+            return True
+    return False
+
+
+def _opening(text: str) -> str:
+    """The first three words: what two copies share, however their blanks and line ends differ."""
+    words = flat(text[:400]).split(" ")
+    return " ".join(words[:3] if len(text) <= 400 else words[:-1][:3])
+
+
+def _first_line(text: str) -> str:
+    return next((flat(line[0]) for line in _LINES.finditer(text) if line[0].strip()), "")

@@ -1,0 +1,375 @@
+"""Markdown as the owner wrote it: looked at and edited by span, never parsed and written out again.
+
+Promise: every edit returns the same text but for the span it names; CRLF, BOM, front matter, wikilinks and the final
+newline stay as they were. Section marks err on the side of privacy: a private mark counts wherever it stands on a
+heading, and only a true heading (outside code and comments) ends a private section.
+Not here: files, scopes of whole files (layout), cutting for the index (index.units).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from anima.errors import BadText
+from anima.model import Scope
+
+BOM = "\ufeff"
+MAX_FRONT_MATTER = 16_384
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LONE_RETURN = re.compile(r"\r(?!\n)")  # ends a line of Markdown, too
+_CONTAINER = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
+_HASHES = re.compile(r"#{1,6}(?=[ \t\r\n]|\Z)")
+_UNDERLINE = re.compile(r"(=|-)\1*[ \t]*\r?\n?\Z")
+_FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
+_MARKUP = tuple(  # what begins a comment or a block of HTML, and what ends it
+    (re.compile(begins, re.IGNORECASE), re.compile(ends, re.IGNORECASE))
+    for begins, ends in (
+        (r"<!--", r"-->"),
+        (r"<(?:script|pre|style|textarea)(?![\w-])", r"</(?:script|pre|style|textarea)>"),
+        (r"<\?", r"\?>"),
+        (r"<!\[CDATA\[", r"\]\]>"),
+        (r"<![a-z]", r">"),
+        (r"</?[a-z]", r"\A\s*\Z"),
+    )
+)
+_PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
+_HAS_MARK = re.compile(r"<!--[-\s]*(?:private|share)\b", re.IGNORECASE)
+_PRIVATE_LINE = re.compile(r"^[^\n]*<!--[-\s]*private\b[^\n]*\n?", re.IGNORECASE | re.MULTILINE)
+_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading with all that stands under it, deeper headings included. Offsets are characters of the text."""
+
+    level: int  # 0 for what stands before the first heading
+    title: str  # without marks
+    start: int
+    body: int  # where the text after the heading line begins
+    end: int
+    private: bool = False
+    private_end: int  # what is private may reach further: only what is a heading for certain ends it
+    shared: frozenset[Scope] = frozenset()
+    shared_end: int  # what is shared may end sooner: at anything that looks like the next heading
+    claimed: bool = False  # it stands in code, a comment or front matter: it counts for privacy and for nothing else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What of a text one listener sees, and how many sections (or single lines) were kept back."""
+
+    text: str
+    hidden: int
+    whole: bool  # nothing was left out, so line numbers are those of the file
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, cut at line feeds only, so that joining them gives the text back."""
+    return _LINE.findall(text)
+
+
+def newline_of(text: str) -> str:
+    """The line end this text uses: that of its first line."""
+    at = text.find("\n")
+    return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
+
+
+def front_matter_end(text: str) -> int:
+    """Where the text after a YAML front matter begins; 0 when there is none."""
+    start = len(BOM) if text.startswith(BOM) else 0
+    if not text.startswith(("---\n", "---\r\n"), start):
+        return 0
+    found = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(text, text.index("\n", start) + 1)
+    return found.end() if found else 0
+
+
+def front_matter(text: str, path: str) -> Mapping[str, Any]:
+    """The front matter as a mapping, empty when there is none. Raises BadText when it is not plain, small YAML."""
+    end = front_matter_end(text)
+    if not end:
+        return {}
+    body = text[text.index("\n") + 1 : end].rstrip().removesuffix("...").removesuffix("---")
+    if len(body) > MAX_FRONT_MATTER:
+        raise BadText(path, f"its front matter is longer than {MAX_FRONT_MATTER:,} characters")
+    return _plain_yaml(body, path)
+
+
+def _plain_yaml(body: str, path: str) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        if "&" in body or "*" in body:  # only then can there be an anchor or an alias
+            for event in yaml.parse(body, Loader=yaml.SafeLoader):
+                if getattr(event, "anchor", None):
+                    raise BadText(path, "its front matter uses YAML anchors or aliases, which are not read")
+        value = yaml.safe_load(body)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = f" near line {line + 2}" if line is not None else ""
+        raise BadText(path, f"its front matter is not YAML{where}") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadText(path, "its front matter is not a list of keys")
+    return {str(key): item for key, item in value.items()}
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """All sections in order of their start, the nameless first one included when anything stands before a heading."""
+    return tuple(_close(text, _Outline(text).found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    """A heading, or a line that may be taken for one."""
+
+    level: int
+    raw: str  # with its marks
+    start: int
+    body: int
+    true: bool  # outside code, comments, front matter, lists and quotes
+    firm: bool  # true whichever way the text is read
+
+
+def _heading_text(rest: str) -> str:
+    """What stands on a heading line after its hashes, without the closing ones."""
+    shown = rest.strip(" \t\r\n")
+    bare = shown.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else shown
+
+
+class _Outline:
+    """The headings of a text, found line by line. What only a full parser could tell is found, too, but is not firm."""
+
+    def __init__(self, text: str) -> None:
+        self.found: list[_Heading] = []
+        self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
+        self._in_list = False  # the fence stands in a list or quote, which ends it when it ends
+        self._until: re.Pattern[str] | None = None  # what ends the comment or markup we are in
+        self._above: list[str] = []  # the paragraph so far, for an underline
+        self._above_at, self._above_true, self._above_firm = 0, False, False
+        self._lost = False  # it can be read in two ways what is code: nothing is firm from here on
+        at, front = 0, front_matter_end(text)
+        for line in lines_of(text):
+            at += len(line)
+            self._line(line if at > len(line) else line.removeprefix(BOM), at - len(line), at, at <= front)
+
+    def _line(self, line: str, start: int, end: int, front: bool) -> None:
+        prefix = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
+        inner = line[len(prefix) :]
+        if self._fence and self._is_code(prefix, inner):
+            return self._code(inner, start, end)
+        if not front and (fence := _FENCE.match(inner)) and not (fence[1][0] == "`" and "`" in fence[2]):
+            return self._open(fence[1], prefix)
+        true = not (front or self._until or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
+        self._text(inner, start, end, true, true and not prefix and not self._lost, bool(prefix.strip()))
+        self._markup(inner)
+        return None
+
+    def _open(self, fence: str, prefix: str) -> None:
+        self._lost = self._lost or self._until is not None or "\t" in prefix
+        self._fence, self._width, self._within = fence, len(prefix), len(self.found)
+        self._in_list, self._above = bool(prefix.strip()), []
+
+    def _is_code(self, prefix: str, inner: str) -> bool:
+        """Whether a line is still inside the open fence: the end of a list item or quote ends the code in it."""
+        if not inner.strip() or not self._width or len(prefix) >= self._width or ">" in prefix:
+            return True
+        if self._in_list:
+            self._fence = ""
+            return False
+        self._lost = self._lost or not prefix  # indented by itself, or by a list that ends here: who can tell
+        return True
+
+    def _code(self, inner: str, start: int, end: int) -> None:
+        closing = _FENCE.match(inner)
+        if not closing or not closing[1].startswith(self._fence) or closing[2].strip():
+            return self._text(inner, start, end, true=False, firm=False, nested=True)
+        self._fence, self._above = "", []
+        if not self._lost:  # code for certain: of what stood inside only a wish for privacy counts
+            self.found[self._within :] = [h for h in self.found[self._within :] if _PRIVATE.search(h.raw)]
+        return None
+
+    def _text(self, inner: str, start: int, end: int, true: bool, firm: bool, nested: bool) -> None:
+        if hashes := _HASHES.match(inner):
+            self._add(len(hashes[0]), _heading_text(inner[hashes.end() :]), start, end, true, firm)
+        elif self._above and (under := _UNDERLINE.match(inner)):
+            level, raw = 1 if under[1] == "=" else 2, "".join(self._above).strip()
+            self._add(level, raw, self._above_at, end, true and self._above_true, firm and self._above_firm)
+        elif not inner.strip():
+            self._above = []
+        else:
+            if nested or not self._above:
+                self._above, self._above_at = [], start
+                self._above_true = true and not inner.startswith(("|", "<"))
+                self._above_firm = firm and self._above_true and not inner.startswith("[")
+            self._above.append(inner)
+
+    def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
+        self.found.append(_Heading(level, raw, start, end, true, firm))
+        self._above = []
+
+    def _markup(self, inner: str) -> None:
+        """Follows comments and blocks of HTML, inside which nothing is a heading."""
+        if self._until is None:
+            begun = next((kind for kind in _MARKUP if kind[0].match(inner)), None)
+            at = inner.rfind("<!--")
+            if begun is None and at < 0:
+                return
+            self._until, inner = (begun[1], inner[2:]) if begun else (_MARKUP[0][1], inner[at + 2 :])
+        if self._until.search(inner):
+            self._until = _MARKUP[0][1] if inner.rfind("<!--") > inner.rfind("-->") else None
+
+
+def _close(text: str, found: list[_Heading]) -> Iterator[Section]:
+    """Each heading with its ends: an outline's, that of what is private, and that of what is shared."""
+    first = next((heading.start for heading in found if heading.true or _PRIVATE.search(heading.raw)), len(text))
+    if first:
+        yield Section(level=0, title="", start=0, body=0, end=first, private_end=first, shared_end=first)
+    # By level: where the next heading of that level or above begins, among the true, the firm, and all of them.
+    true, firm, any_of_them = ([len(text)] * 7 for _ in range(3))
+    made = []
+    for heading in reversed(found):
+        level, start = heading.level, heading.start
+        private, shared = marks(heading.raw)
+        if heading.true or private:
+            end = true[level if heading.true else 6]
+            made.append(Section(level=level, title=_title(heading.raw), start=start, body=heading.body, end=end,
+                                private=private, private_end=firm[level],
+                                shared=shared if heading.firm else frozenset(), shared_end=any_of_them[level],
+                                claimed=not heading.true))  # fmt: skip
+        for ends, counts in ((true, heading.true), (firm, heading.firm), (any_of_them, True)):
+            if counts:
+                ends[level:] = [start] * (7 - level)
+    yield from reversed(made)
+
+
+def _comments(heading: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of each closed comment on a heading."""
+    end = 0
+    while (start := heading.find("<!--", end)) >= 0 and (close := heading.find("-->", start)) >= 0:
+        end = close + len("-->")
+        yield start, end
+
+
+def _title(heading: str) -> str:
+    title, at = "", 0
+    for start, end in _comments(heading):
+        if _HAS_MARK.match(heading, start):
+            title, at = title + heading[at:start], end
+    return (title + heading[at:]).strip()
+
+
+def marks(heading: str) -> tuple[bool, frozenset[Scope]]:
+    """(private?, scopes it is shared with) as the comments on a heading say. Unknown scope names add nothing."""
+    shared = set[Scope]()
+    for start, end in _comments(heading):
+        word, *names = re.split(r"[\s,:]+", heading[start + 4 : end - 3].strip().casefold())
+        shared.update(scope for scope in Scope if word == "share" and scope.value in names)
+    # A mark that is never closed on its line is still a wish for privacy.
+    return bool(_PRIVATE.search(heading)), frozenset(shared)
+
+
+def view(text: str, *, scope: Scope, visible: bool, owner: bool) -> View:
+    """What `scope` sees of a text whose file is `visible` to it or not.
+
+    A private section is for the owner in MAIN alone; a shared one also for the scopes it names. Private wins.
+    """
+    if not _HAS_MARK.search(text):
+        return View(text=text if visible else "", hidden=0, whole=visible)
+    private_ok = scope is Scope.MAIN and owner
+    shown = bytearray(b"\x01" if visible else b"\x00") * len(text)
+    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
+    found = sections(plain)
+    if owner or scope is not Scope.MAIN:  # what is shared with MAIN is shared with the owner
+        _paint(shown, [(s.start, s.shared_end) for s in found if scope in s.shared], b"\x01")
+    if private_ok:
+        return View(text=_kept(text, shown), hidden=0, whole=all(shown))
+    private = [(s.start, s.private_end) for s in found if s.private]
+    _paint(shown, private, b"\x00")
+    lines = [line.span() for line in _PRIVATE_LINE.finditer(plain)]  # a mark on a line that is no heading hides it
+    kept_back = len(private) + sum(any(shown[start:end]) for start, end in lines)
+    _paint(shown, lines, b"\x00")
+    return View(text=_kept(text, shown), hidden=kept_back, whole=all(shown))
+
+
+def _paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) -> None:
+    """Paints spans that come in the order of their start; each place once, so that time grows with the text alone."""
+    done = 0
+    for start, end in spans:
+        if end > max(start, done):
+            start = max(start, done)
+            shown[start:end] = colour * (end - start)
+            done = end
+
+
+def _kept(text: str, shown: bytearray) -> str:
+    runs = re.finditer(rb"\x01+", bytes(shown))
+    return "".join(text[run.start() : run.end()] for run in runs)
+
+
+@lru_cache(maxsize=64)
+def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(r"<(?=\s*(?:/\s*)?(?:" + "|".join(map(re.escape, names)) + r")(?![\w-]))", re.IGNORECASE)
+
+
+def defuse_tags(text: str, names: tuple[str, ...]) -> str:
+    """The text with the `<` of any tag of these names made a `‹`, so that it can open or close no frame of ours."""
+    return _tag_pattern(names).sub("‹", text) if "<" in text else text
+
+
+def bullet_text(line: str) -> str:
+    """A line without its list marker and surrounding blanks."""
+    return _BULLET.sub("", line, count=1).strip()
+
+
+def add_under(text: str, *, heading: str | None, line: str) -> str:
+    """The text with one line added at the end of a section of that name; a `##` section is made when there is none.
+
+    With no heading the line goes to the very end. Something is put in and nothing else is touched: the text's own line
+    end is used, and a text that ends without one still does.
+    """
+    newline, line = newline_of(text), line.rstrip("\r\n")
+    if heading is None:
+        return _add_last(text, line, newline)
+    found = [section for section in sections(text) if section.level and not section.claimed]
+    target = next((section for section in found if section.title.casefold() == heading.casefold()), None)
+    if target is None:
+        gap = newline if text.strip(BOM).strip() else ""
+        return _add_last(text, f"{gap}## {heading}{newline}{newline}{line}", newline)
+    end = min([target.end, *(s.start for s in found if target.start < s.start < target.end)])
+    at, added = _place(text, target.body, end, line, newline)
+    return text[:at] + added + text[at:]
+
+
+def _add_last(text: str, added: str, newline: str) -> str:
+    if not text.strip(BOM) or text.endswith("\n"):
+        return text + added + newline
+    return text + newline + added
+
+
+def _place(text: str, body: int, end: int, line: str, newline: str) -> tuple[int, str]:
+    """Where a line goes in what stands between a heading and the next one, and what is put in there."""
+    kept = text[body:end].rstrip()
+    if kept:
+        # After the last line with anything on it, its trailing blanks included.
+        at = text.find("\n", body + len(kept), end)
+        at = end if at < 0 else at - (text[at - 1] == "\r")
+        last = kept.rpartition("\n")[2]
+        return at, (newline if _BULLET.match(last) or last[0].isspace() else newline * 2) + line
+    if not text.endswith("\n", 0, body):
+        return body, newline * 2 + line
+    blank = lines_of(text[body:end])
+    gap = newline if end < len(text) and len(blank) < 2 else ""
+    if blank and blank[0].endswith("\n"):
+        return body + len(blank[0]), line + newline + gap
+    return body, newline + line + newline + gap
+
+
+def ended(text: str) -> str:
+    """The text, ending in a newline of its own kind unless it is empty."""
+    return text if not text.strip(BOM) or text.endswith("\n") else text + newline_of(text)

@@ -1,0 +1,127 @@
+"""What the memory verbs write: a line under a section, a note in a day's log, one string for another. Pure.
+
+Promise: only the span that is asked for changes; a line that MEMORY.md says already, in the same or nearly the same
+words, is found and told with its place. Not here: writing (writing), who may (gate).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+
+from anima.errors import BadArguments
+from anima.markdown import BOM, add_under, bullet_text, ended, lines_of, newline_of
+
+_SMALL = frozenset(
+    """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
+    el la los las un una de del que en y o es con por para su sus lo der die das ein eine und oder ist mit von im le les des
+    du une et est pour sur il elle""".split()
+)
+_NEGATIONS = frozenset(
+    "not no never nor without nicht kein keine nie ohne sin nunca ni jamás ne pas jamais sans".split()
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SCORE = re.compile(r"\s*_\((?:score|since|until)[^)]*\)_\s*\Z")
+_NEAR = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A line that says the same already."""
+
+    line: int
+    text: str
+    exact: bool
+
+
+def remembered(text: str, fact: str, *, section: str | None) -> str:
+    """MEMORY.md with one more bullet, under its section or at the end of the text."""
+    line = as_bullet(fact)
+    if not text.strip(BOM).strip():
+        newline = newline_of(text)
+        text = f"{text}# Memory{newline}"
+        return add_under(text, heading=section, line=line) if section else f"{text}{newline}{line}{newline}"
+    if section is None:
+        last = lines_of(ended(text))[-1]
+        gap = "" if re.match(r"\s*[-*+] ", last) or not last.strip() else newline_of(text)
+        return ended(text) + gap + line + newline_of(text)
+    return add_under(text, heading=section, line=line)
+
+
+def as_bullet(fact: str) -> str:
+    """A fact as one bullet; more lines hang below it, indented."""
+    lines = [line.rstrip() for line in fact.strip().splitlines() if line.strip()]
+    if not lines:
+        raise BadArguments("there is nothing to remember")
+    first = re.sub(r"\A\s*[-*+]\s+", "", lines[0])
+    return "\n".join([f"- {first.strip()}", *(f"  {line.strip()}" for line in lines[1:])])
+
+
+def twin_of(text: str, fact: str) -> Twin | None:
+    """The first line of a text that says this fact in the same, or nearly the same, words."""
+    wanted = _plain(fact)
+    if not wanted:
+        return None
+    words = _words(fact)
+    for number, line in enumerate(lines_of(text), start=1):
+        shown = _SCORE.sub("", bullet_text(line))
+        if not shown or shown.startswith(("#", "<!--")):
+            continue
+        if _plain(shown) == wanted:
+            return Twin(line=number, text=shown, exact=True)
+        if near(words, _words(shown)):
+            return Twin(line=number, text=shown, exact=False)
+    return None
+
+
+def near(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of words say the same: all but a tenth shared, with the same numbers and negations."""
+    if len(one) < 3 or len(other) < 3:
+        return False
+    differing = one ^ other
+    if any(word in _NEGATIONS or any(c.isdigit() for c in word) for word in differing):
+        return False
+    return len(one & other) / len(one | other) >= _NEAR
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(
+        word for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()) if word not in _SMALL
+    )
+
+
+def log_line(content: str, now: datetime) -> str:
+    """A note as a line of the day's log: `- [14:30] …`; further lines hang below it."""
+    lines = [line.rstrip() for line in content.strip().splitlines() if line.strip()]
+    if not lines:
+        raise BadArguments("there is nothing to note")
+    first = re.sub(r"\A[-*+]\s+", "", lines[0].strip())
+    return "\n".join([f"- [{now:%H:%M}] {first}", *(f"  {line}" for line in lines[1:])]) + "\n"
+
+
+def log_heading(now: datetime) -> str:
+    return f"# {now:%Y-%m-%d}\n\n"
+
+
+def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
+    """The text with one string for another. Raises BadArguments when it is not there, or there more than once."""
+    if not old:
+        raise BadArguments("old_string is empty; say which text to replace")
+    count = text.count(old)
+    if count == 0 and "\r\n" in text and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        count = text.count(old)
+    if count == 0:
+        raise BadArguments(f"{path}: the text to replace is not there; read the document and copy it exactly")
+    if count > 1 and not every:
+        lines = [str(n) for n, line in enumerate(lines_of(text), start=1) if old.split("\n")[0] in line][:8]
+        raise BadArguments(
+            f"{path}: the text to replace stands {count} times (lines {', '.join(lines)}); give more of it, or replace_all"
+        )
+    return text.replace(old, new)

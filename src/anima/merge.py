@@ -1,0 +1,58 @@
+"""Three texts into one: what two sides changed since a common base, line by line.
+
+Promise: every line either side took out is gone, every line either side put in is there; where both changed the same
+place in different ways there is no answer (None) rather than a guess. Pure.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+MAX_LINES = 20_000
+
+_Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
+
+
+def merge(base: str, ours: str, theirs: str) -> str | None:
+    """Both changes applied to the base, or None where they touch the same lines differently."""
+    if ours in (base, theirs):
+        return theirs
+    if theirs == base:
+        return ours
+    lines = base.splitlines(keepends=True)
+    if len(lines) > MAX_LINES:
+        return None
+    merged: list[str] = []
+    at = 0
+    for start, end, text in _combined(_hunks(lines, ours), _hunks(lines, theirs)) or [(-1, -1, [])]:
+        if start < 0:
+            return None
+        merged += lines[at:start] + text
+        at = end
+    return "".join(merged + lines[at:])
+
+
+def _hunks(base: list[str], other: str) -> list[_Hunk]:
+    new = other.splitlines(keepends=True)
+    steps = SequenceMatcher(None, base, new, autojunk=False).get_opcodes()
+    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
+
+
+def _combined(left: list[_Hunk], right: list[_Hunk]) -> list[_Hunk] | None:
+    """The hunks of both sides in order; None when two of them differ about the same lines."""
+    ordered: list[_Hunk] = []
+    for hunk in sorted([*left, *right], key=lambda h: (h[0], h[1])):
+        if not ordered:
+            ordered.append(hunk)
+            continue
+        start, end, text = ordered[-1]
+        if hunk == ordered[-1]:
+            continue
+        touching = hunk[0] < end or (hunk[0] == start and hunk[1] == end == start)
+        if touching and start == end == hunk[0] == hunk[1]:
+            ordered[-1] = (start, end, text + hunk[2])  # both only add at one place: keep both
+        elif touching:
+            return None
+        else:
+            ordered.append(hunk)
+    return ordered

@@ -1,0 +1,294 @@
+"""The words of the design as types: who listens, who writes, where, what, and what became of it.
+
+Promise: values here are frozen and already checked; whoever holds a `DocPath` need not look at it again.
+Not here: any effect, any file, any clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+from typing import Literal
+
+from anima.errors import BadArguments, BadPath
+
+
+class Scope(StrEnum):
+    """Who is listening. No function that produces text for a model has a default for it."""
+
+    MAIN = "main"  # the owner, alone
+    GROUP = "group"
+    SUBAGENT = "subagent"
+    CRON = "cron"
+    HEARTBEAT = "heartbeat"
+
+    @classmethod
+    def parse(cls, raw: str | Scope) -> Scope:
+        try:
+            return cls(str(raw).casefold())
+        except ValueError:
+            known = ", ".join(cls)
+            raise BadArguments(f"there is no scope {raw!r}; the scopes are {known}") from None
+
+
+class Actor(StrEnum):
+    """Who writes."""
+
+    OWNER = "owner"
+    AGENT = "agent"
+    DREAMER = "dreamer"
+    IMPORTER = "importer"
+    OUTSIDE = "outside"  # an edit that did not come through us
+
+
+class Origin(StrEnum):
+    """Where a text came from. Derived text keeps the least trusted origin of its inputs as its taint."""
+
+    OWNER = "owner"
+    AGENT = "agent"
+    TOOL = "tool"
+    WEB = "web"
+    SKILL = "skill"
+    PEER = "peer"
+    DERIVED = "derived"
+    OUTSIDE = "outside"
+
+
+Access = Literal["rw", "ro", "none"]  # what a session may do with documents
+UNTRUSTED: frozenset[Origin] = frozenset({Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER})
+
+MAX_PATH = 1024
+MAX_SEGMENT_BYTES = 255
+MAX_DEPTH = 32
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", "conin$", "conout$"]
+    + [f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"]
+)
+_FORBIDDEN = frozenset('\\:<>"|?*')
+# Blank to the eye, although Unicode calls them letters, signs or marks: fillers, joiners and variation selectors.
+_BLANK = frozenset(
+    map(chr, [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0,
+              *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)])
+)  # fmt: skip
+# Only the two selectors of emoji may stand in a name; they make no other name of it.
+_EMOJI_STYLES = {0xFE0E: None, 0xFE0F: None}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DocPath:
+    """A place inside a home, already checked: relative, no dot segments, safe on every file system.
+
+    Two paths whose `key` is equal are the same document, whatever their case or Unicode form.
+    """
+
+    text: str
+    key: str = field(compare=False, repr=False, default="")
+
+    @classmethod
+    def parse(cls, raw: str | DocPath) -> DocPath:
+        """The checked path, in NFC. Raises BadPath with the rule that is broken."""
+        if isinstance(raw, DocPath):
+            return raw
+        if not isinstance(raw, str):
+            raise BadPath(repr(raw), "a path is text")
+        return _parse_path(raw)
+
+    @property
+    def name(self) -> str:
+        return self.text.rpartition("/")[2]
+
+    @property
+    def parent(self) -> str:
+        """The folder's path, or "" at the top."""
+        return self.text.rpartition("/")[0]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.text.split("/"))
+
+    @property
+    def is_markdown(self) -> bool:
+        return self.key.endswith(".md")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def fold(text: str) -> str:
+    """The form in which two names of one document are equal: NFKC and case folded, until nothing changes."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text.translate(_EMOJI_STYLES))
+    folded = unicodedata.normalize("NFKC", plain.casefold())
+    return folded if folded == text else fold(folded)
+
+
+@lru_cache(maxsize=4096)
+def _parse_path(raw: str) -> DocPath:
+    if not raw:
+        raise BadPath(raw, "a path cannot be empty")
+    if len(raw) > MAX_PATH:
+        raise BadPath(raw, f"a path has at most {MAX_PATH} characters")
+    text = raw if raw.isascii() else unicodedata.normalize("NFC", raw)
+    key = fold(text)
+    _check_path(raw, text, _FORBIDDEN)
+    # Folding can conjure separators, dots or reserved names out of innocent letters (full-width ones, for example),
+    # so the folded form must pass the same rules. A full-width question mark in a title is only a question mark.
+    _check_path(raw, key, frozenset("\\"))
+    if key.count("/") != text.count("/"):
+        raise BadPath(raw, "a path cannot hold a letter that reads as a slash")
+    return DocPath(text, key)
+
+
+def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
+    if text.startswith(("/", "~")):
+        raise BadPath(raw, "a path is relative to the home")
+    for char in text:
+        if char in forbidden:
+            raise BadPath(raw, f"a path cannot hold {char!r}")
+        if not char.isprintable() or char in _BLANK:
+            raise BadPath(raw, f"a path cannot hold the invisible character U+{ord(char):04X}")
+    parts = text.split("/")
+    if len(parts) > MAX_DEPTH:
+        raise BadPath(raw, f"a path is at most {MAX_DEPTH} folders deep")
+    for part in parts:
+        _check_segment(raw, part)
+
+
+def _check_segment(raw: str, part: str) -> None:
+    if not part:
+        raise BadPath(raw, "a path has no empty parts")
+    if part.startswith("."):
+        raise BadPath(raw, "no part of a path begins with a dot")
+    if part != part.strip() or part.endswith("."):
+        raise BadPath(raw, "no part of a path begins or ends with a space, or ends with a dot")
+    if part.split(".")[0].rstrip().casefold() in _RESERVED:
+        raise BadPath(raw, f"{part!r} is a reserved name on Windows")
+    if len(part.encode("utf-8", "surrogatepass")) > MAX_SEGMENT_BYTES:
+        raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
+
+
+def digest_of(text: str) -> str:
+    """The digest of a document's text, which serves as its version and as the ETag of the faces."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A text file as it stood when read. `text` is exact: encoding it gives the file's bytes back."""
+
+    path: DocPath
+    text: str
+    digest: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of a folder's listing."""
+
+    path: str
+    is_folder: bool
+    size: int
+    time: datetime
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Severity(IntEnum):
+    """How bad a finding is. NOTE only marks; WARN is shown to the owner; DANGER asks or refuses."""
+
+    NOTE = 1
+    WARN = 2
+    DANGER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something the scan saw. `shown` is the decoded or masked text, safe to print; never a secret in the clear."""
+
+    kind: str  # such as "tag-characters", "bidi", "secret:openai-key", "instruction"
+    severity: Severity
+    start: int  # offsets into the scanned text, in characters
+    end: int
+    line: int  # from 1
+    shown: str
+    message: str
+
+
+class Kind(StrEnum):
+    """What a change does to its document."""
+
+    WRITE = "write"  # replace the whole text, or create
+    APPEND = "append"  # add lines at the end; never conflicts
+    MOVE = "move"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A wish to write one document. Several in one batch are carried out all or nothing.
+
+    `text` is the whole new text (WRITE) or the lines to add (APPEND); `to` is where a MOVE goes. `base` is the digest
+    that was read: None means whatever stands there, "" means nothing may stand there.
+    """
+
+    path: DocPath
+    kind: Kind
+    text: str = ""
+    base: str | None = None
+    to: DocPath | None = None
+    opening: str = ""  # what an APPEND puts first when the document is not there yet
+    actor: Actor
+    origin: Origin
+    session: str | None = None
+    scope: Scope | None = None
+    taint: frozenset[Origin] = frozenset()
+    reason: str = ""
+
+
+class Answer(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the gate says of a change, and which rule said it."""
+
+    answer: Answer
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
+
+    status: str  # written, pending, refused, unchanged
+    path: DocPath
+    revision: str | None = None
+    digest: str | None = None
+    proposal: str | None = None
+    rule: str | None = None
+    reason: str | None = None
+    findings: tuple[Finding, ...] = ()
+    change: str | None = None  # the ledger's id, which `undo` takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What the host says about itself; it stands in the prompt's last block."""
+
+    host: str | None = None
+    model: str | None = None
+    channel: str | None = None
+    session: str | None = None
+    tools: tuple[str, ...] = ()

@@ -1,0 +1,152 @@
+"""Opening and making homes: finding the folder, its configuration, its dialect, and who vouches for it.
+
+Promise: opening changes nothing on disk; making touches nothing that is there; a folder of another user's, or one where
+a home vanished, is refused with a sentence. Not here: the verbs of an open home (home).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from anima import config as configs
+from anima.config import Config
+from anima.dialects import Detection, detect, layout_for
+from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
+from anima.layout import Layout, Policy, Row
+from anima.model import DocPath
+from anima.register import Register
+from anima.store.folder import FolderStore
+
+CONFIG_TEXT = """\
+# How this home is run. Every key is optional; `anima config` shows them all with where each value came from.
+dialect = "anima"
+"""
+
+
+def note_quietly(register: Register, store: FolderStore, *, made: datetime) -> None:
+    """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
+    try:
+        register.note(store.root, inode=os.fstat(store.fd).st_ino, made=made, trusted=True)
+    except HomeError:
+        pass
+
+
+def opened(path: str | Path, register: Register) -> FolderStore:
+    try:
+        return FolderStore(path)
+    except NoSuchHome as error:
+        known = register.known(str(Path(path).expanduser().absolute()))
+        if known and known.made:
+            raise NoSuchHome(
+                f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
+                hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
+            ) from None
+        raise error from None
+
+
+def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:
+    """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there."""
+    store = _folder(path, register, again)
+    try:
+        brand_new = not has_life(store)
+        store.create(DocPath.parse(configs.FILE), CONFIG_TEXT)
+        if brand_new:
+            from anima.store.machine import Machine
+
+            Machine(store).put("made", b"anima\n")  # history may then stand in .git, where a person looks for it
+        note_quietly(register, store, made=now)
+        return brand_new
+    finally:
+        store.close()
+
+
+def _folder(path: Path, register: Register, again: bool) -> FolderStore:
+    """The folder of a home to be, made when it is missing. Refuses to bury one that vanished."""
+    root = str(path.absolute() if not path.exists() else path.resolve())
+    known = register.known(root)
+    gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    if known and known.made and gone and not again:
+        raise Refused(
+            f"{path}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
+            rule="vanished-home",
+            hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if gone:
+            path.chmod(0o700)
+    except FileExistsError:
+        raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
+    except OSError as error:
+        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
+    return FolderStore(path)
+
+
+def has_life(store: FolderStore) -> bool:
+    """Whether anything in the folder says that an agent lived here before."""
+    from anima.templates import NAMES
+
+    core = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
+    return any(name.casefold() in core for name in store.names(""))
+
+
+def configured(
+    store: FolderStore, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None
+) -> Config:
+    try:
+        text: str | None = store.read(DocPath.parse(configs.FILE)).text
+    except NoSuchDocument:
+        text = None
+    trusted = text is None or register.trusts(store.root, os.fstat(store.fd).st_ino)
+    return configs.load(text, env=env, flags=flags, trusted=trusted)
+
+
+def agent_home(config: Config, agent: str, store: FolderStore) -> Path | None:
+    """Where an agent of the configuration lives; None when it shares this folder. Raises BadConfig for one unknown."""
+    found = next((a for a in config.agent if a.id == agent), None)
+    if found is None:
+        known = ", ".join(a.id for a in config.agent) or "none"
+        raise BadConfig(f"there is no agent {agent!r} in the configuration (there is: {known})", where=configs.FILE)
+    return Path(store.root, Path(found.home).expanduser()) if found.home else None
+
+
+def first_agent(config: Config) -> str:
+    return config.agent[0].id if config.agent else "main"
+
+
+def detected(store: FolderStore, config: Config) -> Detection:
+    if config.dialect != "auto":
+        return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
+    names = []
+    for name in store.names(""):
+        below = store.names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else []
+        found = store.stat(name)
+        names.append(name + "/" if found and not (found.st_mode & 0o100000) else name)
+        names += [f"{name}/{inner}" + ("/" if _is_folder(store, f"{name}/{inner}") else "") for inner in below[:2000]]
+    return detect(names)
+
+
+def _is_folder(store: FolderStore, path: str) -> bool:
+    found = store.stat(path) if "." not in path.rpartition("/")[2] else None
+    return found is not None and not found.st_mode & 0o100000
+
+
+def laid_out(dialect: str, config: Config) -> Layout:
+    """The dialect's table, with the alternate soul under the name the configuration gives it."""
+    layout = layout_for(dialect)
+    if config.persona.file == "SOUL_EVIL.md":
+        return layout
+    alternate = Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY)
+    return replace(layout, others=(*(row for row in layout.others if row.role != "alternate-soul"), alternate))
+
+
+def was_interrupted(store: FolderStore) -> bool:
+    """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""
+    last = store.last_line(".anima/ledger.jsonl")
+    return b'"kind":"intent"' in last or (bool(last) and not last.endswith(b"\n"))

@@ -1,0 +1,160 @@
+"""Changes that wait for a person.
+
+Promise: a Proposal holds the exact change, its diff, where it came from, what the scan saw and when it lapses; it is
+bound to its content by a digest. The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home
+lock. Not here: deciding and carrying out (writing).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from anima.errors import Damaged, NoSuchProposal
+from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
+from anima.store.machine import Machine
+
+FOLDER = "pending"
+LIFETIME = timedelta(days=14)
+MOST_PER_SESSION = 100
+_CONTEXT = 2
+_ID = re.compile(r"p[1-9]\d{0,17}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
+
+    id: str
+    changes: tuple[Change, ...]
+    created: datetime
+    expires: datetime
+    rule: str
+    why: str
+    findings: tuple[Finding, ...]
+    diff: str
+    content: str
+    bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+
+    @property
+    def path(self) -> DocPath:
+        return self.changes[0].path
+
+    @property
+    def session(self) -> str | None:
+        return self.changes[0].session
+
+
+def content_of(changes: Sequence[Change]) -> str:
+    """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
+    body = [[c.path.key, c.kind, c.text, c.to.key if c.to else None] for c in changes]
+    return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
+
+
+def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
+    """The exact unified diff of a batch against the texts it was proposed on."""
+    return "".join(_one_diff(change, base) for change, base in zip(changes, bases, strict=True))
+
+
+def _one_diff(change: Change, base: str | None) -> str:
+    old, new = base or "", text_after(change, base)
+    name = change.path.text
+    to = change.to.text if change.to else name
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), (new or "").splitlines(keepends=True),
+        fromfile=f"a/{name}" if base is not None else "/dev/null", tofile=f"b/{to}" if new is not None else "/dev/null", n=_CONTEXT,
+    )  # fmt: skip
+    body = "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
+    return body or f"--- a/{name}\n+++ b/{to}\n"
+
+
+def text_after(change: Change, base: str | None) -> str | None:
+    """What a document's text would be after a change; None when it would be gone."""
+    if change.kind is Kind.DELETE:
+        return None
+    if change.kind is Kind.MOVE:
+        return base
+    if change.kind is Kind.APPEND:
+        held = change.opening if base is None else base
+        return held + ("" if not held or held.endswith("\n") else "\n") + change.text
+    return change.text
+
+
+class Pending:
+    """The proposals of one home, a file each."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def all(self, now: datetime) -> list[Proposal]:
+        """Those that still wait, oldest first; lapsed ones are passed over."""
+        names = [name.removesuffix(".json") for name in self._machine.names(FOLDER) if name.endswith(".json")]
+        found = [self._load(name) for name in names if _ID.fullmatch(name)]
+        return sorted((p for p in found if p.expires > now), key=lambda p: (p.created, p.id))
+
+    def get(self, proposal: str, now: datetime) -> Proposal:
+        if not _ID.fullmatch(proposal) or self._machine.get(f"{FOLDER}/{proposal}.json") is None:
+            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima pending lists those that do")
+        found = self._load(proposal)
+        if found.expires <= now:
+            raise NoSuchProposal(
+                f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
+            )
+        return found
+
+    def twin(self, content: str, session: str | None, now: datetime) -> Proposal | None:
+        """A waiting proposal of the same content from the same session."""
+        return next((p for p in self.all(now) if p.content == content and p.session == session), None)
+
+    def save(self, proposal: Proposal) -> None:
+        self._machine.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
+
+    def remove(self, proposal: str) -> bool:
+        return self._machine.remove(f"{FOLDER}/{proposal}.json")
+
+    def _load(self, proposal: str) -> Proposal:
+        raw = self._machine.get(f"{FOLDER}/{proposal}.json")
+        try:
+            found = _parse(json.loads(raw or b""))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
+        if found.content != content_of(found.changes) or found.id != proposal:
+            raise Damaged(
+                f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
+            )
+        return found
+
+
+def _dump(p: Proposal) -> dict[str, Any]:
+    first = p.changes[0]
+    return {
+        "id": p.id, "created": p.created.isoformat(), "expires": p.expires.isoformat(), "rule": p.rule, "why": p.why,
+        "content": p.content, "diff": p.diff, "bases": list(p.bases),
+        "actor": first.actor, "origin": first.origin, "session": first.session, "scope": first.scope,
+        "taint": sorted(first.taint),
+        "changes": [{"path": c.path.text, "kind": c.kind, "text": c.text, "base": c.base, "opening": c.opening,
+                     "to": c.to.text if c.to else None, "reason": c.reason} for c in p.changes],
+        "findings": [{"kind": f.kind, "severity": int(f.severity), "start": f.start, "end": f.end, "line": f.line,
+                      "shown": f.shown, "message": f.message} for f in p.findings],
+    }  # fmt: skip
+
+
+def _parse(raw: dict[str, Any]) -> Proposal:
+    common = {
+        "actor": Actor(raw["actor"]), "origin": Origin(raw["origin"]), "session": raw["session"],
+        "scope": Scope(raw["scope"]) if raw["scope"] else None, "taint": frozenset(Origin(o) for o in raw["taint"]),
+    }  # fmt: skip
+    changes = tuple(
+        Change(path=DocPath.parse(c["path"]), kind=Kind(c["kind"]), text=c["text"], base=c["base"],
+               to=DocPath.parse(c["to"]) if c["to"] else None, reason=c["reason"], opening=c["opening"], **common) for c in raw["changes"]
+    )  # fmt: skip
+    findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
+    return Proposal(id=raw["id"], changes=changes, created=datetime.fromisoformat(raw["created"]),
+                    expires=datetime.fromisoformat(raw["expires"]), rule=raw["rule"], why=raw["why"], findings=findings,
+                    diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]))  # fmt: skip

@@ -1,0 +1,372 @@
+"""The system prompt: what was read, fitted into the budget and drawn, with an account of every row.
+
+Promise: `text == stable + volatile`; no budget is passed by one character, marks and headings included; `stable`
+depends on stable rows alone, so it stays byte-equal while memory, logs and the clock move; what is data cannot open or
+close a frame of ours. Pure: texts in, Prompt out. Not here: reading, scopes and privacy (reading).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from anima.layout import CUT_MARK, Layout, Row
+from anima.markdown import BOM, defuse_tags
+from anima.model import DocPath, Scope
+
+Status = Literal["shown", "cut", "missing", "hidden", "dropped", "empty", "unreadable"]
+LEAST = 64  # fewer characters than this of a text are not worth their heading
+_HEAD_SHARE = 0.75
+_CLOCK_RESERVE = 800  # what the volatile side always keeps for the runtime block, whatever the clock says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One text on its way into the prompt, already as this listener may see it.
+
+    A hook receives and returns these; `source` names the file it came from, for the privacy filter that runs after it.
+    """
+
+    row: Row
+    path: str  # as shown; empty for rows that are no file
+    text: str
+    chars_raw: int = 0
+    whole: bool = True  # line numbers are those of the file
+    when: str = ""  # "Today" or "Yesterday", for daily logs
+    day: str = ""
+    first: bool = True  # of several daily logs, the one that carries the common heading
+    problem: Status | None = None  # missing, hidden or unreadable: the text is then a marker or empty
+    reason: str = ""
+    source: DocPath | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One row of the manifest: what became of one file."""
+
+    path: str
+    role: str
+    status: Status
+    chars_raw: int = 0
+    chars_shown: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Budgets in characters; `total` counts everything in the prompt."""
+
+    file: int
+    total: int
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A system prompt for one listener. `manifest` has a row for every file that was shown, cut, missing or hidden."""
+
+    stable: str
+    volatile: str
+    manifest: tuple[Line, ...]
+    scope: Scope
+    dialect: str
+    persona: str | None = None  # the file of the soul that is worn
+    limits: Limits
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.stable + self.volatile
+
+
+class _Block:
+    """A piece with its wrapping, while room is being given out."""
+
+    __slots__ = ("body", "drawn", "head", "line", "piece", "stable", "tail", "text", "title", "whole", "wrapping")
+
+    def __init__(self, piece: Piece, text: str, *, title: str, head: str, tail: str, whole: bool) -> None:
+        self.piece, self.text, self.title, self.head, self.tail, self.whole = piece, text, title, head, tail, whole
+        self.wrapping, self.stable = len(head) + len(tail), piece.row.stable
+        self.body, self.drawn = "", False
+        self.line: Line | None = None
+
+
+@dataclass(slots=True)
+class _Room:
+    left: int
+    join: int
+
+
+def compose(
+    pieces: Sequence[Piece], *, layout: Layout, limits: Limits, scope: Scope, order: str = "stable",
+    style: str = "markdown", persona: str | None = None, notes: Iterable[str] = (),
+) -> Prompt:  # fmt: skip
+    """The prompt of these pieces: ordered, fitted, drawn."""
+    drawing = xml_drawing(layout) if style == "xml" else layout
+    if drawing.heading.startswith("<") and drawing.heading != _XML:
+        paths = tuple(_title(piece) for piece in pieces if piece.row.form == "additional")  # these are tags, too
+        drawing = replace(drawing, frame=(*drawing.frame, *paths))
+    drawn = (piece for piece in pieces if piece.row.form != "fixed" or _has_place(piece.row, drawing, order))
+    blocks = _ordered([_wrapped(piece, drawing) for piece in drawn], drawing, order)
+    _give_room(blocks, drawing, limits)
+    stable = _drawn([b for b in blocks if b.stable], drawing.join)
+    volatile = _drawn([b for b in blocks if not b.stable], drawing.join)
+    if stable and volatile:
+        volatile = drawing.join + volatile
+    lines = [block.line for block in blocks if block.line is not None]
+    all_notes = [*notes, *(note for piece in pieces if piece.notes for note in piece.notes)]
+    return Prompt(stable=stable, volatile=volatile, manifest=tuple(lines), scope=scope, dialect=layout.dialect,
+                  persona=persona, limits=limits, notes=tuple(dict.fromkeys(all_notes)))  # fmt: skip
+
+
+# -- order and wrapping -------------------------------------------------------------------------------------------------
+
+
+def _has_place(row: Row, layout: Layout, order: str) -> bool:
+    """Whether a fixed text belongs into this drawing: tags need no other borders, and a seed has only its own."""
+    if layout.heading == _XML and "\n" not in row.text and row.text.startswith(("#", "<")):
+        return False
+    return order != "seed" or not layout.seed_order or row.role in layout.seed_order
+
+
+def _ordered(blocks: list[_Block], layout: Layout, order: str) -> list[_Block]:
+    if order != "seed":
+        return sorted(blocks, key=lambda block: not block.stable)
+    places = {role: place for place, role in enumerate(layout.seed_order)}
+    blocks = sorted(blocks, key=lambda block: places.get(block.piece.row.role, len(places)))
+    first = next((n for n, block in enumerate(blocks) if not block.stable), len(blocks))
+    for block in blocks[first:]:
+        block.stable = False
+    return blocks
+
+
+def _wrapped(piece: Piece, layout: Layout) -> _Block:
+    row, text = piece.row, piece.text
+    if row.form == "fixed" or not text:
+        return _Block(piece, text, title="", head="", tail="", whole=True)
+    title = _title(piece)
+    head, tail = _wrapping(piece, layout, title)
+    text = text.removeprefix(BOM)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    trimmed = text.strip("\n").rstrip()
+    shown = _straight(trimmed) if row.data else trimmed
+    whole = piece.whole and shown is trimmed and text.startswith(trimmed[:1])  # line numbers are those of the file
+    return _Block(piece, shown, title=title, head=head, tail=tail, whole=whole)
+
+
+def _title(piece: Piece) -> str:
+    title = piece.row.title
+    return title.format(path=piece.path, day=piece.day, when=piece.when) if "{" in title else title
+
+
+def _wrapping(piece: Piece, layout: Layout, title: str) -> tuple[str, str]:
+    row = piece.row
+    if layout.heading == _XML:
+        tag, path = _tag(row), f' path="{_attribute(piece.path)}"' if piece.path else ""
+        return f"<{tag}{path}>\n", f"\n</{tag}>"
+    if layout.heading.startswith("<"):
+        return (f"## {title}\n\n", "") if row.form == "runtime" else (f"<{title}>\n", f"\n</{title}>")
+    head = layout.heading.format(title=title) + "\n" if layout.heading and title else ""
+    if row.form == "daily" and "{" not in row.title and title:  # one heading for all logs, and a smaller one for each
+        head = (head if piece.first else "") + f"{layout.heading.partition(' ')[0]}# {piece.day}\n"
+    if row.role in ("memory", "daily") and "memory" in layout.frame and not piece.problem:
+        return f'{head}<memory path="{_attribute(piece.path)}">\n', "\n</memory>"
+    return head, ""
+
+
+_XML = '<{title} path="{path}">'
+
+
+def xml_drawing(layout: Layout) -> Layout:
+    """The same table drawn with a tag for each row instead of the dialect's own headings."""
+    tags = tuple(dict.fromkeys(_tag(row) for row in layout.rows if row.form != "fixed"))
+    return replace(layout, heading=_XML, join="\n\n", guard="", frame=tags)
+
+
+def _tag(row: Row) -> str:
+    return "memory" if row.form == "daily" else row.role
+
+
+def _attribute(path: str) -> str:
+    return path.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@lru_cache(maxsize=256)
+def _guard(pattern: str, title: str) -> re.Pattern[str]:
+    """Finds the line feed before a border that is not the block's own. To begin with a plain sign makes it fast."""
+    own = rf"(?![ \t]*#+[ \t]+{re.escape(title)}[ \t]*(?:#+[ \t]*)?$)" if title else ""
+    return re.compile(rf"\n{own}(?=(?:{pattern})$)", re.MULTILINE | re.IGNORECASE)
+
+
+def _straight(text: str) -> str:
+    """The text with line feeds alone between its lines: what else a reader may take for a line end becomes one."""
+    signs = _PLAIN_BREAKS if text.isascii() else _PLAIN_BREAKS + "\x85\u2028\u2029"
+    return "\n".join(text.splitlines()) if any(sign in text for sign in signs) else text
+
+
+_PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
+
+
+def defuse(text: str, layout: Layout, title: str = "") -> str:
+    """Data that can neither close its frame nor pass for the border of another block than the one of this title."""
+    text = _straight(text)
+    if layout.guard:
+        text = _guard(layout.guard, title).sub("\n\\\\", "\n" + text)[1:]
+    return defuse_tags(text, layout.frame) if layout.frame else text
+
+
+def _safe(text: str, block: _Block, layout: Layout) -> str:
+    """A text as it may stand in its block: data is defused; where blocks are tags, so are the tags in any text."""
+    if block.piece.row.data and not block.piece.problem:
+        return defuse(text, layout, block.title)
+    return defuse_tags(text, layout.frame) if layout.heading.startswith("<") else text
+
+
+# -- room ----------------------------------------------------------------------------------------------------------------
+
+
+def _give_room(blocks: list[_Block], layout: Layout, limits: Limits) -> None:
+    """Fits every block. Stable blocks are served first and never feel what the volatile ones are."""
+    room = _Room(left=limits.total, join=len(layout.join))
+    _keep_fixed([block for block in blocks if block.piece.row.form == "fixed"], room)
+    others = [block for block in blocks if block.piece.row.form != "fixed"]
+    reserve = min(_CLOCK_RESERVE, limits.total // 8)
+    room.left -= reserve
+    for block in others:
+        if block.stable:
+            _fit(block, room, layout, limits.file)
+    room.left += reserve
+    volatile = [block for block in others if not block.stable]
+    for block in sorted(volatile, key=lambda block: _turn(block.piece.row, layout)):
+        _fit(block, room, layout, _cap(block, blocks, layout, limits))
+
+
+def _keep_fixed(fixed: list[_Block], room: _Room) -> None:
+    """All fixed texts, or none and no room for anything else: half a frame is worse than none."""
+    cost = sum(len(block.text) + room.join for block in fixed)
+    if cost > room.left:
+        room.left = 0
+        return
+    room.left -= cost
+    for block in fixed:
+        block.body, block.drawn = block.text, True
+
+
+def _turn(row: Row, layout: Layout) -> int:
+    """Whose turn it is among the volatile: the clock first; memory last where it gets what the others leave."""
+    if row.form == "runtime":
+        return 0
+    return 2 if layout.cut == "memory-notice" and row.role == "memory" else 1
+
+
+def _cap(block: _Block, blocks: list[_Block], layout: Layout, limits: Limits) -> int:
+    """A file's own budget. AgentScope's memory has what the other sections leave of its token budget."""
+    if block.piece.row.role != "memory" or limits.memory is None:
+        return limits.file
+    if layout.cut != "memory-notice":
+        return min(limits.file, limits.memory)
+    others = sum(len(b.body) + b.wrapping for b in blocks if b.drawn and b is not block)
+    return min(limits.file, max(len(layout.cut_mark), limits.memory - others))
+
+
+def _fit(block: _Block, room: _Room, layout: Layout, cap: int) -> None:
+    piece, text = block.piece, block.text
+    if not text:
+        block.line = _line(piece, piece.problem or "empty", 0, piece.reason or "there is nothing in it")
+        return
+    have = min(cap, room.left - room.join - block.wrapping)
+    body = _safe(text, block, layout) if len(text) <= have else ""
+    if body and len(body) <= have:
+        status, reason = piece.problem or "shown", piece.reason
+    else:
+        body = "" if piece.problem else _cut_safe(block, have, layout)
+        status, reason = _cut_status(piece, body, cap, have)
+    if body:
+        block.body, block.drawn = body, True
+        room.left -= len(body) + block.wrapping + room.join
+    block.line = _line(piece, status, len(body), reason)
+
+
+def _cut_safe(block: _Block, have: int, layout: Layout) -> str:
+    """The block's text cut so that it fits once it is defused, which may lengthen it."""
+    if have <= 0:
+        return ""
+    piece, room = replace(block.piece, text=block.text, whole=block.whole), have
+    while len(body := _safe(cut(piece, room, layout), block, layout)) > have:
+        room -= len(body) - have
+    return body
+
+
+def _cut_status(piece: Piece, body: str, cap: int, have: int) -> tuple[Status, str]:
+    if piece.problem:
+        return piece.problem, piece.reason
+    whose = "one file" if have == cap else "the whole prompt"
+    why = f"over the budget of {whose}" if body else f"no room for it in the budget of {whose}"
+    return ("cut" if body else "dropped"), "; ".join(filter(None, [why, piece.reason]))
+
+
+def _line(piece: Piece, status: Status, shown: int, reason: str) -> Line:
+    raw = piece.chars_raw if status != "hidden" else 0
+    return Line(path=piece.path, role=piece.row.role, status=status, chars_raw=raw, chars_shown=shown, reason=reason)
+
+
+# -- cutting -------------------------------------------------------------------------------------------------------------
+
+
+def cut(piece: Piece, have: int, layout: Layout) -> str:
+    """A text cut to at most `have` characters with the dialect's mark, or "" when that is too little to be of use."""
+    text = piece.text
+    if layout.cut == "head-tail" or (layout.cut == "memory-notice" and piece.row.role != "memory"):
+        template = layout.cut_mark if layout.cut == "head-tail" else CUT_MARK
+        return _head_and_tail(piece, have, template)
+    mark = layout.cut_mark
+    if have < len(mark):
+        return ""
+    head = text[: _border(text, max(0, have - len(mark) - 1))].rstrip()
+    return f"{head}\n{mark}" if head else mark
+
+
+def _head_and_tail(piece: Piece, have: int, template: str) -> str:
+    text = piece.text
+    size = len(text)
+    longest = template.format(missing=size, total=size, path=piece.path, lines=_lines(size))
+    keep = have - len(longest) - 2
+    if keep < min(LEAST, len(text)):
+        return ""
+    head = _border(text, int(keep * _HEAD_SHARE))
+    tail = _border_back(text, max(head, len(text) - (keep - head)))
+    missing, line = tail - head, text.count("\n", 0, head + 1) + 1
+    mark = template.format(missing=missing, total=size, path=piece.path, lines=_lines(line) if piece.whole else "")
+    return f"{text[:head].rstrip()}\n{mark}\n{text[tail:].lstrip()}".rstrip("\n")
+
+
+def _lines(line: int) -> str:
+    return f", from line {line}"
+
+
+def _border(text: str, at: int) -> int:
+    """The last line border at or before `at`; a word border, or `at` itself, inside a line that is too long."""
+    line = text.rfind("\n", 0, at + 1)
+    if line > at // 2:
+        return line
+    word = text.rfind(" ", 0, at + 1)
+    return word if word > at // 2 else at
+
+
+def _border_back(text: str, at: int) -> int:
+    """The first line border at or after `at`, by the same rule from the other side."""
+    rest = len(text) - at
+    line = text.find("\n", at)
+    if 0 <= line < at + rest // 2:
+        return line + 1
+    word = text.find(" ", at)
+    return word + 1 if 0 <= word < at + rest // 2 else at
+
+
+def _drawn(blocks: list[_Block], join: str) -> str:
+    return join.join(block.head + block.body + block.tail for block in blocks if block.drawn)

@@ -1,0 +1,237 @@
+"""Where every line came from: a view of the ledger, folded record by record.
+
+Promise: keyed by the line's own digest, so it survives moves inside a file; a line is untrusted when it came from a
+tool, the web, a skill or a peer, or from a session that had read such text, until the owner approves or trusts it. A
+line no record names is the owner's if the file was here before the ledger, else an edit from outside. Pure: records in,
+answers out. Not here: reading the ledger (writing), what an untrusted line means to a prompt (reading).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from anima.ledger import Edit, Intent, Key, Line, Record
+from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who wrote a line, when, in which session, after reading what, by which rule, and who approved it."""
+
+    actor: Actor
+    origin: Origin
+    time: datetime | None = None
+    session: str | None = None
+    scope: Scope | None = None
+    taint: frozenset[Origin] = frozenset()
+    rule: str | None = None
+    approver: str | None = None
+    change: str | None = None
+    trusted_at: datetime | None = None
+
+    @property
+    def trusted(self) -> bool:
+        return (
+            self.approver is not None or self.trusted_at is not None or not (({self.origin} | self.taint) & UNTRUSTED)
+        )
+
+    @property
+    def promotable(self) -> bool:
+        """Whether dreaming may build on it: trusted, and not an edit from outside that nobody reviewed."""
+        return self.trusted and (self.actor is not Actor.OUTSIDE or self.trusted_at is not None)
+
+
+OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
+OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What we know of one document: its size and digest when we last wrote it, the pieces added since, its lines."""
+
+    digest: str | None = None  # of the whole text up to `size`; None: deleted
+    size: int = 0
+    pieces: list[tuple[int, int, str]] = field(default_factory=list)
+    lines: dict[str, Source] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.pieces[-1][1] if self.pieces else self.size
+
+
+class Provenance:
+    """The folded view. `through` is the number of the last record in it."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._known: dict[str, _Known] = {}
+        self._begun: dict[str, tuple[Intent, Record]] = {}
+        self._doubtful: set[str] = set()  # documents that ever had an untrusted line
+        self.through = 0
+
+    def fold(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.through = record.n
+            if record.kind == "intent":
+                intent = Intent.from_record(record)
+                self._begun[intent.id] = (intent, record)
+                self._announced(intent, record)
+            elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
+                self._carried_out(*begun)
+            elif record.kind == "failed":
+                self._begun.pop(str(record.fields.get("id")), None)
+            elif record.kind in ("outside", "found"):
+                self._standing(record)
+            elif record.kind == "trust":
+                self._trust(record)
+
+    def _announced(self, intent: Intent, record: Record) -> None:
+        """Untrusted lines are known for what they are before they can be read, and also if their batch never ends."""
+        source = _source(intent, record)
+        for edit in intent.edits:
+            for line in edit.lines:
+                self._note_line(_key(edit.to or edit.path), line, source, only_doubtful=True)
+
+    def _carried_out(self, intent: Intent, record: Record) -> None:
+        source = _source(intent, record)
+        for edit in intent.edits:
+            self._edited(edit, source)
+
+    def _edited(self, edit: Edit, source: Source) -> None:
+        path = _key(edit.to or edit.path)
+        known = self._known.setdefault(path, _Known())
+        if edit.kind is Kind.DELETE:
+            known.digest, known.size, known.pieces = None, 0, []
+            return
+        if edit.kind is Kind.MOVE:
+            old = self._known.setdefault(_key(edit.path), _Known())
+            known.lines = {**old.lines, **known.lines}
+            old.digest, old.size, old.pieces = None, 0, []
+            if _key(edit.path) in self._doubtful:
+                self._doubtful.add(path)
+        if edit.kind is Kind.APPEND:
+            known.pieces.append((edit.before or 0, edit.after or 0, edit.digest or ""))
+        else:
+            known.digest, known.size, known.pieces = edit.digest, edit.after or 0, []
+        for line in edit.lines:
+            self._note_line(path, line, source)
+
+    def _note_line(self, path: str, line: Line, source: Source, *, only_doubtful: bool = False) -> None:
+        own = line.origin or line.taint
+        found = replace(source, origin=line.origin or source.origin, taint=source.taint | line.taint) if own else source
+        if only_doubtful and found.trusted:
+            return
+        known = self._known.setdefault(path, _Known())
+        known.lines[line.digest] = found
+        if not found.trusted:
+            self._doubtful.add(path)
+
+    def _standing(self, record: Record) -> None:
+        """A document as it stood when we looked: found there before we ever wrote it, or edited from outside."""
+        known = self._known.setdefault(_key(str(record.fields["path"])), _Known())
+        known.digest, known.size, known.pieces = record.fields.get("digest"), int(record.fields.get("size", 0)), []
+        source = OWNERS if record.kind == "found" else replace(OUTSIDE, time=record.time)
+        for digest in record.fields.get("lines", ()):
+            known.lines[digest] = source
+
+    def _trust(self, record: Record) -> None:
+        path, lines = record.fields.get("path"), record.fields.get("lines")
+        session = record.fields.get("session")
+        for key in [_key(str(path))] if path else list(self._known):
+            known = self._known.get(key)
+            for digest, source in list(known.lines.items()) if known else ():
+                if (lines is None or digest in lines) and (session is None or source.session == session):
+                    known.lines[digest] = replace(source, trusted_at=record.time)  # type: ignore[union-attr]
+
+    # -- answers --------------------------------------------------------------------------------------------------------
+
+    def knows(self, path: DocPath) -> bool:
+        return path.key in self._known
+
+    def size_of(self, path: DocPath) -> int | None:
+        """How large we left a document; None when we never wrote it, or deleted it."""
+        known = self._known.get(path.key)
+        return known.end if known and (known.digest is not None or known.pieces) else None
+
+    def is_ours(self, path: DocPath, text: str | None) -> bool:
+        """Whether a document stands as we left it. One we never wrote counts as ours: there is nothing to compare."""
+        known = self._known.get(path.key)
+        if known is None:
+            return True
+        if text is None:
+            return known.digest is None and not known.pieces
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) != known.end:
+            return False
+        parts = [(0, known.size, known.digest)] if known.digest is not None else []
+        return all(
+            self._key.of(data[start:end].decode("utf-8", "replace")) == digest
+            for start, end, digest in [*parts, *known.pieces]
+        )
+
+    def source(self, path: DocPath, line: str) -> Source:
+        """Where a line of a document came from."""
+        known = self._known.get(path.key)
+        if known is None:
+            return OWNERS
+        digest = self._key.line(line)
+        return known.lines.get(digest, OUTSIDE if digest else OWNERS)
+
+    def has_doubt(self, path: DocPath) -> bool:
+        """Whether a document may hold untrusted lines, so that it is worth a look at each."""
+        return path.key in self._doubtful
+
+    def new_lines(self, path: DocPath, text: str) -> list[str]:
+        """The digests of lines that no record of ours explains."""
+        known = self._known.get(path.key)
+        found = dict.fromkeys(self._key.lines(text))
+        return [digest for digest in found if digest and (known is None or digest not in known.lines)]
+
+    def distrusted(self) -> int:
+        """How many lines are untrusted now."""
+        return sum(not source.trusted for known in self._known.values() for source in known.lines.values())
+
+    def distrusted_in(self, path: DocPath) -> int:
+        """How many lines of one document are untrusted now."""
+        known = self._known.get(path.key)
+        return sum(not source.trusted for source in known.lines.values()) if known else 0
+
+    def intents(self) -> dict[str, tuple[Intent, Record]]:
+        """Batches begun and not finished, as far as this view has read."""
+        return dict(self._begun)
+
+
+def _source(intent: Intent, record: Record) -> Source:
+    return Source(
+        actor=intent.actor, origin=intent.origin, time=record.time, session=intent.session, scope=intent.scope,
+        taint=intent.taint, rule=intent.rule, approver=intent.approver, change=intent.id,
+    )  # fmt: skip
+
+
+def _key(path: str) -> str:
+    return DocPath.parse(path).key
+
+
+def sentence(source: Source, when: str) -> str:
+    """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
+    if source.actor is Actor.OUTSIDE:
+        text = "edited outside anima" + (f", first seen {when}" if when else "")
+    elif source.time is None:
+        text = "here before the ledger began, so it counts as the owner's"
+    else:
+        who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
+        text = f"written by {who.get(source.actor, source.actor)} on {when}"
+    text += f", in session {source.session}" if source.session else ""
+    text += f", which had read {_read(source.taint)}" if source.taint else ""
+    text += f"; approved by you at the {source.approver}" if source.approver else ""
+    text += "; trusted by you" if source.trusted_at else ""
+    return text + ("" if source.trusted else "; not trusted, so prompts leave it out")
+
+
+def _read(taint: frozenset[Origin]) -> str:
+    words: dict[Any, str] = {Origin.WEB: "a web page", Origin.TOOL: "a tool's result", Origin.SKILL: "a skill",
+                             Origin.PEER: "another person's message"}  # fmt: skip
+    return " and ".join(words.get(origin, str(origin)) for origin in sorted(taint))

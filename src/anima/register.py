@@ -1,0 +1,120 @@
+"""The user's own list of homes: which were made or trusted by this user, and which once existed.
+
+Promise: it lives in the user's configuration folder, never in a home, so that no home can vouch for itself. A list
+that cannot be read or written never stops a home from opening: it is then simply not trusted. One that is damaged is
+put aside before a new one is begun, and two processes that write at once lose nothing of each other's.
+Not here: what trust allows (config).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from anima.errors import Damaged
+
+
+def folder(env: Mapping[str, str]) -> Path:
+    """Where this user's configuration of anima is kept: ANIMA_CONFIG, else the platform's folder for it."""
+    if given := env.get("ANIMA_CONFIG"):
+        return Path(os.path.expanduser(given))
+    if base := env.get("XDG_CONFIG_HOME"):
+        return Path(base) / "anima"
+    from platformdirs import user_config_path
+
+    return user_config_path("anima", appauthor=False)
+
+
+def default_home(env: Mapping[str, str]) -> Path:
+    """Where a home is looked for when nothing names one: the user's data folder."""
+    if base := env.get("XDG_DATA_HOME"):
+        return Path(base) / "anima" / "home"
+    from platformdirs import user_data_path
+
+    return user_data_path("anima", appauthor=False) / "home"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the list says of one path."""
+
+    made: str | None = None  # when this user made a home there
+    trusted: bool = False
+    inode: int | None = None
+
+
+class Register:
+    """The list itself. Cheap to make; reads the file at each question, so that processes agree."""
+
+    def __init__(self, where: Path) -> None:
+        self._file = where / "homes.json"
+
+    def known(self, root: str) -> Known | None:
+        try:
+            entry = (self._load() or {}).get(root)
+        except OSError:
+            return None
+        if not isinstance(entry, dict):
+            return None
+        made, inode = entry.get("made"), entry.get("inode")
+        return Known(made=made if isinstance(made, str) else None, trusted=entry.get("trusted") is True,
+                     inode=inode if isinstance(inode, int) else None)  # fmt: skip
+
+    def trusts(self, root: str, inode: int) -> bool:
+        """Whether this very folder is trusted: another folder moved to the same path is not."""
+        known = self.known(root)
+        return known is not None and known.trusted and known.inode == inode
+
+    def note(self, root: str, *, inode: int, made: datetime | None = None, trusted: bool) -> None:
+        """Writes down a home. Raises Damaged when the list cannot be written."""
+        try:
+            with self._locked():
+                homes = self._load()
+                if homes is None:
+                    self._file.replace(self._file.with_name("homes.json.damaged"))
+                    homes = {}
+                entry = homes.get(root)
+                homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "inode": inode}
+                if made is not None:
+                    homes[root]["made"] = made.isoformat()
+                self._save(homes)
+        except OSError as error:
+            raise Damaged(
+                f"your list of homes cannot be read and written ({os.strerror(error.errno or 0)})",
+                hint="set ANIMA_CONFIG to a folder you can write",
+            ) from None
+
+    def _load(self) -> dict[str, Any] | None:
+        """The list; empty when there is none, None when it is damaged. Raises OSError when it may not be read."""
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _save(self, homes: dict[str, Any]) -> None:
+        temp = self._file.with_name(".homes.tmp")
+        with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+            json.dump(homes, out, indent=1, sort_keys=True)
+            out.flush()
+            os.fsync(out.fileno())
+        temp.replace(self._file)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(self._file.with_name(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)

@@ -1,0 +1,87 @@
+"""The scan: what a text holds that its reader should know before it is stored or shown.
+
+Promise: findings with a place, a severity and the decoded or masked text, never a bare yes or no; hidden text, encoded
+text, commanding phrases, tokens of a model's format, our own frame markers, comments, and secrets. Time grows with the
+text, whatever it holds. At most 64 Ki characters of one encoded blob, 256 Ki of a text and 1,000 carriers of each sort
+are decoded and read, once; a finding "unread" says where that ended.
+Not here: what follows from a finding. The gate decides, by where the text came from first of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anima.model import Finding, Severity
+from anima.scan import blobs, credentials, invisible, markup, phrases
+from anima.scan.chars import Origins, fold, suspicious, visible
+from anima.scan.credentials import PLACEHOLDER, compile_patterns, redact, secrets
+from anima.scan.invisible import hidden, reveal
+from anima.scan.markup import FRAME_NAMES
+from anima.scan.spans import Span, findings
+
+__all__ = [
+    "FRAME_NAMES",
+    "PLACEHOLDER",
+    "compile_patterns",
+    "hidden",
+    "redact",
+    "reveal",
+    "scan_text",
+    "secrets",
+]
+
+
+CARRIERS = 1000  # hidden texts that are read in turn, at most
+
+
+def scan_text(text: str) -> tuple[Finding, ...]:
+    """Everything the scan sees in a text, sorted by where it starts."""
+    return findings(text, (*_plain(text), *_carried(text)))
+
+
+def _plain(text: str) -> Iterator[Span]:
+    """What the text says as it stands."""
+    folded = fold(text)
+    origins = Origins(text, folded)
+    found = list(credentials.spans(text))
+    safe = _blanked(text, found)  # the same length, so that places stay the same
+    yield from found
+    yield from markup.comments(text, safe)
+    yield from markup.marks(safe, folded, origins)
+    yield from phrases.instructions(safe, folded, origins)
+
+
+def _blanked(text: str, found: list[Span]) -> str:
+    """The text with its secrets blanked: what other findings show must not give them away."""
+    pieces, at = [], 0
+    for span in found:
+        pieces += [text[at : span.start], "•" * (span.end - span.start)]
+        at = span.end
+    return "".join([*pieces, text[at:]]) if found else text
+
+
+def _carried(text: str) -> Iterator[Span]:
+    """What the text carries out of sight, and what that says in turn."""
+    if suspicious(text):
+        found = invisible.messages(text)
+        yield from invisible.spans(text, found)
+        decoded = [spot for spot in found if spot.decoded]
+        for spot in decoded[:CARRIERS]:
+            inside = f"hidden {invisible.NAMES[spot.kind]}"
+            yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(spot.decoded or ""))
+        yield from (_unread(spot.start, spot.end) for spot in decoded[CARRIERS : CARRIERS + 1])
+    for blob in blobs.blobs(text):
+        yield _blob_span(blob)
+        yield from (span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text))
+
+
+def _unread(start: int, end: int) -> Span:
+    return Span(start, end, blobs.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read")
+
+
+def _blob_span(blob: blobs.Blob) -> Span:
+    if blob.kind == blobs.UNREAD:
+        return _unread(blob.start, blob.end)
+    shown = visible(redact(blob.text[:2000])[0])
+    message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
+    return Span(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)

@@ -1,0 +1,351 @@
+"""Hidden text: characters that a person does not see and a model does.
+
+Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners of Persian, Arabic and Indic spelling are
+left alone. Clean text costs close to nothing. Time grows with the text, whatever it holds.
+Not here: what is hidden by markup or by encoding (markup, blobs).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import zip_longest
+from typing import NamedTuple
+
+from anima.model import Finding, Severity
+from anima.scan import chars, decoding
+from anima.scan.chars import BOM, EMOJI_STYLE, LRM, RLM, SOFT_HYPHEN, TEXT_STYLE, ZWJ, ZWNJ, ZWSP
+from anima.scan.credentials import redact
+from anima.scan.lazy import lazy
+from anima.scan.spans import MOST, Span, findings
+
+TAGS, BIDI, SELECTORS, ZERO_WIDTH, CONTROL, OTHER = (
+    "tag-characters",
+    "bidi",
+    "variation-selectors",
+    "zero-width",
+    "control",
+    "invisible",
+)
+NAMES = {
+    TAGS: "tag characters",
+    BIDI: "direction marks",
+    SELECTORS: "variation selectors",
+    ZERO_WIDTH: "zero-width characters",
+    CONTROL: "control characters",
+    OTHER: "invisible characters",
+}
+
+_OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
+# These move the cursor, delete, switch the terminal or end a string; single others come from broken conversions.
+_STRONG_CONTROL = lazy("[\x00\x08\x1b\x7f\x90\x9b\x9d]")
+_OVERRIDE = lazy(f"[{chars.OVERRIDES}]")
+_LINE_BREAKS = frozenset("\u2028\u2029")
+_JOINER_PER_LETTER = lazy(f"(?:[{chars.JOINING_CLASS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}")
+_SELECTOR_PER_LETTER = lazy(f"(?:[^\\s{chars.SUSPECT_CLASS}][{chars.SELECTORS}]){{8,}}")
+_RARE_SELECTOR = lazy("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
+_MARKS = lazy("[\u061c\u200e\u200f]")
+_TAKES_VARIANT = lazy("[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]")
+_OF_KIND = {
+    TAGS: lazy(f"[{chars.TAGS}]+"),
+    SELECTORS: lazy(f"[{chars.SELECTORS}]+"),
+    BIDI: lazy(f"[{chars.BIDI}]+"),
+    ZERO_WIDTH: lazy(f"[{chars.ZERO_WIDTH}]+"),
+    CONTROL: lazy(f"[{chars.CONTROLS}]+"),
+    OTHER: lazy(f"[{chars.OTHERS}]+"),
+}
+_TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")
+_NEAR = 2  # visible characters between two hidden ones of one cluster
+_SCATTERED = 16  # strays in one text that are worth reading as bits
+_SPELLED_OUT = 8  # characters that `reveal` names one by one
+
+
+class Spot(NamedTuple):
+    """A place with hidden characters. `solid` says that nothing visible stands between them."""
+
+    start: int
+    end: int
+    kind: str
+    severity: Severity
+    decoded: str | None = None
+    solid: bool = True
+
+
+def hidden(text: str) -> tuple[Finding, ...]:
+    """The hidden characters of a text. Runs at every load of a document."""
+    return findings(text, spans(text, messages(text))) if chars.suspicious(text) else ()
+
+
+def reveal(text: str) -> str:
+    """The text with every hidden character in a visible form; the same object when there is none."""
+    if not chars.suspicious(text) or not (found := spots(text)):
+        return text
+    pieces, at = [], 0
+    for start, end, shown in sorted(part for spot in found for part in _replacements(text, spot)):
+        if start >= at:
+            pieces += [text[at:start], shown]
+            at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _replacements(text: str, spot: Spot) -> Iterator[tuple[int, int, str]]:
+    if not spot.solid:
+        for part in _OF_KIND[spot.kind].finditer(text, spot.start, spot.end):
+            yield part.start(), part.end(), "".join(map(chars.name_of, part[0]))
+    elif spot.decoded:
+        yield spot.start, spot.end, f"⟨hidden: {_tame(spot.decoded)}⟩"
+    else:
+        named = "".join(map(chars.name_of, text[spot.start : min(spot.end, spot.start + _SPELLED_OUT)]))
+        more = spot.end - spot.start - _SPELLED_OUT
+        yield spot.start, spot.end, f"{named}⟨and {more} more⟩" if more > 0 else named
+
+
+def _tame(decoded: str) -> str:
+    """Decoded text that cannot become markup or a second line where it is shown."""
+    return chars.visible(decoded).translate(_TAME)
+
+
+def spots(text: str) -> list[Spot]:
+    """Every place with hidden characters, in order, close ones joined."""
+    bidi: list[Spot] = []
+    found = [*_clusters(text, _without_bidi(_strange_runs(text), bidi)), *_bits_per_letter(text)]
+    found += _bidi_lines(text, bidi)
+    return sorted(found, key=_place)
+
+
+def messages(text: str) -> list[Spot]:
+    """The spots, and where strays all over a text read as one message, that message instead of the strays."""
+    found = spots(text)
+    strays = [spot for spot in found if spot.kind == ZERO_WIDTH and spot.severity is Severity.WARN]
+    if len(strays) < _SCATTERED:
+        return found
+    decoded = decoding.from_bits("".join(text[spot.start] for spot in strays[: decoding.SYMBOLS]))
+    if decoded is None:
+        return found
+    whole = Spot(strays[0].start, strays[-1].end, ZERO_WIDTH, Severity.DANGER, decoded, solid=False)
+    rest = [spot for spot in found if spot.kind != ZERO_WIDTH or spot.severity is not Severity.WARN]
+    return sorted([whole, *rest], key=_place)
+
+
+def _place(spot: Spot) -> tuple[int, int]:
+    return spot.start, spot.end
+
+
+def _without_bidi(runs: Iterable[Spot], bidi: list[Spot]) -> Iterator[Spot]:
+    """The runs, with those of direction marks put aside: they are judged line by line."""
+    for spot in runs:
+        if spot.kind == BIDI:
+            bidi.append(spot)
+        else:
+            yield spot
+
+
+def spans(text: str, found: Iterable[Spot]) -> Iterator[Span]:
+    """The spots as the scan shows them. Only as many as can be listed are shown in full."""
+    for number, spot in enumerate(found):
+        shown = _shown(text, spot) if number < MOST else chars.name_of(text[spot.start])
+        yield Span(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
+
+
+def _shown(text: str, spot: Spot) -> str:
+    piece = text[spot.start : min(spot.end, spot.start + 2000)]
+    if spot.kind != BIDI:
+        return chars.visible(redact((spot.decoded or piece)[:2000])[0])
+    stored = redact(chars.SUSPECT.sub("", piece))[0]
+    return chars.visible(f"{stored} (displayed as: {stored[::-1]})" if _OVERRIDE.search(piece) else stored)
+
+
+def _message(text: str, spot: Spot) -> str:
+    if spot.decoded and spot.kind == BIDI:
+        return "text that is displayed in another order than it is stored"
+    if spot.decoded:
+        return f"hidden text in {NAMES[spot.kind]}"
+    if spot.severity is Severity.WARN:
+        return f"a stray invisible character, {unicodedata.name(text[spot.start], 'a control character').lower()}"
+    return f"hidden {NAMES[spot.kind]}"
+
+
+def _strange_runs(text: str) -> Iterator[Spot]:
+    """Runs of hidden characters of one class that no neighbour explains."""
+    right_to_left = _RightToLeft(text)
+    for run in chars.SUSPECT_RUN.finditer(text):
+        start, end = _trimmed(text, *run.span(), right_to_left)
+        while start < end:
+            kind, stop = _same_kind(text, start, end)
+            yield Spot(start, stop, kind, _severity(kind, text[start:stop]))
+            start = stop
+
+
+def _same_kind(text: str, start: int, end: int) -> tuple[str, int]:
+    """The class of the hidden character at `start`, and where characters of other classes begin."""
+    kind = _kind_of(text[start])
+    found = _OF_KIND[kind].match(text, start, end) if end - start > 1 else None
+    return kind, found.end() if found else end
+
+
+@cache
+def _kind_of(char: str) -> str:
+    return next(kind for kind, pattern in _OF_KIND.items() if pattern.match(char))
+
+
+def _severity(kind: str, run: str) -> Severity:
+    if kind == OTHER and _LINE_BREAKS.issuperset(run):
+        return Severity.WARN
+    if kind in (TAGS, BIDI) or len(run) > 1:
+        return Severity.DANGER
+    if kind == SELECTORS and run not in (TEXT_STYLE, EMOJI_STYLE):
+        return Severity.DANGER
+    if kind == CONTROL and _STRONG_CONTROL.match(run):
+        return Severity.DANGER
+    return Severity.WARN
+
+
+def _trimmed(text: str, start: int, end: int, right_to_left: _RightToLeft) -> tuple[int, int]:
+    """The run without the characters at its front and back that belong there."""
+    if text[start - 1 : start] == chars.BLACK_FLAG and (flag := chars.FLAG_TAGS.match(text, start, end)):
+        start = flag.end()
+    while start < end and _belongs(text, start, right_to_left):
+        start += 1
+    while start < end and _belongs(text, end - 1, right_to_left):
+        end -= 1
+    return start, end
+
+
+def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
+    """Whether the neighbours explain the hidden character at this place."""
+    char, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
+    if char in (EMOJI_STYLE, TEXT_STYLE):
+        return _takes_style(before)
+    if char in (ZWJ, ZWNJ):
+        return _joins(text, at, char, before, after)
+    if char in (LRM, RLM, chars.ALM):
+        return right_to_left.near(at) and len(_MARKS.findall(text[max(at - 2, 0) : at + 3])) <= 2
+    if char == BOM:
+        return at == 0
+    if char == ZWSP:
+        return bool(chars.UNSPACED.match(before) or chars.UNSPACED.match(after))
+    if char == SOFT_HYPHEN:
+        return before.isalpha() and after.isalpha()
+    return _rare(char, before, after)
+
+
+def _takes_style(before: str) -> bool:
+    return bool(before) and (before in "0123456789#*\u2139" or unicodedata.category(before)[0] in "SP")
+
+
+def _joins(text: str, at: int, char: str, before: str, after: str) -> bool:
+    if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
+        before = text[at - 2 : at - 1]
+    if chars.JOINING.match(before) or chars.JOINING.match(after):
+        return True
+    emoji_before = chars.EMOJI.match(before) or before == EMOJI_STYLE or before == "\U000e007f"
+    return char == ZWJ and bool(emoji_before and chars.EMOJI.match(after))
+
+
+def _rare(char: str, before: str, after: str) -> bool:
+    code = ord(char)
+    if 0xFE00 <= code <= 0xFE02:
+        return bool(_TAKES_VARIANT.match(before)) or (before != "" and unicodedata.category(before) == "Sm")
+    if 0xE0100 <= code <= 0xE011F:
+        return bool(chars.IDEOGRAPH.match(before))
+    if 0x180B <= code <= 0x180F:
+        return bool(chars.MONGOLIAN.match(before))
+    if char in "\u115f\u1160\u3164\uffa0":
+        return bool(chars.JAMO.match(before) or chars.JAMO.match(after))
+    return char == "\u034f" and bool(before) and unicodedata.category(before) in ("Mn", "Lo")
+
+
+class _RightToLeft:
+    """Whether a line holds right-to-left letters; remembers the last line it was asked about."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.start, self.end, self._answer = 0, -1, False
+
+    def near(self, at: int) -> bool:
+        if not self.start <= at <= self.end:
+            self.start = self._text.rfind("\n", 0, at) + 1
+            newline = self._text.find("\n", at)
+            self.end = newline if newline >= 0 else len(self._text)
+            self._answer = chars.RTL.search(self._text, self.start, self.end) is not None
+        return self._answer
+
+
+def _clusters(text: str, loose: Iterable[Spot]) -> Iterator[Spot]:
+    """Spots of one class with at most two visible characters between them, as one from the third on."""
+    group: list[Spot] = []
+    for spot in loose:
+        if group and (spot.kind != group[-1].kind or spot.start - group[-1].end > _NEAR):
+            yield from _joined(text, group)
+            group = []
+        group = [*group[:3], spot]  # of a long cluster only its ends matter
+    yield from _joined(text, group)
+
+
+def _joined(text: str, group: list[Spot]) -> Iterable[Spot]:
+    if len(group) < 3:
+        return [spot._replace(decoded=_decoded(spot.kind, text[spot.start : spot.end])) for spot in group]
+    start, end, kind = group[0].start, group[-1].end, group[0].kind
+    parts = _OF_KIND[kind].findall(text, start, min(end, start + 3 * decoding.SYMBOLS))
+    decoded = _decoded(kind, "".join(parts)) or _seen_without(text[max(start - 1, 0) : end + 1], kind)
+    return [Spot(start, end, kind, Severity.DANGER, decoded, solid=False)]
+
+
+def _seen_without(piece: str, kind: str) -> str | None:
+    """What a text says whose letters were pulled apart by hidden characters."""
+    return chars.SUSPECT.sub("", piece[: decoding.SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
+
+
+def _decoded(kind: str, run: str) -> str | None:
+    if kind == TAGS:
+        return decoding.from_tags(run)
+    if kind == SELECTORS:
+        return decoding.from_selectors(run)
+    return decoding.from_bits(run) if kind == ZERO_WIDTH and len(run) >= 16 else None
+
+
+def _bidi_lines(text: str, loose: list[Spot]) -> Iterator[Spot]:
+    """One spot for each line whose direction marks are overriding, unbalanced or needless."""
+    right_to_left = _RightToLeft(text)
+    first: Spot | None = None
+    for spot, following in zip_longest(loose, loose[1:]):
+        first = first or spot
+        is_rtl = right_to_left.near(spot.start)
+        if following is not None and following.start <= right_to_left.end:
+            continue
+        run = "".join(_OF_KIND[BIDI].findall(text, first.start, spot.end))
+        if not (is_rtl and _balanced(run)):
+            yield _bidi_spot(text, first.start, spot.end if run[-1] in _CLOSING else right_to_left.end)
+        first = None
+
+
+def _balanced(run: str) -> bool:
+    depth = 0
+    for mark in run:
+        depth += 1 if mark in _OPENING else -1
+        if depth < 0 or mark in chars.OVERRIDES:
+            return False
+    return depth == 0
+
+
+def _bidi_spot(text: str, start: int, end: int) -> Spot:
+    stored = chars.SUSPECT.sub("", text[start : min(end, start + decoding.SYMBOLS)])
+    return Spot(start, end, BIDI, Severity.DANGER, f"{stored}\n{stored[::-1]}", solid=False)
+
+
+def _bits_per_letter(text: str) -> Iterator[Spot]:
+    """Joiners or selectors after every letter or two: each is correct on its own, together they are a message."""
+    if text.count(ZWJ) + text.count(ZWNJ) >= 8:
+        for run in _JOINER_PER_LETTER.finditer(text):
+            yield _carried(run, ZERO_WIDTH, decoding.from_bits)
+    if _RARE_SELECTOR.search(text):
+        for run in _SELECTOR_PER_LETTER.finditer(text):
+            if len(set(run[0][1::2])) > 1:
+                yield _carried(run, SELECTORS, decoding.from_selectors)
+
+
+def _carried(run: re.Match[str], kind: str, decode: Callable[[str], str | None]) -> Spot:
+    symbols = "".join(_OF_KIND[kind].findall(run[0][: 3 * decoding.SYMBOLS]))
+    return Spot(run.start(), run.end(), kind, Severity.DANGER, decode(symbols), solid=False)

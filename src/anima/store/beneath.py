@@ -1,0 +1,99 @@
+"""Opening what lies beneath a folder, and nothing else.
+
+Promise: no path opened here follows a link or leaves the folder, even while somebody swaps folders for links. One
+component needs only O_NOFOLLOW; several go through openat2 where the kernel has it, else through a walk that holds
+each folder by descriptor. Not here: which names are allowed (model.DocPath).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from functools import lru_cache
+from typing import Any
+
+_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW
+_SYS_OPENAT2 = 437
+_RESOLVE = 0x08 | 0x04 | 0x02  # BENEATH, NO_SYMLINKS, NO_MAGICLINKS
+
+
+def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
+    """A descriptor for a relative path under the folder `root`. Raises OSError (ELOOP for a link on the way)."""
+    if "/" not in path:
+        return os.open(path, flags | _NOFOLLOW, mode, dir_fd=root)
+    how = _openat2()
+    if how is not None:
+        return int(how(root, path, flags | _NOFOLLOW, mode))
+    return walk_beneath(root, path, flags, mode)
+
+
+def walk_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
+    """The same without openat2: every folder on the way is opened without following links and held."""
+    *folders, name = path.split("/")
+    here = root
+    try:
+        for folder in folders:
+            there = os.open(folder, _FOLDER, dir_fd=here)
+            if here != root:
+                os.close(here)
+            here = there
+        return os.open(name, flags | _NOFOLLOW, mode, dir_fd=here)
+    finally:
+        if here != root:
+            os.close(here)
+
+
+def open_folder(root: int, path: str) -> int:
+    """A descriptor of a folder beneath root ("" is root itself). The caller closes it."""
+    return os.dup(root) if not path else open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def open_regular(root: int, path: str) -> tuple[int, os.stat_result]:
+    """A regular file opened for reading, with its stat. Pipes, devices and folders raise OSError, without blocking."""
+    fd = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        found = os.fstat(fd)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.ENOTSUP, "not a regular file")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd, found
+
+
+@lru_cache(maxsize=1)
+def _openat2() -> Any:
+    """A function (root, path, flags, mode) -> descriptor, or None where the kernel or platform has no openat2."""
+    if os.uname().sysname != "Linux":
+        return None
+    import ctypes
+
+    class OpenHow(ctypes.Structure):
+        _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
+
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    size = ctypes.sizeof(OpenHow)
+
+    def call(root: int, path: str, flags: int, mode: int) -> int:
+        how = OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
+        while (fd := syscall(_SYS_OPENAT2, root, os.fsencode(path), ctypes.byref(how), size)) < 0:
+            code = ctypes.get_errno()
+            if code not in (errno.EINTR, errno.EAGAIN):  # EAGAIN: a rename raced with the resolution
+                raise OSError(code, os.strerror(code), path)
+        return int(fd)
+
+    try:
+        probe = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        os.close(call(probe, ".", os.O_RDONLY | os.O_DIRECTORY, 0))
+    except OSError:
+        return None
+    finally:
+        os.close(probe)
+    return call

@@ -1,0 +1,353 @@
+"""A home in a folder: the one module that opens its files.
+
+Promise: everything is opened relative to a descriptor of the home's own folder and beneath it; only regular files are
+read, text is exact, and a document is found under any case or Unicode form of its name. A store lives as long as its
+Home. Not here: who may see or write what (layout, gate), and in which order (reading, writing).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused
+from anima.model import DocPath, Document, Entry, digest_of, fold
+from anima.store.beneath import open_beneath, open_folder, open_regular
+
+MAX_BYTES = 8 * 2**20
+_FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
+
+Signature = tuple[int, int, int, int, int]
+
+
+def signature_of(found: os.stat_result) -> Signature:
+    """What tells that a file is the one we read: device, inode, size and both times."""
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class FolderStore:
+    """The documents of one folder. Reading needs no lock and never changes anything on disk."""
+
+    def __init__(self, root: str | Path) -> None:
+        """Pins the folder. A link to a home is followed once, here; beneath the home no link is."""
+        given = Path(root).expanduser()
+        try:
+            self.root = str(given.resolve(strict=True))
+            self.fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NoSuchHome(
+                f"{given}: there is no such folder", hint=f"anima init {given} makes a home there"
+            ) from None
+        except NotADirectoryError:
+            raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
+        except (OSError, RuntimeError) as error:
+            raise NoSuchHome(f"{given}: cannot be opened ({_why(error)})") from None
+        self._check_owner(given)
+        self._read: dict[str, tuple[Signature, Document]] = {}
+        self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+
+    def _check_owner(self, given: Path) -> None:
+        owner = os.fstat(self.fd).st_uid
+        if owner != os.geteuid():
+            self.close()
+            raise Refused(
+                f"{given}: the folder belongs to another user (uid {owner}); a home belongs to whoever runs it",
+                rule="foreign-owner",
+            )
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, path: DocPath) -> Document:
+        """The document. Raises NoSuchDocument, BadText (not UTF-8, too large, not a file) or Damaged."""
+        try:
+            return self._read_exact(path, path.text)
+        except NoSuchDocument:
+            actual = self.actual(path)
+            if actual is None or actual == path.text:
+                raise
+            return self._read_exact(path, actual)
+
+    def _read_exact(self, path: DocPath, actual: str) -> Document:
+        try:
+            fd, found = open_regular(self.fd, actual)
+        except OSError as error:
+            raise self._explained(error, path) from None
+        try:
+            return self._document(path, actual, fd, found)
+        except OSError as error:
+            raise self._explained(error, path) from None
+        finally:
+            os.close(fd)
+
+    def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
+        signature = signature_of(found)
+        if (held := self._read.get(actual)) and held[0] == signature:
+            return held[1]
+        if found.st_size > MAX_BYTES:
+            raise BadText(path.text, f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}",
+                          hint="move what need not be remembered out of it, or split it")  # fmt: skip
+        raw = _read_all(fd, found.st_size)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})",
+                          hint="save it as UTF-8") from None  # fmt: skip
+        moment = datetime.fromtimestamp(found.st_mtime, UTC)
+        document = Document(path=DocPath.parse(actual), text=text, digest=digest_of(text), time=moment)
+        if time.time_ns() - found.st_mtime_ns > _FRESH_NS:
+            self._read[actual] = (signature, document)
+        return document
+
+    def exists(self, path: DocPath) -> bool:
+        actual = self.actual(path)
+        found = self.stat(actual) if actual is not None else None
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def stat(self, actual: str) -> os.stat_result | None:
+        """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
+        try:
+            return os.stat(actual, dir_fd=self.fd, follow_symlinks=False)
+        except (OSError, ValueError):
+            return None
+
+    def signature(self, actual: str) -> Signature | None:
+        found = self.stat(actual)
+        return signature_of(found) if found else None
+
+    def actual(self, path: DocPath) -> str | None:
+        """How this document's path is spelt on disk, in whatever case or Unicode form; None when it is not there.
+
+        Where two names fold alike, the one that is spelt as the path is meant, else the first in order.
+        """
+        spelt = ""
+        for part in path.parts:
+            names = self._names(spelt)
+            name = names.get("/" + part) or names.get(fold(part))
+            if name is None:
+                return None
+            spelt = f"{spelt}/{name}" if spelt else name
+        return spelt
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """The names in a folder as they are spelt on disk, in order; none when there is no such folder.
+
+        Of names that fold alike only the first is given.
+        """
+        return tuple(sorted(name for key, name in self._names(folder).items() if not key.startswith("/")))
+
+    def _names(self, folder: str) -> dict[str, str]:
+        """Folded name → name on disk (the first in order), and "/name" → name; kept while the folder is unchanged."""
+        signature = self.signature(folder or ".")
+        held = self._named.get(folder)
+        if held and signature is not None and held[0] == signature:
+            return held[1]
+        names: dict[str, str] = {}
+        for name in sorted(self.raw_names(folder)):
+            names.setdefault(fold(name), name)
+            names["/" + name] = name
+        if signature is not None and time.time_ns() - signature[3] > _FRESH_NS:
+            self._named[folder] = (signature, names)
+        return names
+
+    def raw_names(self, folder: str) -> tuple[str, ...]:
+        """Every name in a folder, hidden ones too; none when there is no such folder."""
+        try:
+            fd = open_folder(self.fd, folder)
+        except (OSError, ValueError):
+            return ()
+        try:
+            return tuple(os.listdir(fd))
+        except OSError:
+            return ()
+        finally:
+            os.close(fd)
+
+    def last_line(self, actual: str) -> bytes:
+        """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""
+        try:
+            fd, found = open_regular(self.fd, actual)
+        except OSError:
+            return b""
+        try:
+            size, span = found.st_size, 4096
+            while True:
+                tail = os.pread(fd, span, max(0, size - span))
+                if b"\n" in tail[:-1] or span >= size:
+                    return tail[tail.rfind(b"\n", 0, max(len(tail) - 1, 0)) + 1 :]
+                span *= 8
+        finally:
+            os.close(fd)
+
+    def forget(self, actual: str) -> None:
+        """Drops what is remembered of a file that was just written."""
+        self._read.pop(actual, None)
+        self._named.pop(actual.rpartition("/")[0], None)
+
+    # -- listing ------------------------------------------------------------------------------------------------------
+
+    def list(self, folder: str = "") -> tuple[Entry, ...]:
+        """What stands in a folder, folders first. Links, devices, hidden names and unusable names are left out."""
+        actual = folder and self._folder_on_disk(folder)
+        fd = self._open_listing(folder, actual)
+        try:
+            found = [entry for entry in _entries(fd, actual) if isinstance(entry, Entry)]
+        finally:
+            os.close(fd)
+        return tuple(sorted(found, key=lambda entry: (not entry.is_folder, entry.path)))
+
+    def strange(self, folder: str = "") -> tuple[tuple[str, str], ...]:
+        """(name, why) of what `list` leaves out in a folder, hidden names apart."""
+        fd = self._open_listing(folder, folder)
+        try:
+            return tuple(entry for entry in _entries(fd, folder) if not isinstance(entry, Entry))
+        finally:
+            os.close(fd)
+
+    def list_all(self, folder: str = "") -> Iterator[Entry]:
+        """Every file beneath a folder, in order of path."""
+        for entry in sorted(self.list(folder), key=lambda entry: entry.path):
+            if entry.is_folder:
+                yield from self.list_all(entry.path)
+            else:
+                yield entry
+
+    def _folder_on_disk(self, folder: str) -> str:
+        path = DocPath.parse(folder.rstrip("/"))
+        return self.actual(path) or path.text
+
+    def _open_listing(self, folder: str, actual: str) -> int:
+        try:
+            return open_folder(self.fd, actual)
+        except NotADirectoryError:
+            raise BadPath(folder, "this is a file, not a folder") from None
+        except OSError as error:
+            raise self._explained(error, DocPath.parse(folder.rstrip("/"))) from None
+
+    # -- making -------------------------------------------------------------------------------------------------------
+
+    def create(self, path: DocPath, text: str) -> bool:
+        """Makes a document that is not there yet, durably and for its owner alone; False when one is, in any spelling."""
+        if self.actual(path) is not None:
+            return False
+        try:
+            self.make_folder(path.parent)
+            fd = open_beneath(self.fd, path.text, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._explained(error, path) from None
+        try:
+            os.fchmod(fd, 0o600)
+            write_all(fd, text.encode("utf-8"))
+            os.fsync(fd)
+        except OSError as error:
+            os.unlink(path.text, dir_fd=self.fd)  # half a document is worse than none
+            raise Damaged(f"{path}: cannot be written ({_why(error)})") from None
+        finally:
+            os.close(fd)
+            self._named.clear()
+        return True
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder and those above it as far as they are missing, durably and for their owner alone."""
+        made = ""
+        for part in folder.split("/") if folder else ():
+            above, made = made, f"{made}/{part}" if made else part
+            if self.stat(made) is None:
+                try:
+                    self._make_one(above, part)
+                except FileExistsError:
+                    pass
+                except OSError as error:
+                    raise self._unmade(made, error) from None
+
+    def _make_one(self, above: str, name: str) -> None:
+        fd = open_folder(self.fd, above)
+        try:
+            os.mkdir(name, 0o700, dir_fd=fd)
+            made = open_beneath(fd, name, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fchmod(made, 0o700)  # whatever the umask
+            finally:
+                os.close(made)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _unmade(self, folder: str, error: OSError) -> Exception:
+        if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
+            return BadPath(folder, "a link or a file stands where a folder must be")
+        return Damaged(f"{folder}: the folder cannot be made ({_why(error)})")
+
+    def _explained(self, error: OSError, path: DocPath) -> Exception:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return NoSuchDocument(path.text)
+        if error.errno in (errno.ELOOP, errno.EXDEV):
+            return BadPath(path.text, "it is a link, or lies behind one; links are not followed inside a home")
+        if error.errno == errno.EISDIR:
+            return BadPath(path.text, "this is a folder, not a document")
+        if error.errno == errno.ENOTSUP:
+            return BadPath(path.text, "this is not a regular file")
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")
+        if error.errno == errno.ENAMETOOLONG:
+            return BadPath(path.text, "it is too long for this file system")
+        return Damaged(f"{path}: cannot be read ({_why(error)})")
+
+
+def _entries(fd: int, folder: str) -> Iterator[Entry | tuple[str, str]]:
+    """Each visible name of a folder as an Entry, or as (name, why) when it cannot be used."""
+    prefix = f"{folder}/" if folder else ""
+    with os.scandir(fd) as names:
+        for item in names:
+            if not item.name.startswith("."):
+                yield _entry(item, prefix)
+
+
+def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
+    try:
+        DocPath.parse(prefix + item.name)
+        found = item.stat(follow_symlinks=False)
+    except BadPath as error:
+        return item.name, error.why
+    except OSError as error:
+        return item.name, _why(error)
+    if stat.S_ISLNK(found.st_mode):
+        return item.name, "it is a link, and links are not followed inside a home"
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if not is_folder and not stat.S_ISREG(found.st_mode):
+        return item.name, "it is not a regular file"
+    moment = datetime.fromtimestamp(found.st_mtime, UTC)
+    return Entry(path=prefix + item.name, is_folder=is_folder, size=0 if is_folder else found.st_size, time=moment)
+
+
+def _read_all(fd: int, size: int) -> bytes:
+    """The whole file; it may have grown since its stat, up to the limit."""
+    pieces = [os.read(fd, size + 1)]
+    while pieces[-1] and sum(map(len, pieces)) <= MAX_BYTES:
+        pieces.append(os.read(fd, 65_536))
+    return b"".join(pieces)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes everything: a short write is continued, an error raises."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _why(error: BaseException) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+
+
+__all__ = ["MAX_BYTES", "FolderStore", "Signature", "signature_of", "write_all"]

@@ -1,0 +1,464 @@
+"""Append-only line files in one folder of a home: transcripts, as bytes.
+
+Promise: a record goes in with one write and is never glued to a torn one before it: an unfinished last line is put
+aside in `.anima/torn/` first. Writers of all threads and processes stand in one line, by a lock on the file itself,
+and notice when it was replaced beneath them. Everything is opened beneath the home, follows no link, and is for its
+owner alone (0600 in 0700). Reading needs no lock, goes from any place forward and backward, and holds one block.
+Not here: what a line means (transcript).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchSession, printable
+from anima.model import DocPath
+from anima.store.beneath import open_beneath, open_folder, open_regular
+from anima.store.folder import FolderStore, write_all
+from anima.store.machine import STAGE, Machine
+
+BLOCK = 1 << 18
+MAX_LINE = 32 * 2**20
+PATIENCE = 30.0
+TORN = "torn"
+_BEFORE = 64  # bytes before a torn line that tell who wrote the file
+
+# A name that is one on every file system. It cannot end in `.log`, or a full log could be taken for a context's file.
+_ID = re.compile(
+    r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))(?!.*\.log\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z"
+)
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
+
+Mend = Callable[[bytes, bytes], bytes | None]
+"""(an unfinished last line, some bytes before it) -> what completes it, or None when it is torn."""
+
+
+class Readable(Protocol):
+    """Bytes that can be read anywhere. A LineFile is one."""
+
+    def size(self) -> int: ...
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes of a range, fewer where the file ends before it."""
+        ...
+
+
+class Seen(NamedTuple):
+    """A line file as a walk sees it; whatever is derived from the file holds as long as this is the same."""
+
+    id: str
+    inode: int
+    size: int
+    mtime: int  # in nanoseconds
+
+
+def never_whole(tail: bytes, before: bytes) -> bytes | None:
+    """The strict `Mend`: a line without its end is torn."""
+    return None
+
+
+class LineFolder:
+    """The line files of one folder, each by its id. Lives as long as the home's store."""
+
+    def __init__(
+        self, store: FolderStore, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
+    ) -> None:
+        self.store, self.machine = store, machine
+        self.folder = DocPath.parse(folder).text
+        self.suffix, self.mend = suffix, mend
+
+    def path_of(self, id: str) -> str:
+        """Where a session's file is, beneath the home. Raises NoSuchSession for an id that can be none."""
+        if not _ID.match(id):
+            raise NoSuchSession(f"{printable(id)}: there is no such session")
+        return f"{self.folder}/{id}{self.suffix}"
+
+    def walk(self) -> Iterator[Seen]:
+        """Every line file with its stat, in no order. Links and other things that are no files are left out."""
+        try:
+            fd = open_folder(self.store.fd, self.folder)
+        except OSError:
+            return
+        try:
+            with os.scandir(fd) as names:
+                for item in names:
+                    id = item.name.removesuffix(self.suffix)
+                    if id != item.name and _ID.match(id) and (found := _seen(id, item)):
+                        yield found
+        finally:
+            os.close(fd)
+
+    def look(self, id: str) -> Seen | None:
+        """One file's stat, or None."""
+        found = self.store.stat(self.path_of(id))
+        if found is None or not stat.S_ISREG(found.st_mode):
+            return None
+        return Seen(id, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+
+    def open(self, id: str) -> LineFile:
+        """A file to read. Raises NoSuchSession or Damaged; the caller closes it."""
+        path = self.path_of(id)
+        try:
+            fd, _ = open_regular(self.store.fd, path)
+        except OSError as error:
+            raise _explained(id, error) from None
+        return LineFile(self, id, fd)
+
+    def append_to(self, id: str) -> LineFile:
+        """A file that is there, to read and to append to. Raises NoSuchSession or Damaged."""
+        return LineFile(self, id, self._open(id, os.O_RDWR | os.O_APPEND))
+
+    def create(self, id: str) -> LineFile:
+        """A file to append to, made when it is not there. Raises BadArguments for an id that cannot be one."""
+        if not _ID.match(id):
+            raise BadArguments(f"{printable(id)} cannot name a session: letters, digits, dots, dashes, 120 at most")
+        try:
+            self.machine.make()
+            self.store.make_folder(self.folder)
+            fd = self._open(id, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            self.machine.sync_folder(self.folder)  # or a crash could lose the name and keep the bytes
+        except (OSError, NoSuchSession):
+            raise Damaged(f"{self.folder} cannot hold transcripts; it must be a folder that is ours to write") from None
+        return LineFile(self, id, fd)
+
+    def _open(self, id: str, flags: int) -> int:
+        try:
+            fd = open_beneath(self.store.fd, self.path_of(id), flags | os.O_NONBLOCK, 0o600)
+        except OSError as error:
+            raise _explained(id, error) from None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise NoSuchSession(f"{id}: there is no such session")
+        if flags & os.O_CREAT:
+            os.fchmod(fd, 0o600)
+        return fd
+
+    # -- beside the line files ------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> bytes | None:
+        """A whole file of the folder, such as the session list; None when it is not there or cannot be read."""
+        try:
+            fd, found = open_regular(self.store.fd, f"{self.folder}/{name}")
+        except OSError:
+            return None
+        try:
+            return _read(fd, 0, found.st_size)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Replaces a whole file of the folder atomically; False when that cannot be done. For what is derived."""
+        try:
+            self.machine.make()
+            staged = self.machine.stage(data)
+        except (OSError, Damaged):
+            return False
+        try:
+            os.rename(staged, f"{self.folder}/{name}", src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
+        except OSError:
+            self.machine.unstage(staged)
+            return False
+        return True
+
+    def torn(self, id: str) -> tuple[str, ...]:
+        """The names, beneath `.anima`, of what was put aside of a session."""
+        found = self.machine.names(TORN)
+        return tuple(sorted(f"{TORN}/{name}" for name in found if name.rsplit(".", 2)[0] == id))
+
+
+class LineFile:
+    """One line file. Safe to share by threads; close it."""
+
+    def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
+        self.folder, self.id = folder, id
+        self.replaced = 0  # how often another file took this one's place while it was open
+        self._fd, self._mutex = fd, threading.RLock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    def seen(self) -> Seen:
+        found = os.fstat(self._open_fd())
+        return Seen(self.id, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def size(self) -> int:
+        return os.fstat(self._open_fd()).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        try:
+            return _read(self._open_fd(), start, end)
+        except OSError as error:
+            raise _explained(self.id, error) from None
+
+    # -- writing --------------------------------------------------------------------------------------------------------
+
+    def append(self, record: bytes, *, sync: bool) -> int:
+        """Adds a record, newline and all, in one write; gives its offset. With `sync` it is on the disk then.
+
+        Raises Damaged when the disk will not take it, and leaves the file as it was. Raises NoSuchSession when the
+        file is gone.
+        """
+        if len(record) > MAX_LINE:
+            raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
+        with self._mutex:
+            with self._locked():
+                at = self._put(record)
+            if sync:
+                self.sync()
+            return at
+
+    def begin(self, record: bytes) -> None:
+        """Adds the first record, durably. Raises BadArguments when there is one."""
+        with self._mutex:
+            with self._locked():
+                if self.size():
+                    raise BadArguments(f"there is a session {self.id} already; it can be resumed")
+                self._put(record)
+            self.sync()
+
+    def sync(self) -> None:
+        """Everything appended so far is on the disk when this returns."""
+        with self._mutex:
+            try:
+                os.fsync(self._open_fd())
+            except OSError as error:
+                raise _explained(self.id, error) from None
+
+    def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
+        """Puts another file in this one's place, atomically and durably, while nobody can append to it."""
+        with self._mutex:
+            with self._locked():
+                self._replace(f"{STAGE}/{secrets.token_hex(8)}", make)
+            self._reopen()
+
+    def _replace(self, name: str, make: Callable[[], Iterable[bytes]]) -> None:
+        try:
+            self._stage(name, make())
+            os.rename(name, self.folder.path_of(self.id), src_dir_fd=self._root, dst_dir_fd=self._root)
+            self.folder.machine.sync_folder(self.folder.folder)
+        except OSError as error:
+            raise _explained(self.id, error) from None
+        finally:
+            self.folder.machine.unstage(name)
+
+    @property
+    def _root(self) -> int:
+        return self.folder.store.fd
+
+    def _open_fd(self) -> int:
+        if self._fd < 0:
+            raise BadArguments(f"the file of session {self.id} is closed")
+        return self._fd
+
+    def _put(self, record: bytes) -> int:
+        try:
+            at = self._prepared()
+            self._write(record, at)
+        except OSError as error:
+            raise _explained(self.id, error) from None
+        return at
+
+    def _prepared(self) -> int:
+        """Where the next record goes, once the last line has an end."""
+        size = os.fstat(self._fd).st_size
+        if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
+            return size
+        start, tail = last_line(self, size)
+        before = os.pread(self._fd, min(start, _BEFORE), max(0, start - _BEFORE))
+        ending = self.folder.mend(tail, before) if len(tail) < MAX_LINE else b"\n"
+        if ending is not None:
+            self._write(ending, size)
+            return size + len(ending)
+        mark = hashlib.sha256(tail).hexdigest()[:12]
+        self.folder.machine.put(f"{TORN}/{self.id}.{start}.{mark}", tail)
+        os.ftruncate(self._fd, start)
+        return start
+
+    def _write(self, data: bytes, at: int) -> None:
+        """One write, continued when it is short. What could not be finished is taken back."""
+        try:
+            write_all(self._fd, data)
+        except OSError:
+            os.ftruncate(self._fd, at)
+            raise
+
+    def _stage(self, name: str, pieces: Iterable[bytes]) -> None:
+        self.folder.machine.make()
+        fd = open_beneath(self._root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.fchmod(fd, 0o600)
+            for piece in pieces:
+                write_all(fd, piece)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The file at our path is ours alone inside; it is opened anew when it is another one by now."""
+        while True:
+            held = self._open_fd()
+            _flock(held, self.id)
+            try:
+                if self._is_current():
+                    yield
+                    return
+            finally:
+                fcntl.flock(held, fcntl.LOCK_UN)
+            self._reopen()
+
+    def _is_current(self) -> bool:
+        found = self.folder.store.stat(self.folder.path_of(self.id))
+        if found is None:
+            raise NoSuchSession(f"{self.id}: its transcript was removed")
+        return found.st_ino == os.fstat(self._fd).st_ino
+
+    def _reopen(self) -> None:
+        fresh = self.folder._open(self.id, os.O_RDWR | os.O_APPEND)
+        os.close(self._fd)
+        self._fd = fresh
+        self.replaced += 1
+
+
+# -- reading lines ------------------------------------------------------------------------------------------------------
+
+
+def blocks(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of runs of whole lines, from a line's start on. Only the last can lack its newline, and a piece
+    of a line that is longer than MAX_LINE."""
+    stop = file.size() if end is None else end
+    at, held, length = start, list[bytes](), 0
+    while data := file.read(start, min(start + BLOCK, stop)):
+        start += len(data)
+        cut = data.rfind(b"\n") + 1
+        if cut or length + len(data) > MAX_LINE:
+            cut = cut or len(data)
+            yield at, b"".join([*held, data[:cut]])
+            at, held, length = start - len(data) + cut, [], 0
+            data = data[cut:]
+        if data:
+            held.append(data)
+            length += len(data)
+    if held:
+        yield at, b"".join(held)
+
+
+def block_before(file: Readable, end: int) -> tuple[int, bytes]:
+    """(offset, bytes) of the run of lines that ends at `end`: about a block, and at least one line."""
+    at, held, length = end, list[bytes](), 0
+    while at > 0 and length <= MAX_LINE:
+        start = max(0, at - BLOCK)
+        data = file.read(start, at)
+        cut = data.find(b"\n") + 1 if start else 0
+        held.append(data[cut:])
+        if not start or (cut and (held[:-1] or cut < len(data))):
+            return start + cut, b"".join(reversed(held))
+        held[-1] = data
+        at, length = start, length + len(data)
+    return at, b"".join(reversed(held))
+
+
+def line_at(file: Readable, offset: int) -> bytes:
+    """The line that begins at a byte, with its newline if it has one; at most MAX_LINE bytes of it."""
+    held, at, want = list[bytes](), offset, 4096
+    while data := file.read(at, min(at + want, offset + MAX_LINE)):
+        cut = data.find(b"\n") + 1
+        held.append(data[:cut] if cut else data)
+        if cut:
+            break
+        at, want = at + len(data), want * 4
+    return b"".join(held)
+
+
+def last_line(file: Readable, end: int) -> tuple[int, bytes]:
+    """(offset, bytes) of what stands after the last newline before `end`; of a longer one the last MAX_LINE bytes."""
+    at, held = end, list[bytes]()
+    while at > 0 and end - at < MAX_LINE:
+        start = max(0, at - BLOCK)
+        data = file.read(start, at)
+        cut = data.rfind(b"\n") + 1
+        held.append(data[cut:])
+        at = start + cut
+        if cut:
+            break
+    return at, b"".join(reversed(held))
+
+
+def _read(fd: int, start: int, end: int) -> bytes:
+    pieces = []
+    while start < end and (piece := os.pread(fd, min(end - start, 1 << 24), start)):
+        pieces.append(piece)
+        start += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _seen(id: str, item: os.DirEntry[str]) -> Seen | None:
+    try:
+        found = item.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return Seen(id, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def _flock(fd: int, id: str) -> None:
+    """Waits its turn; whoever waits too long is told."""
+    give_up, pause = time.monotonic() + PATIENCE, 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                raise HomeBusy(f"another writer of session {id}", seconds=PATIENCE) from None
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+
+
+def _explained(id: str, error: OSError) -> Exception:
+    if error.errno in _ABSENT:
+        return NoSuchSession(f"{id}: there is no such session")
+    why = os.strerror(error.errno or 0)
+    return Damaged(f"the transcript of session {id} cannot be used ({why}); nothing was changed")
+
+
+__all__ = [
+    "BLOCK",
+    "MAX_LINE",
+    "LineFile",
+    "LineFolder",
+    "Mend",
+    "Readable",
+    "Seen",
+    "block_before",
+    "blocks",
+    "last_line",
+    "line_at",
+    "never_whole",
+]

@@ -1,0 +1,107 @@
+"""One lock a home, across processes and threads.
+
+Promise: at most one holder; the lock file is never deleted; a holder that dies lets go by itself; whoever waits too
+long is told who holds it. Re-entrant in one thread. A lock file that somebody else deleted, or that came along through
+a fork, is opened anew, so that nobody believes to hold what no other process can see. Not here: what it protects.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from anima.errors import Damaged, HomeBusy
+
+PATIENCE = 30.0
+
+
+class HomeLock:
+    """A flock on one file, with a mutex for the threads of this process. Lives as long as its store."""
+
+    def __init__(self, opened: Callable[[], int], standing: Callable[[], os.stat_result | None]) -> None:
+        """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now."""
+        self._opened, self._standing, self._fd, self._process = opened, standing, -1, 0
+        self._mutex, self._depth = threading.RLock(), 0
+
+    @contextmanager
+    def hold(self, patience: float = PATIENCE) -> Iterator[None]:
+        """The home is ours inside. Raises HomeBusy with the holder's name after `patience` seconds."""
+        if not self._mutex.acquire(timeout=patience):
+            raise HomeBusy("another thread of this process", seconds=patience)
+        try:
+            if self._depth == 0:
+                self._take(patience)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._let_go()
+        finally:
+            self._mutex.release()
+
+    @property
+    def held(self) -> bool:
+        return self._depth > 0
+
+    def _take(self, patience: float) -> None:
+        give_up, pause = time.monotonic() + patience, 0.0005
+        while not self._locked():
+            if time.monotonic() >= give_up:
+                raise HomeBusy(self._holder(), seconds=patience)
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+        self._sign()
+
+    def _locked(self) -> bool:
+        """Whether we hold the lock of the file that stands there now."""
+        if self._process != os.getpid():  # a descriptor from before a fork is one lock for both processes
+            self.close()
+        if self._fd < 0:
+            self._fd, self._process = self._opened(), os.getpid()
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise Damaged(f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed",
+                          hint="is it on a network disk that has no locks?") from None  # fmt: skip
+        standing = self._standing()
+        if standing is None or not os.path.samestat(standing, os.fstat(self._fd)):
+            self.close()
+            return False
+        return True
+
+    def _let_go(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        except OSError:
+            self.close()  # which lets go as well
+
+    def _sign(self) -> None:
+        """Writes who holds it, for whoever waits. It is only a courtesy, so a full disk does not stop us."""
+        name = json.dumps({"pid": os.getpid(), "command": " ".join(sys.argv)[:200]}).encode()
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, name, 0)
+        except OSError:
+            pass
+
+    def _holder(self) -> str:
+        try:
+            found = json.loads(os.pread(self._fd, 4096, 0))
+            return f"process {int(found['pid'])} ({str(found['command'])[:80]})"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "another process"
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -1,0 +1,284 @@
+"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts.
+
+Promise: made on the first write, 0700 with 0600 files whatever the umask; every replace is atomic and durable; nothing
+here follows a link. No document path can reach it (DocPath refuses a leading dot). Not here: what the files mean.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+
+from anima.errors import Damaged
+from anima.store.beneath import open_beneath, open_folder, open_regular
+from anima.store.folder import FolderStore, write_all
+from anima.store.lock import HomeLock
+
+FOLDER = ".anima"
+STAGE = f"{FOLDER}/stage"
+MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
+_STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
+
+
+class Machine:
+    """The `.anima` folder of one store."""
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store = store
+        lock = f"{FOLDER}/lock"
+        self.lock = HomeLock(lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock))
+
+    @property
+    def exists(self) -> bool:
+        return self._store.stat(FOLDER) is not None
+
+    def make(self) -> None:
+        """Makes the folder if it is not there yet."""
+        if self._store.stat(STAGE) is None:
+            self._store.make_folder(STAGE)
+
+    def key(self) -> bytes:
+        """The home's secret, made once. Two processes that make it at the same moment agree on one."""
+        if (found := self.get("key")) is not None:
+            return found
+        with self.lock.hold():
+            self.put("key", secrets.token_bytes(32), only_new=True)
+            found = self.get("key")
+        if found is None:
+            raise Damaged("the home's key cannot be read back")
+        return found
+
+    def log(self, name: str) -> FileLog:
+        return FileLog(self, f"{FOLDER}/{name}")
+
+    # -- small files --------------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> bytes | None:
+        """A small file's bytes, or None."""
+        try:
+            fd, found = open_regular(self._store.fd, f"{FOLDER}/{name}")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _damaged(name, error) from None
+        try:
+            if found.st_size > MAX_BYTES:
+                raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
+            return read_all(fd)
+        except OSError as error:
+            raise _damaged(name, error) from None
+        finally:
+            os.close(fd)
+
+    def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
+        """Replaces a small file atomically and durably; with `only_new`, leaves one that is there.
+
+        Whoever calls holds the home lock: a sweep takes staged texts away.
+        """
+        folder = f"{FOLDER}/{name}".rpartition("/")[0]
+        staged = None
+        try:
+            self._store.make_folder(folder)
+            staged = self.stage(data)
+            self.move(staged, f"{FOLDER}/{name}", only_new=only_new)
+            self.sync_folder(folder)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise _damaged(name, error) from None
+        finally:
+            if staged is not None:
+                self.unstage(staged)
+
+    def remove(self, name: str) -> bool:
+        """Deletes a small file durably; False when there was none."""
+        try:
+            self.unlink(f"{FOLDER}/{name}")
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _damaged(name, error) from None
+        return True
+
+    def names(self, folder: str) -> list[str]:
+        return [name for name in self._store.raw_names(f"{FOLDER}/{folder}") if not name.startswith(".")]
+
+    # -- staging: a whole text on disk before anybody says that it will be used ------------------------------------------
+
+    def stage(self, data: bytes, *, mode: int = 0o600) -> str:
+        """Puts bytes into a nameless place of ours, on the disk; gives its path. Raises OSError."""
+        name = f"{STAGE}/{secrets.token_hex(8)}"
+        fd = self._made(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            os.fchmod(fd, mode)
+            write_all(fd, data)
+            os.fsync(fd)
+        except BaseException:
+            self.unstage(name)
+            raise
+        finally:
+            os.close(fd)
+        return name
+
+    def unstage(self, name: str) -> None:
+        """Forgets a staged text that is not used. One that stays behind is swept up at the next recovery."""
+        try:
+            os.unlink(name, dir_fd=self._store.fd)
+        except OSError:
+            pass
+
+    def staged(self) -> Iterator[str]:
+        return (f"{STAGE}/{name}" for name in self._store.raw_names(STAGE))
+
+    def staged_bytes(self, name: str) -> bytes | None:
+        """A staged text; None when there is none, or when the name is none that we give."""
+        return self.get(name.removeprefix(f"{FOLDER}/")) if _STAGED.fullmatch(name) else None
+
+    def move(self, staged: str, target: str, *, only_new: bool = False) -> None:
+        """Puts a staged text in its place. The folder is held by descriptor, so that no link on the way leads outside."""
+        folder, _, name = target.rpartition("/")
+        fd = open_folder(self._store.fd, folder)
+        try:
+            if only_new:
+                os.link(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd, follow_symlinks=False)
+            else:
+                os.rename(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd)
+        finally:
+            os.close(fd)
+
+    # -- descriptors ----------------------------------------------------------------------------------------------------
+
+    def _made(self, path: str, flags: int) -> int:
+        try:
+            return open_beneath(self._store.fd, path, flags, 0o600)
+        except FileNotFoundError:
+            self.make()
+            return open_beneath(self._store.fd, path, flags, 0o600)
+
+    def own(self, path: str, flags: int) -> int:
+        """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd."""
+        try:
+            fd = self._made(path, flags | os.O_NONBLOCK)
+        except OSError as error:
+            raise _damaged(path, error) from None
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise Damaged(f"{_short(path)} is not a regular file with one name; nothing was changed")
+            if stat.S_IMODE(found.st_mode) != 0o600:
+                os.fchmod(fd, 0o600)
+        except BaseException as error:
+            os.close(fd)
+            raise _damaged(path, error) if isinstance(error, OSError) else error from None
+        return fd
+
+    def unlink(self, path: str, *, sync: bool = True) -> None:
+        """Deletes a file beneath the home, with `sync` durably. Raises OSError."""
+        folder, _, name = path.rpartition("/")
+        fd = open_folder(self._store.fd, folder)
+        try:
+            os.unlink(name, dir_fd=fd)
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_folder(self, folder: str) -> None:
+        """Makes a folder's names durable. Raises OSError."""
+        fd = open_folder(self._store.fd, folder)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+class FileLog:
+    """An append-only file of the machine's; the ledger's `Log`. Opened on first use, kept open."""
+
+    def __init__(self, machine: Machine, path: str) -> None:
+        self._machine, self._path, self._fd = machine, path, -1
+
+    def _handle(self) -> int:
+        if self._fd < 0:
+            self._fd = self._machine.own(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            if os.fstat(self._fd).st_size == 0:
+                self._sync_name()
+        return self._fd
+
+    def _sync_name(self) -> None:
+        try:
+            self._machine.sync_folder(self._path.rpartition("/")[0])
+        except OSError as error:
+            raise _damaged(self._path, error) from None
+
+    def size(self) -> int:
+        found = os.fstat(self._handle())
+        if found.st_nlink == 0:  # what we would write now, nobody could read again
+            raise Damaged(f"{_short(self._path)} was deleted while the home was open; nothing was changed",
+                          hint="restore .anima from a backup, or open the home again to begin anew")  # fmt: skip
+        return found.st_size
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        """The bytes of a range; fewer where the log ends before it."""
+        want = (self.size() if end is None else end) - start
+        pieces, at = [], start
+        try:
+            while want > 0 and (piece := os.pread(self._handle(), min(want, 1 << 20), at)):
+                pieces.append(piece)
+                at, want = at + len(piece), want - len(piece)
+        except OSError as error:
+            raise _damaged(self._path, error) from None
+        return b"".join(pieces)
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
+        before = self.size()
+        try:
+            write_all(self._handle(), data)
+        except OSError as error:
+            self._take_back(before)
+            raise _damaged(self._path, error) from None
+        if sync:
+            self._sync()
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._handle())
+        except OSError as error:
+            raise _damaged(self._path, error) from None
+
+    def _take_back(self, size: int) -> None:
+        try:
+            os.ftruncate(self._handle(), size)
+        except OSError:
+            pass  # readers pass over a torn line, and whoever adds next cuts it
+
+    def truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._handle(), size)
+        except OSError as error:
+            raise _damaged(self._path, error) from None
+        self._sync()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def read_all(fd: int) -> bytes:
+    pieces = []
+    while piece := os.read(fd, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _short(path: str) -> str:
+    return path.removeprefix(f"{FOLDER}/")
+
+
+def _damaged(name: str, error: OSError) -> Damaged:
+    return Damaged(f"{_short(name)} cannot be used ({os.strerror(error.errno or 0)}); nothing was changed")

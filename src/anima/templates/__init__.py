@@ -1,0 +1,43 @@
+"""The documents of a new home, as Markdown beside this module.
+
+Promise: `texts` gives them in the order of the file table; only IDENTITY.md depends on the arguments, and a fresh one
+says the name and emoji given and nothing else. Values are filled in as they are, so a brace in a name is just a brace.
+Not here: writing them (home), and whether a value can be read back (`identity.check`, which a caller asks first).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anima.errors import BadArguments
+
+BOOTSTRAP = "BOOTSTRAP.md"  # only for a brand-new home
+NAMES = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "MEMORY.md", BOOTSTRAP)
+
+_NO_NAME = "_(a name that suits you)_"
+_NO_EMOJI = "_(one sign to know you by)_"
+
+
+def texts(name: str, emoji: str | None = None) -> dict[str, str]:
+    """Path and text of each document of a new home. Raises BadArguments for a name or emoji of more than one line."""
+    _check_line("name", name)
+    _check_line("emoji", emoji or "")
+    documents = {path: _load(path) for path in NAMES}
+    documents["IDENTITY.md"] = _filled(documents["IDENTITY.md"], name=name.strip(), emoji=(emoji or "").strip())
+    return documents
+
+
+def _check_line(what: str, value: str) -> None:
+    if value != "".join(value.splitlines()):
+        raise BadArguments(f"{what} must be one line")
+
+
+def _load(path: str) -> str:
+    return Path(__file__).with_name(path).read_text(encoding="utf-8")
+
+
+def _filled(text: str, *, name: str, emoji: str) -> str:
+    # Split first, so that a name that reads "{emoji}" stays a name.
+    before, between = text.split("{name}")
+    between, after = between.split("{emoji}")
+    return before + (name or _NO_NAME) + between + (emoji or _NO_EMOJI) + after

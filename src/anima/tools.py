@@ -1,0 +1,186 @@
+"""The agent's tools as one table: name, what it is for, arguments, hints, and the scopes in which it exists.
+
+Promise: MCP, HTTP, adapters and the command line are made from these rows; arguments are checked against them and a
+wrong one is answered with a sentence a model can act on. Not here: what a tool does (sessions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from anima.errors import BadArguments
+from anima.model import Scope
+
+ALL = frozenset(Scope)
+MAIN = frozenset({Scope.MAIN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument of a tool. `kind` is text, number (whole), share (0 to 1) or flag."""
+
+    name: str
+    kind: str
+    about: str
+    default: Any = None
+    required: bool = False
+    low: int | None = None
+    high: int | None = None
+    one_of: tuple[str, ...] = ()
+    most: int = 262_144  # characters of a text
+
+    def schema(self) -> dict[str, Any]:
+        kinds = {"text": "string", "number": "integer", "share": "number", "flag": "boolean"}
+        found: dict[str, Any] = {"type": kinds[self.kind], "description": self.about}
+        if self.default is not None:
+            found["default"] = self.default
+        if self.low is not None:
+            found |= {"minimum": self.low, "maximum": self.high}
+        return found | ({"enum": list(self.one_of)} if self.one_of else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A row of the table."""
+
+    name: str
+    about: str
+    arguments: tuple[Argument, ...]
+    scopes: frozenset[Scope] = ALL
+    read_only: bool = True
+    destructive: bool = False
+    idempotent: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {argument.name: argument.schema() for argument in self.arguments},
+            "required": [argument.name for argument in self.arguments if argument.required],
+            "additionalProperties": False,
+        }
+
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with defaults filled in. Raises BadArguments."""
+        names = [argument.name for argument in self.arguments]
+        for name in given:
+            if name not in names:
+                near = get_close_matches(str(name), names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+                raise BadArguments(f"{self.name} has no argument {name!r}; {hint}")
+        return {argument.name: _value(self.name, argument, given) for argument in self.arguments}
+
+
+def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
+    if argument.name not in given or given[argument.name] is None:
+        if argument.required:
+            raise BadArguments(f"{tool} needs {argument.name}: {argument.about}")
+        return argument.default
+    value = given[argument.name]
+    kinds: dict[str, tuple[Any, str]] = {
+        "text": (str, "text"),
+        "number": (int, "a whole number"),
+        "share": ((int, float), "a number"),
+        "flag": (bool, "true or false"),
+    }
+    wanted, named = kinds[argument.kind]
+    if not isinstance(value, wanted) or (argument.kind in ("number", "share") and isinstance(value, bool)):
+        raise BadArguments(f"{tool}: {argument.name} must be {named}")
+    if argument.low is not None and argument.high is not None and not argument.low <= value <= argument.high:
+        raise BadArguments(f"{tool}: {argument.name} must be from {argument.low} to {argument.high}, not {value}")
+    if argument.one_of and value not in argument.one_of:
+        raise BadArguments(f"{tool}: {argument.name} must be one of {', '.join(argument.one_of)}")
+    if argument.kind == "text" and len(value) > argument.most:
+        raise BadArguments(
+            f"{tool}: {argument.name} has {len(value):,} characters; at most {argument.most:,} are taken"
+        )
+    return value
+
+
+TABLE: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            name="memory_search",
+            about=(
+                "Find what was written down before: people, dates, decisions, preferences, earlier work. Ask in plain words. Use it before "
+                "you answer from memory. Each hit has a citation such as memory/2026-05-08.md#L12; read around it with memory_get."
+            ),
+            arguments=(
+                Argument(name="query", kind="text", about="the question, in plain words", required=True, most=4_000),
+                Argument(name="limit", kind="number", about="how many hits", default=6, low=1, high=20),
+                Argument(name="min_score", kind="share", about="leave out weaker hits", default=0, low=0, high=1),
+                Argument(name="corpus", kind="text", about="where to look", default="memory", one_of=("memory", "sessions", "all")),
+                Argument(name="fusion", kind="text", about="how words and meaning are joined", default="context",
+                         one_of=("context", "rrf", "weighted")),
+            ),
+        ),
+        Tool(
+            name="memory_get",
+            about="Read a document of your home, from a line on. Use it after memory_search, or to read on where a prompt was cut.",
+            arguments=(
+                Argument(name="path", kind="text", about="the document, such as MEMORY.md", required=True, most=1024),
+                Argument(name="from", kind="number", about="the first line, from 1", default=1, low=1, high=10_000_000),
+                Argument(name="lines", kind="number", about="how many lines", default=120, low=1, high=10_000),
+            ),
+        ),
+        Tool(
+            name="memory_write",
+            about=(
+                "Write down what should outlive this conversation. Target `memory` for durable facts (one line, one fact), `daily_log` for "
+                "what happened, `heartbeat`, `bootstrap` (empty content when the first conversation is done), or a path ending in .md. "
+                "The answer says whether it was written, waits for the owner (pending), or was refused and why."
+            ),
+            arguments=(
+                Argument(name="target", kind="text", about="memory, daily_log, heartbeat, bootstrap, path", default="daily_log"),
+                Argument(name="content", kind="text", about="the text; empty only for bootstrap", default=""),
+                Argument(name="append", kind="flag", about="add at the end (true) or replace the whole document (false)", default=True),
+                Argument(name="section", kind="text", about="for memory: the heading to put it under", most=200),
+                Argument(name="old_string", kind="text", about="to edit: the exact text to replace"),
+                Argument(name="new_string", kind="text", about="to edit: what to put in its place"),
+                Argument(name="replace_all", kind="flag", about="to edit: replace every occurrence", default=False),
+                Argument(name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000),
+            ),
+            read_only=False, destructive=True, idempotent=False,
+        ),
+        Tool(
+            name="memory_tree",
+            about="List what is in your home. Folders end with a slash.",
+            arguments=(
+                Argument(name="path", kind="text", about="a folder; empty for the whole home", default="", most=1024),
+                Argument(name="depth", kind="number", about="how many levels", default=1, low=1, high=10),
+            ),
+        ),
+        Tool(
+            name="memory_history",
+            about="What was changed when and by whom, newest first.",
+            arguments=(
+                Argument(name="path", kind="text", about="one document; empty for all", default="", most=1024),
+                Argument(name="limit", kind="number", about="how many revisions", default=10, low=1, high=100),
+                Argument(name="diff", kind="flag", about="also show what each revision changed", default=False),
+            ),
+            scopes=frozenset({Scope.MAIN, Scope.HEARTBEAT}),
+        ),
+        Tool(
+            name="memory_checkpoint",
+            about="Commit what was written so far to history, with a note.",
+            arguments=(Argument(name="note", kind="text", about="what was reached", default="", most=1_000),),
+            scopes=frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT}),
+            read_only=False,
+        ),
+    )
+}  # fmt: skip
+
+
+def tool_for(name: str, scope: Scope) -> Tool:
+    """The tool of that name in a scope. Raises BadArguments; one that exists in other scopes only is not there."""
+    found = TABLE.get(name)
+    if found is not None and scope in found.scopes:
+        return found
+    there = [tool.name for tool in TABLE.values() if scope in tool.scopes]
+    near = get_close_matches(name, there, n=1)
+    raise BadArguments(
+        f"there is no tool {name!r} here; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(there)}")
+    )

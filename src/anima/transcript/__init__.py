@@ -1,0 +1,80 @@
+"""Transcripts: what was said in each session, written as it is said, and how it is read, listed and searched.
+
+Promise: one append-only file of JSON lines a session; what is said reaches it redacted and stays; whatever becomes of a
+file's bytes, all records that are whole can be read. The list and the index of words are derived and can be deleted.
+Not here: sessions themselves, their tools, and who may ask for what (sessions). `transcript.searching` is imported by
+whoever searches, because it brings SQLite along.
+"""
+
+from __future__ import annotations
+
+from anima.transcript.listing import Listed, SessionList
+from anima.transcript.reading import (
+    START,
+    Count,
+    Damage,
+    Page,
+    Placed,
+    Resumed,
+    check,
+    entry_at,
+    header_of,
+    read,
+    scan,
+)
+from anima.transcript.records import (
+    ROLES,
+    Boundary,
+    Close,
+    Flush,
+    Forgotten,
+    Header,
+    Other,
+    Record,
+    Redact,
+    Role,
+    State,
+    Turn,
+    encode,
+    mended,
+    parse,
+    stamp,
+    time_of,
+)
+from anima.transcript.writing import Transcript, forget, unchanged
+
+__all__ = [
+    "ROLES",
+    "START",
+    "Boundary",
+    "Close",
+    "Count",
+    "Damage",
+    "Flush",
+    "Forgotten",
+    "Header",
+    "Listed",
+    "Other",
+    "Page",
+    "Placed",
+    "Record",
+    "Redact",
+    "Resumed",
+    "Role",
+    "SessionList",
+    "State",
+    "Transcript",
+    "Turn",
+    "check",
+    "encode",
+    "entry_at",
+    "forget",
+    "header_of",
+    "mended",
+    "parse",
+    "read",
+    "scan",
+    "stamp",
+    "time_of",
+    "unchanged",
+]

@@ -1,0 +1,333 @@
+"""Writing a transcript: one session's record, line by line, and the forgetting of some of it.
+
+Promise: text is redacted before it is encoded, so that no secret the scan knows reaches the disk; what user and
+assistant said is on the disk when `log` returns, and what tools said no later than the next such line. Lines stand in
+the order in which they came, whatever the clock says. A Transcript lives as long as its session and is safe to share
+by threads; a file that was removed beneath it is begun again.
+Not here: what is worth a record (sessions), and how lines get into a file (store.lines).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from anima.errors import BadArguments, Damaged, NoSuchSession
+from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
+from anima.transcript.reading import START, Count, Resumed, count, read, resumed
+from anima.transcript.records import (
+    ROLES,
+    Boundary,
+    Close,
+    Flush,
+    Forgotten,
+    Header,
+    Record,
+    Redact,
+    Role,
+    State,
+    Turn,
+    clean,
+    encode,
+    parse,
+    stamp,
+)
+
+Clock = Callable[[], datetime]
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
+
+
+def unchanged(text: str) -> tuple[str, tuple[()]]:
+    """The `Redact` of a home that keeps everything as it was said."""
+    return text, ()
+
+
+class Transcript:
+    """The record of one session that is open. Make one with `create` or `resume`.
+
+    `context`, in a dialect that keeps one, is the second file of the pair: what the model still sees. It takes every
+    entry too and is written anew at each boundary.
+    """
+
+    def __init__(
+        self, file: LineFile, header: Header, *, clock: Clock, redact: Redact, context: LineFile | None, last: Resumed | None
+    ) -> None:  # fmt: skip
+        self.header, self.resumed = header, last
+        self._file, self._context, self._clock, self._redact = file, context, clock, redact
+        self._count = last.count if last else START
+        self._replaced = file.replaced
+        self._mutex, self._closed = threading.RLock(), False
+
+    @classmethod
+    def create(
+        cls, folder: LineFolder, header: Header, *, clock: Clock, redact: Redact = unchanged,
+        context: LineFolder | None = None,
+    ) -> Transcript:  # fmt: skip
+        """A new transcript, its header on the disk. Raises BadArguments when there is one of that id."""
+        file = folder.create(header.id)
+        try:
+            file.begin(encode(header))
+            beside = _opened_context(context, header) if context else None
+        except BaseException:
+            file.close()
+            raise
+        return cls(file, header, clock=clock, redact=redact, context=beside, last=None)
+
+    @classmethod
+    def resume(
+        cls, folder: LineFolder, id: str, *, clock: Clock, redact: Redact = unchanged, context: LineFolder | None = None
+    ) -> Transcript:
+        """A transcript that goes on; `resumed` says how it stood. Raises NoSuchSession, or Damaged when its header
+        cannot be read: without it nobody knows who was listening."""
+        file = folder.append_to(id)
+        try:
+            found = resumed(file)
+            if found is None and not file.size():
+                raise NoSuchSession(f"{id}: there is no such session")
+            if found is None:
+                raise Damaged(
+                    f"the transcript of session {id} has no readable first line",
+                    hint="it can be read, but not resumed; begin a new session",
+                )
+            beside = _opened_context(context, found.header) if context else None
+        except BaseException:
+            file.close()
+            raise
+        return cls(file, found.header, clock=clock, redact=redact, context=beside, last=found)
+
+    @property
+    def id(self) -> str:
+        return self._file.id
+
+    @property
+    def turns(self) -> int:
+        """How many entries there are, as far as we have seen."""
+        return self._count.entries
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are, as far as we have seen."""
+        return self._count.offset
+
+    # -- what is recorded -----------------------------------------------------------------------------------------------
+
+    def log(
+        self, role: Role, content: str, *, message_id: str | None = None, sender_id: str | None = None,
+        source: str | None = None,
+    ) -> Turn:  # fmt: skip
+        """Records what was said, and gives it back as it was recorded. `source` is the channel; what a user says comes
+        from the session's own unless another is named."""
+        if role not in ROLES:
+            raise BadArguments(f"there is no role {role!r}; there are {', '.join(ROLES)}")
+        if not isinstance(content, str):
+            raise BadArguments(f"what was said is text, not {type(content).__name__}")
+        if len(content) >= MAX_LINE:
+            raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
+        text, kinds = self._redacted(content)
+        if source is None:
+            source = self.header.source_plugin if role == "user" else ""
+        turn = Turn(
+            timestamp=self._now(), role=role, content=text, message_id=message_id, source_plugin=source,
+            sender_id=sender_id, redacted=kinds,
+        )  # fmt: skip
+        with self._mutex:
+            offset = self._add(turn, sync=role in _SYNCED)
+            if self._context is not None:
+                self._beside(lambda file: file.append(encode(turn), sync=False))
+            return replace(turn, number=self._count.entries - 1, offset=offset)
+
+    def boundary(
+        self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None, kept: int = 0
+    ) -> Boundary:
+        """Records that the context was compacted: entries before `turn_index` (or all) are out of it. In a pair, the
+        context file then holds the header, this boundary and the last `kept` entries."""
+        text = None if summary is None else self._redacted(summary)[0]
+        with self._mutex:
+            index = self._count.entries if turn_index is None else turn_index
+            found = Boundary(uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text)
+            self._add(found, sync=True)
+            if self._context is not None:
+                recent = read(self._file, limit=kept, newest=True, known=self._count).entries if kept else ()
+                seen: list[Record] = [self.header, found, *recent]
+                self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))
+        return found
+
+    def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> State:
+        """Records what a resume must know. Durable at once: a taint that a crash takes away is a hole."""
+        found = State(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows)))
+        self._add(found, sync=True)
+        return found
+
+    def flush(self, **fields: Any) -> Flush:
+        """Records a flush of memory; `fields` hold no text of the conversation."""
+        found = Flush(timestamp=self._now(), fields=fields)
+        self._add(found, sync=True)
+        return found
+
+    def sync(self) -> None:
+        """Everything recorded so far is on the disk when this returns."""
+        with self._mutex:
+            if not self._closed:
+                self._file.sync()
+
+    def close(self, reason: str = "") -> None:
+        """Records the end and lets the files go. Closing twice does no harm."""
+        with self._mutex:
+            if self._closed:
+                return
+            try:
+                self._add(Close(timestamp=self._now(), reason=self._redacted(reason)[0]), sync=True)
+            finally:
+                self._let_go()
+
+    def abandon(self) -> None:
+        """Lets the files go without a word, as a crash would; for a session that somebody else carries on."""
+        with self._mutex:
+            self._let_go()
+
+    # -- how ------------------------------------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        self._closed = True
+        self._file.close()
+        if self._context is not None:
+            self._context.close()
+
+    def _now(self) -> str:
+        return stamp(self._clock())
+
+    def _redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
+        shown, findings = self._redact(clean(text))
+        return shown, tuple(dict.fromkeys(finding.kind for finding in findings))
+
+    def _add(self, record: Record, *, sync: bool) -> int:
+        line = encode(record)
+        with self._mutex:
+            if self._closed:
+                raise BadArguments(f"session {self.id} is closed")
+            offset = self._appended(line, sync)
+            self._note(offset, offset + len(line), isinstance(record, Turn))
+            return offset
+
+    def _appended(self, line: bytes, sync: bool) -> int:
+        try:
+            return self._file.append(line, sync=sync)
+        except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
+            folder = self._file.folder
+            self._file.close()
+            self._file = folder.create(self.id)
+            self._count, self._replaced = START, 0
+            if not self._file.size():
+                self._file.begin(encode(self.header))
+            return self._file.append(line, sync=sync)
+
+    def _note(self, start: int, end: int, is_entry: bool) -> None:
+        """Brings the count past our record, and past whatever another process put before it."""
+        if self._replaced != self._file.replaced or start < self._count.offset:
+            self._count, self._replaced = START, self._file.replaced
+        before = self._count if start == self._count.offset else count(_Part(self._file, start), since=self._count)
+        self._count = Count(end, before.lines + 1, before.entries + is_entry)
+
+    def _beside(self, work: Callable[[LineFile], object]) -> None:
+        """Does something to the context file; one that was removed is begun again."""
+        assert self._context is not None
+        try:
+            work(self._context)
+        except NoSuchSession:
+            folder = self._context.folder
+            self._context.close()
+            self._context = _opened_context(folder, self.header)
+            work(self._context)
+
+
+class _Part:
+    """A file up to a byte."""
+
+    def __init__(self, file: Readable, end: int) -> None:
+        self._file, self._end = file, end
+
+    def size(self) -> int:
+        return self._end
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._file.read(start, min(end, self._end))
+
+
+def _opened_context(folder: LineFolder, header: Header) -> LineFile:
+    file = folder.create(header.id)
+    if not file.size():
+        file.begin(encode(header))
+    return file
+
+
+# -- forgetting -----------------------------------------------------------------------------------------------------------
+
+
+def forget(folder: LineFolder, id: str, touches: Callable[[str], bool], *, clock: Clock) -> int:
+    """Takes every entry that `touches` speaks for out of a transcript, and out of what was put aside of it; gives how
+    many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with them."""
+    gone: list[int] = []
+    with folder.append_to(id) as file:
+        if any(_weigh(raw, touches) != raw for raw in _lines(file)):
+            file.rewrite(lambda: _kept(file, touches, stamp(clock()), gone))
+    for name in folder.torn(id):
+        if touches(_loose_text(aside := folder.machine.get(name) or b"")):
+            folder.machine.remove(name)
+            gone.append(len(aside))
+    return len(gone)
+
+
+def _lines(file: Readable) -> Iterator[bytes]:
+    """Every line with its newline."""
+    for _, block in blocks(file):
+        *whole, rest = block.split(b"\n")
+        yield from (raw + b"\n" for raw in whole)
+        if rest:
+            yield rest
+
+
+def _weigh(raw: bytes, touches: Callable[[str], bool]) -> bytes | None:
+    """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
+    found = parse(raw.removesuffix(b"\n"))
+    record = None if isinstance(found, str) else found.record
+    match record:
+        case Header() | State() | Flush() | Forgotten():
+            return raw
+        case Turn():
+            return None if touches(record.content) else raw
+        case Boundary():
+            return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
+        case Close():
+            return encode(replace(record, reason="")) if touches(record.reason) else raw
+    return None if touches(_loose_text(raw)) else raw
+
+
+def _kept(file: Readable, touches: Callable[[str], bool], now: str, gone: list[int]) -> Iterator[bytes]:
+    """The lines that stay, with a tombstone for each run that does not; the sizes of the others go into `gone`."""
+    run = 0
+    for raw in _lines(file):
+        left = _weigh(raw, touches)
+        if left != raw:
+            gone.append(len(raw))
+        if left is None:
+            run += 1
+            continue
+        if run:
+            yield encode(Forgotten(timestamp=now, entries=run))
+        run = 0
+        yield left
+    if run:
+        yield encode(Forgotten(timestamp=now, entries=run))
+
+
+def _loose_text(raw: bytes) -> str:
+    """Whatever text bytes might hold, with the escapes of JSON undone."""
+    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), raw.decode("utf-8", "replace"))
+    for escape, meant in (("\\n", "\n"), ("\\t", "\t"), ("\\r", "\r"), ('\\"', '"'), ("\\/", "/"), ("\\\\", "\\")):
+        text = text.replace(escape, meant)
+    return clean(text)

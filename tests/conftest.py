@@ -1,0 +1,54 @@
+"""What all tests share: a user's configuration of their own, a clock that stands still, and copies of example homes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+HOMES = Path(__file__).parent / "homes"
+NOW = datetime(
+    2026, 5, 8, 19, 30, tzinfo=UTC
+)  # 14:30 on a Friday in Bogota, where the people of the example homes live
+
+# The same examples in every run, so that a red test stays red; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2_000, database=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(autouse=True)
+def own_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test sees or changes the configuration, the variables or the timezone of whoever runs it."""
+    for name in [name for name in os.environ if name.startswith("ANIMA_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def clock() -> Callable[[], datetime]:
+    """A clock that stands at 2026-05-08 19:30 UTC."""
+    return lambda: NOW
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Callable[[str], Path]:
+    """Copies the example home of a dialect to where a test may change it."""
+
+    def copy(dialect: str) -> Path:
+        there = tmp_path / dialect
+        shutil.copytree(HOMES / dialect, there)
+        return there
+
+    return copy

@@ -1,0 +1,298 @@
+"""The shape of the package, as docs/design.md draws it: who imports whom, who touches the world, how long things are.
+
+A new module gets a line in FLOORS. An exception gets a line with its reason; a limit on length has none.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import anima
+from anima import Home
+
+PACKAGE = Path(anima.__file__).parent
+
+# From the bottom up. On the floors marked `ordered` a module may import those that stand before it on its own floor;
+# on the others nobody imports a neighbour. A package (scan, store, …) counts as one module.
+FLOORS: list[tuple[str, ...]] = [
+    ("errors", "model", "markdown", "layout", "dialects", "config"),
+    ("register", "store", "ledger", "embed", "index"),
+    (
+        "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",
+        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush",
+    ),
+    (
+        "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "sessions", "sweeps", "home", "health",
+        "about", "watching",
+    ),
+    ("agent", "tenants"),
+    ("cli", "mcp", "web", "adapters", "importers"),
+]  # fmt: skip
+ORDERED = {0, 1, 3}
+
+# What asks the world for time, chance, the environment or a secret; and who may, with the reason.
+WORLDLY = (
+    "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "uuid.uuid1", "uuid.uuid4", "os.getenv", "os.urandom",
+    "secrets.token_bytes", "secrets.token_hex", "secrets.token_urlsafe", "secrets.choice", "secrets.randbelow", "random.",
+)  # fmt: skip
+MAY_ASK_THE_WORLD = {
+    "home.py": "the one place where clock, dice and environment come in",
+    "cli/": "a face: it runs in somebody's shell",
+    "store/": "a key and the name of a temporary file must not be guessable, not even in a test",
+}
+
+# What opens a file; and who may outside store/, with the reason.
+OPENERS = {"read_text", "read_bytes", "write_text", "write_bytes"}
+MAY_OPEN_FILES = {
+    "store/": "the one package that opens the files of a home",
+    "register.py": "the user's own list of homes, which lies outside every home",
+    "templates/__init__.py": "documents that come with the package",
+    "embed/": "weights of models, which lie outside every home",
+    "index/": "the derived index, which may be deleted; never a document",
+    "cli/__init__.py": "the null device, when a pipe is closed",
+    "cli/guide.py": "the tour's own temporary home",
+    "cli/about_memory.py": "the temporary file an editor is opened on",
+}
+
+SUFFIXES = (
+    "Manager",
+    "Service",
+    "Handler",
+    "Helper",
+    "Helpers",
+    "Runner",
+    "Provider",
+    "Factory",
+    "Util",
+    "Utils",
+    "Base",
+)
+MAX_FUNCTION, MAX_MODULE = 60, 700
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    path: Path
+    tree: ast.Module
+    lines: int
+
+    @property
+    def place(self) -> str:
+        return self.path.relative_to(PACKAGE).as_posix()
+
+    @property
+    def name(self) -> str:
+        """Its place on a floor: the module, or the package it belongs to; empty for the package's own front."""
+        first = self.place.partition("/")[0].removesuffix(".py")
+        return "" if first == "__init__" else first
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(path, ast.parse(text), text.count("\n")))
+    return tuple(found)
+
+
+EACH = pytest.mark.parametrize("module", modules(), ids=lambda module: module.place)
+
+
+def _only_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+@cache
+def nodes(module: Module) -> tuple[ast.AST, ...]:
+    """Every node of a module, except what is there for the type checker alone."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = [module.tree]
+    while waiting:
+        found.append(node := waiting.pop())
+        waiting += [child for child in ast.iter_child_nodes(node) if not _only_for_types(child)]
+    return tuple(found)
+
+
+def imports(module: Module) -> Iterator[str]:
+    """The modules of ours that a module imports, at its top or inside a function."""
+    for node in nodes(module):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module.place}:{node.lineno} imports relatively"
+            names = [f"anima.{alias.name}" for alias in node.names] if node.module == "anima" else [str(node.module)]
+        else:
+            continue
+        for name in names:
+            if name.startswith("anima.") and name != "anima.__version__":
+                yield name.split(".")[1]
+
+
+def allowed(place: str, table: dict[str, str]) -> bool:
+    return any(place == entry or (entry.endswith("/") and place.startswith(entry)) for entry in table)
+
+
+def floor_of(name: str) -> int:
+    return next(number for number, floor in enumerate(FLOORS) if name in floor)
+
+
+# -- floors ----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_module_stands_on_one_floor() -> None:
+    listed = [name for floor in FLOORS for name in floor]
+    homeless = {module.name for module in modules()} - set(listed) - {""}
+
+    assert len(listed) == len(set(listed))
+    assert not homeless, f"give {sorted(homeless)} a floor in FLOORS, and a line in docs/design.md"
+
+
+@EACH
+def test_imports_only_go_down(module: Module) -> None:
+    if not module.name:
+        return  # the package's own front shows what is below
+    here = floor_of(module.name)
+    for other in set(imports(module)) - {module.name}:
+        there = floor_of(other)
+        if there == here and here in ORDERED:
+            floor = FLOORS[here]
+            assert floor.index(other) < floor.index(module.name), (
+                f"{module.place} imports {other}, which stands above it"
+            )
+        else:
+            assert there < here, f"{module.place} (floor {here}) imports {other} (floor {there})"
+
+
+def test_the_walk_sees_the_imports_it_is_about() -> None:
+    seen = {module.place: set(imports(module)) for module in modules()}
+
+    assert {"errors", "model"} <= seen["store/folder.py"]
+    assert "health" in seen["cli/about_home.py"]  # inside a function
+    assert "home" not in seen["cli/shown.py"] or "home" in seen["cli/about_home.py"]
+
+
+# -- the world ---------------------------------------------------------------------------------------------------------------
+
+
+def _asks(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.environb"):
+        return ast.unparse(node)
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        if ".".join(called.split(".")[-2:]).startswith(WORLDLY):
+            return called
+    return None
+
+
+@EACH
+def test_nothing_but_home_and_the_faces_asks_the_world(module: Module) -> None:
+    asked = [f"{module.place}:{node.lineno} {what}" for node in nodes(module) if (what := _asks(node))]  # type: ignore[attr-defined]
+
+    assert not asked or allowed(module.place, MAY_ASK_THE_WORLD), asked
+
+
+def _opens(node: ast.AST) -> str | None:
+    if not isinstance(node, ast.Call):
+        return None
+    called = ast.unparse(node.func)
+    if called in ("open", "os.open", "io.open", "sqlite3.connect") or called.rpartition(".")[2] in OPENERS:
+        return called
+    modes = [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    if called.endswith(".open") and modes and set(modes[0]) <= set("rwxabt+"):
+        return called
+    return None
+
+
+@EACH
+def test_nothing_but_the_store_opens_files_of_a_home(module: Module) -> None:
+    opened = [f"{module.place}:{node.lineno} {what}" for node in nodes(module) if (what := _opens(node))]  # type: ignore[attr-defined]
+
+    assert not opened or allowed(module.place, MAY_OPEN_FILES), opened
+
+
+@pytest.mark.parametrize("table", [MAY_ASK_THE_WORLD, MAY_OPEN_FILES], ids=["world", "files"])
+def test_every_exception_is_still_needed(table: dict[str, str]) -> None:
+    look = _asks if table is MAY_ASK_THE_WORLD else _opens
+    used = {entry for entry in table for module in modules()
+            if allowed(module.place, {entry: ""}) and any(look(node) for node in nodes(module))}  # fmt: skip
+
+    assert used == set(table)
+    assert all(table.values())
+
+
+@EACH
+def test_nobody_prints_or_sleeps_below_the_faces(module: Module) -> None:
+    if module.name in FLOORS[5]:
+        return
+    called = {ast.unparse(node.func) for node in nodes(module) if isinstance(node, ast.Call)}
+
+    assert not called & {"print", "sys.exit", "input"}
+
+
+# -- lengths and names -------------------------------------------------------------------------------------------------------
+
+
+@EACH
+def test_a_module_says_what_it_promises_and_is_not_too_long(module: Module) -> None:
+    assert module.lines <= MAX_MODULE, f"{module.place} has {module.lines} lines"
+    assert ast.get_docstring(module.tree) or module.lines <= 2, f"{module.place} says nothing of itself"
+
+
+@EACH
+def test_no_function_is_longer_than_a_screen(module: Module) -> None:
+    long = [
+        f"{module.place}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for node in nodes(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION
+    ]
+
+    assert not long, long
+
+
+@EACH
+def test_a_class_is_a_noun_and_a_module_is_no_drawer(module: Module) -> None:
+    names = [node.name for node in nodes(module) if isinstance(node, ast.ClassDef)]
+    drawers = [name for name in names if name.endswith(SUFFIXES)]
+
+    assert not drawers, drawers
+    assert not module.path.stem.casefold().endswith(tuple(suffix.casefold() for suffix in SUFFIXES[:-1]))
+    assert module.path.stem not in ("common", "misc", "core", "base")
+
+
+# -- scope -------------------------------------------------------------------------------------------------------------------
+
+
+@EACH
+def test_a_scope_is_always_said_and_never_assumed(module: Module) -> None:
+    if module.name == "cli":
+        return  # on the owner's own command line the listener is the owner, unless said otherwise
+    for node in nodes(module):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        given = node.args
+        needed = {argument.arg for argument in given.args[: len(given.args) - len(given.defaults)]}
+        needed |= {
+            name.arg for name, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None
+        }
+        taken = {argument.arg for argument in (*given.args, *given.kwonlyargs)}
+        assert "scope" not in taken - needed, f"{module.place}:{node.lineno} {node.name} assumes a scope"
+
+
+@pytest.mark.parametrize("verb", ["prompt", "listener", "search", "session"])
+def test_every_verb_that_gives_text_to_a_model_must_be_told_who_listens(verb: str) -> None:
+    if not hasattr(Home, verb):
+        pytest.skip(f"there is no {verb} yet")
+    scope = inspect.signature(getattr(Home, verb)).parameters["scope"]
+
+    assert scope.kind is inspect.Parameter.KEYWORD_ONLY
+    assert scope.default is inspect.Parameter.empty

@@ -1,0 +1,684 @@
+"""The command line: every verb that looks at a home, what it says, what it answers as JSON, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from anima import Home
+from anima.cli import app, run
+from anima.templates import NAMES
+
+ANSI = re.compile(r"\x1b\[")
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)  # raises unless it is exactly one value
+
+
+Cli = Callable[..., Said]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Carries out a command line in an empty folder, with no home of the user's anywhere."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+    def call(*arguments: object) -> Said:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def aria(tmp_path: Path) -> Path:
+    Home.create(tmp_path / "aria", name="Aria", emoji="🌿").close()
+    return tmp_path / "aria"
+
+
+def started(*arguments: object, **more: Any) -> subprocess.Popen[bytes]:
+    """The same command line as a process of its own."""
+    command = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+# -- init ----------------------------------------------------------------------------------------------------------------
+
+
+def test_init_makes_a_home_and_says_what_is_next(cli: Cli, tmp_path: Path) -> None:
+    said = cli("init", tmp_path / "aria", "--name", "Aria", "--emoji", "🌿")
+
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"Aria 🌿 has a home: {tmp_path}/aria\n")
+    assert f"Next: anima prompt --home {tmp_path}/aria\n" in said.out
+    assert {path.name for path in (tmp_path / "aria").iterdir()} >= {*NAMES, "anima.toml", "memory"}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_init_makes_everything_for_its_owner_alone(cli: Cli, tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        assert cli("init", tmp_path / "aria").code == 0
+    finally:
+        os.umask(before)
+
+    for path in (tmp_path / "aria", *(tmp_path / "aria").rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_init_twice_changes_nothing_and_says_so(cli: Cli, aria: Path) -> None:
+    (aria / "SOUL.md").write_text("mine", encoding="utf-8")
+    said = cli("init", aria, "--name", "Bea")
+
+    assert said.code == 0
+    assert "everything was there already; nothing was changed" in said.out
+    assert said.out.startswith("Aria")
+    assert (aria / "SOUL.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_init_says_which_files_it_made(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "SOUL.md").write_text("mine", encoding="utf-8")
+    said = cli("init", tmp_path / "old", "--json").json
+
+    assert "SOUL.md" in said["files"] and "SOUL.md" not in said["made"]
+    assert "USER.md" in said["made"]
+    assert "BOOTSTRAP.md" not in said["files"]
+
+
+def test_init_takes_its_place_from_home_too_and_asks_where_there_is_none(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init", "--home", tmp_path / "aria").code == 0
+    assert (tmp_path / "aria" / "SOUL.md").exists()
+    said = cli("init")
+    assert (said.code, said.err) == (2, "anima: where shall the home be?\n       anima init ~/aria --name Aria\n")
+
+
+def test_init_refuses_what_it_cannot_make_a_home_of(cli: Cli, tmp_path: Path, aria: Path) -> None:
+    assert cli("init", aria / "SOUL.md").code == 5
+    assert cli("init", tmp_path / "new", "--name", "two\nlines").code == 2
+    assert not (tmp_path / "new").exists()
+    if os.geteuid() == 0:
+        (tmp_path / "theirs").mkdir()
+        os.chown(tmp_path / "theirs", 65534, 65534)
+        said = cli("init", tmp_path / "theirs")
+        assert said.code == 5
+        assert "belongs to another user" in said.err
+        assert list((tmp_path / "theirs").iterdir()) == []
+
+
+def test_init_does_not_bury_a_home_that_vanished_unless_told_to(cli: Cli, aria: Path) -> None:
+    shutil.rmtree(aria)
+    said = cli("init", aria)
+
+    assert said.code == 5
+    assert "vanished; nothing was written" in said.err
+    assert "--again" in said.err
+    assert not aria.exists()
+    assert cli("init", aria, "--again").code == 0
+
+
+# -- open, up, tour --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope"])
+def test_open_says_what_a_folder_is_and_why(cli: Cli, example: Callable[[str], Path], dialect: str) -> None:
+    folder = example(dialect)
+    said = cli("open", folder)
+    value = cli("open", folder, "--json").json
+
+    assert said.code == 0
+    assert f"\ndialect {dialect}: " in said.out
+    assert value["dialect"] == dialect and value["why"]
+    assert set(value["scopes"]) == {"main", "group", "subagent", "cron", "heartbeat"}
+    assert all(len(line) <= 80 for line in said.out.splitlines()[2:])
+
+
+def test_open_reads_a_folder_as_another_dialect_when_asked(cli: Cli, example: Callable[[str], Path]) -> None:
+    assert cli("open", example("openclaw"), "--dialect", "anima", "--json").json["dialect"] == "anima"
+    said = cli("open", example("nexo"), "--dialect", "nexos")
+    assert said.code == 2
+    assert "did you mean 'nexo'" in said.err
+
+
+def test_up_makes_a_home_where_there_is_none_and_shows_prompt_and_health(cli: Cli, tmp_path: Path) -> None:
+    said = cli("up", tmp_path / "aria", "--name", "Aria")
+
+    assert said.code == 0
+    assert said.out.startswith("# IDENTITY\nname=Aria")
+    assert "All is well." in said.out
+    assert cli("up", tmp_path / "aria", "--json").json["home"] == str(tmp_path / "aria")
+
+
+def test_up_without_a_path_uses_the_home_that_is_found_or_the_users_own(cli: Cli, tmp_path: Path) -> None:
+    assert cli("up", "--name", "Aria", "--json").json["home"] == str(tmp_path / "data" / "anima" / "home")
+    assert cli("identity", "--json").json["name"]["value"] == "Aria"
+
+
+def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
+    folder = example("openclaw")
+    before = sorted(path.name for path in folder.rglob("*"))
+    said = cli("up", folder)
+
+    assert said.code == 0
+    assert sorted(path.name for path in folder.rglob("*")) == before
+    assert "dialect openclaw" in said.out
+
+
+def test_the_tour_shows_five_steps_and_leaves_nothing_behind(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    said = cli("tour")
+    steps = cli("tour", "--json").json
+
+    assert said.code == 0
+    assert re.findall(r"^(\d)\. ", said.out, re.MULTILINE) == list("12345")
+    assert "The tiller needs a second coat" in said.out
+    assert "blood pressure" not in said.out
+    assert [step["step"] for step in steps] == [1, 2, 3, 4, 5]
+    assert set(tmp_path.iterdir()) == before
+    assert not list(Path(os.environ["ANIMA_CONFIG"]).iterdir())
+
+
+# -- prompt, identity, persona, files, read --------------------------------------------------------------------------------
+
+
+def test_the_prompt_is_printed_as_it_is_sent(cli: Cli, aria: Path) -> None:
+    said = cli("prompt", "--home", aria)
+    value = cli("prompt", "--home", aria, "--json").json
+
+    assert set(value) >= {"text", "stable", "volatile", "manifest"}
+    assert said.out == value["text"] + "\n"
+    assert value["text"] == value["stable"] + value["volatile"]
+    assert set(value["manifest"][0]) == {"path", "role", "status", "chars_raw", "chars_shown", "reason"}
+    assert cli("prompt", "--home", aria, "--part", "stable").out == value["stable"] + "\n"
+
+
+def test_the_prompt_for_others_holds_nothing_of_the_owner(cli: Cli, aria: Path) -> None:
+    (aria / "MEMORY.md").write_text("# Memory\n- CANARY\n", encoding="utf-8")
+
+    assert "CANARY" in cli("prompt", "--home", aria).out
+    for scope in ("group", "subagent", "cron"):
+        assert "CANARY" not in cli("prompt", "--home", aria, "--scope", scope).out
+    assert "CANARY" not in cli("prompt", "--home", aria, "--set", "owner=luis", "--sender", "ana").out
+    assert "CANARY" in cli("prompt", "--home", aria, "--set", "owner=luis", "--sender", "luis").out
+
+
+def test_the_prompt_explains_itself_in_a_table_that_survives_eighty_columns(cli: Cli, aria: Path) -> None:
+    (aria / "SOUL.md").write_text("x\n" * 8000, encoding="utf-8")
+    said = cli("prompt", "--home", aria, "--scope", "group", "--explain")
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line.strip()}
+
+    assert "cut" in rows["SOUL.md"] and "██" in rows["SOUL.md"]
+    assert "hidden" in rows["MEMORY.md"] and "kept from group sessions" in rows["MEMORY.md"]
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+
+
+def test_the_runtime_block_names_model_and_channel(cli: Cli, aria: Path) -> None:
+    out = cli("prompt", "--home", aria, "--model", "small-1", "--channel", "telegram").out
+
+    assert "Model: small-1\nChannel: telegram\n" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--scope", "grup"], "there is no scope 'grup'; the scopes are main, group, subagent, cron, heartbeat"),
+        (["--part", "some"], "--part is text, stable, volatile, not 'some'"),
+        (["--set", "prompt.stile=xml"], "did you mean prompt.style"),
+        (["--set", "prompt.style=xm"], "did you mean 'xml'"),
+        (["--set", "prompt.style"], "write KEY=VALUE"),
+        (["--agent", "nobody"], "there is no agent 'nobody'"),
+        (["--nonsense"], "No such option: --nonsense"),
+        (["extra"], "extra"),
+    ],
+)
+def test_wrong_arguments_are_a_sentence_and_exit_code_2(cli: Cli, aria: Path, arguments: list[str], why: str) -> None:
+    said = cli("prompt", "--home", aria, *arguments)
+
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("anima: ")
+    assert why in said.err
+    assert cli("prompt", "--home", aria, "--json", *arguments).json["error"]["message"] in said.err
+
+
+def test_the_identity_is_shown_with_its_sources(cli: Cli, aria: Path) -> None:
+    said = cli("identity", "--home", aria)
+
+    assert "name      Aria  (IDENTITY.md)\n" in said.out
+    assert cli("identity", "--home", aria, "--json").json["emoji"] == {"value": "🌿", "source": "IDENTITY.md"}
+
+
+def test_the_persona_says_what_is_worn_and_when_the_other_is(cli: Cli, aria: Path) -> None:
+    assert "SOUL_EVIL.md (there is no such file): never" in cli("persona", "--home", aria).out
+    with (aria / "anima.toml").open("a", encoding="utf-8") as file:
+        file.write('[persona]\nchance = 1.0\nat = "23:30"\nduration = "30m"\n')
+    (aria / "SOUL_EVIL.md").write_text("I am the other.", encoding="utf-8")
+    said, value = cli("persona", "--home", aria), cli("persona", "--home", aria, "--json").json
+
+    assert "from 23:30 for 30m each day and by chance 100 % of the time" in said.out
+    assert (value["file"], value["worn"], value["present"]) == ("SOUL_EVIL.md", True, True)
+
+
+def test_files_are_listed_with_what_they_are(cli: Cli, example: Callable[[str], Path]) -> None:
+    home = example("anima")
+    lines = cli("files", "--home", home).out.splitlines()
+    rows = {row["path"]: row for row in cli("files", "--home", home, "--depth", "3", "--json").json}
+
+    assert [line.split() for line in lines if line.startswith("SOUL.md ")] == [["SOUL.md", "soul"]]
+    assert "memory/" in lines
+    assert rows["memory/"]["is_folder"] and not rows["MEMORY.md"]["is_folder"]
+    assert (rows["MEMORY.md"]["role"], rows["bank/entities/ana.md"]["role"]) == ("memory", "bank")
+    assert cli("files", "memory", "--home", home, "--json").json[0]["path"].startswith("memory/")
+    assert cli("files", "--home", home, "--depth", "11").code == 2
+
+
+def test_a_document_is_printed_byte_by_byte(aria: Path) -> None:
+    raw = "\ufeff# Été\r\nno newline".encode()
+    (aria / "notes.md").write_bytes(raw)
+    process = started("read", "notes.md", "--home", aria)
+
+    assert process.communicate() == (raw, b"")
+
+
+def test_a_document_as_json_has_path_text_digest_and_time(cli: Cli, aria: Path) -> None:
+    assert set(cli("read", "soul.MD", "--home", aria, "--json").json) == {"path", "text", "digest", "time"}
+
+
+# -- config, trust-home, doctor --------------------------------------------------------------------------------------------
+
+
+def test_every_setting_is_shown_with_where_it_came_from(cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANIMA_PROMPT_ORDER", "seed")
+    rows = {
+        row["key"]: (row["value"], row["source"])
+        for row in cli("config", "--home", aria, "--set", "prompt.style=xml", "--json").json["settings"]
+    }
+
+    assert rows["dialect"] == ("anima", "anima.toml")
+    assert rows["prompt.order"] == ("seed", "ANIMA_PROMPT_ORDER")
+    assert rows["prompt.style"] == ("xml", "flag")
+    assert rows["prompt.file_chars"] == (12_000, "dialect anima")
+    assert rows["history.enabled"] == (True, "default")
+    out = cli("config", "--home", aria).out
+    assert re.search(r"^history\.enabled +true +default *$", out, re.MULTILINE)
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_without_a_home_the_defaults_are_shown(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = cli("config")
+    assert (said.code, said.err) == (0, "no home here: these are the defaults\n")
+    assert cli("config", "--json").json["trusted"] is True
+    monkeypatch.setenv("ANIMA_HOME", str(tmp_path / "nope"))
+    assert cli("config").code == 3
+
+
+def test_a_home_is_trusted_only_with_a_yes(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    (folder / "anima.toml").write_text("[gate]\npreset = 'open'\n", encoding="utf-8")
+
+    assert "! gate.preset is ignored" in cli("config", "--home", folder).out
+    assert "not trusted" in cli("open", folder).out
+    for arguments in ([], ["--json"]):  # no terminal here, so nobody can say yes
+        said = cli("trust-home", "--home", folder, *arguments)
+        assert said.code == 5
+        assert not cli("config", "--home", folder, "--json").json["trusted"]
+    assert cli("trust-home", "--home", folder, "--yes", "--json").json["now_used"] == ["gate.preset"]
+    assert cli("config", "--home", folder, "--json").json["trusted"]
+
+
+def test_the_doctor_ends_with_0_on_advice_and_1_on_damage(cli: Cli, aria: Path) -> None:
+    assert "All is well." in cli("doctor", "--home", aria).out
+    (aria / "TOOLS.md").unlink()
+    said = cli("doctor", "--home", aria)
+    assert (said.code, cli("doctor", "--home", aria, "--json").json["ok"]) == (0, True)
+    assert said.out.startswith("! TOOLS.md is missing")
+    (aria / "USER.md").write_bytes(b"\xff")
+    said = cli("doctor", "--home", aria)
+    assert (said.code, cli("doctor", "--home", aria, "--json").json["ok"]) == (1, False)
+    assert said.out.startswith("✗ USER.md: it is not UTF-8 text (byte 1).\n  → save it as UTF-8\n")
+
+
+# -- finding the home ------------------------------------------------------------------------------------------------------
+
+
+def test_the_home_is_the_option_then_the_variable_then_the_nearest_then_the_users_own(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("option", "variable", "near", "own"):
+        place = tmp_path / "data" / "anima" / "home" if name == "own" else tmp_path / name
+        Home.create(place, name=name).close()
+
+    def found(*arguments: object) -> str:
+        return str(cli("identity", "--json", *arguments).json["name"]["value"])
+
+    assert found() == "own"
+    (tmp_path / "near" / "notes" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "near" / "notes" / "deep")
+    assert found() == "near"
+    monkeypatch.setenv("ANIMA_HOME", str(tmp_path / "variable"))
+    assert found() == "variable"
+    assert found("--home", tmp_path / "option") == "option"
+
+
+def test_where_no_home_is_found_the_way_on_is_told(cli: Cli) -> None:
+    said = cli("prompt")
+
+    assert (said.code, said.out) == (3, "")
+    assert said.err == (
+        "anima: no home was found\n"
+        "       name one with --home PATH or ANIMA_HOME, or make one: anima init PATH --name NAME\n"
+    )
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------------
+
+LOOKING = [
+    ["open"],
+    ["prompt"],
+    ["identity"],
+    ["persona"],
+    ["files"],
+    ["read", "SOUL.md"],
+    ["config"],
+    ["doctor"],
+    ["up"],
+]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in LOOKING if verb != ["up"]], ids=lambda verb: verb[0])
+def test_a_home_that_is_not_there_is_exit_code_3_in_every_verb(cli: Cli, verb: list[str], aria: Path) -> None:
+    for place in (aria / "nope", aria / "SOUL.md"):
+        said = cli(*verb, "--home", place)
+        assert (said.code, said.out) == (3, "")
+        assert said.err.startswith(f"anima: {place}: ")
+        error = cli(*verb, "--home", place, "--json").json["error"]
+        assert error["kind"] == "NoSuchHome" and error["message"] in said.err
+
+
+@pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb[0])
+def test_a_broken_configuration_is_exit_code_2_in_every_verb(cli: Cli, verb: list[str], aria: Path) -> None:
+    for text in ("dialect = ", "[promt]\n", "dialect = 'x'\n"):
+        (aria / "anima.toml").write_text(text, encoding="utf-8")
+        said = cli(*verb, "--home", aria)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.startswith("anima: anima.toml: ")
+        assert cli(*verb, "--home", aria, "--json").json["error"]["kind"] == "BadConfig"
+        assert (aria / "anima.toml").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda path: path.write_bytes(b"\xff\xfe"), 2),
+        (lambda path: os.truncate(path, 50 * 2**20), 2),
+        (lambda path: (path.unlink(), path.mkdir()), 2),
+        (lambda path: (path.unlink(), path.symlink_to("/etc/passwd")), 2),
+        (lambda path: (path.unlink(), os.mkfifo(path)), 2),
+        (lambda path: path.unlink(), 3),
+        (lambda path: path.write_bytes(b""), 0),
+        (lambda path: path.write_text("---\nname: [\n---\n", encoding="utf-8"), 0),
+    ],
+    ids=["not UTF-8", "huge", "a folder", "a link", "a pipe", "missing", "empty", "broken front matter"],
+)
+def test_a_document_nobody_can_read_is_an_error_of_its_own_and_a_row_of_the_prompt(
+    cli: Cli, aria: Path, make: Callable[[Path], object], code: int
+) -> None:
+    make(aria / "SOUL.md")
+    said = cli("read", "SOUL.md", "--home", aria)
+    told = cli("prompt", "--home", aria, "--json")
+    row = next(row for row in told.json["manifest"] if row["role"] == "soul")
+
+    assert said.code == code
+    assert bool(said.err) == bool(code)
+    assert told.code == 0
+    assert row["status"] in {0: ("empty", "shown"), 2: ("unreadable",), 3: ("missing",)}[code]
+    assert cli("doctor", "--home", aria).code in (0, 1)
+    assert cli("open", aria).code == 0
+
+
+@pytest.mark.parametrize("path", ["../aria/SOUL.md", "/etc/passwd", ".anima/key", "memory", "a\nb", "con.md", "~/x"])
+def test_a_path_that_is_none_of_the_homes_is_exit_code_2(cli: Cli, aria: Path, path: str) -> None:
+    said = cli("read", path, "--home", aria)
+
+    assert (said.code, said.out) == (2, "")
+    assert len(said.err.splitlines()) == 1
+
+
+@pytest.fixture
+def locked() -> Iterator[Path]:
+    """A home with a file its own owner may not read; root becomes that owner for a while."""
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, user, -1)
+        os.environ["ANIMA_CONFIG"] = f"{folder}/config"
+        os.seteuid(user)
+        try:
+            Home.create(f"{folder}/aria").close()
+            Path(folder, "aria", "SOUL.md").chmod(0)
+            yield Path(folder, "aria")
+        finally:
+            os.seteuid(os.getuid())
+
+
+def test_a_file_the_system_keeps_from_us_is_exit_code_7_and_a_row_of_the_prompt(
+    locked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["read", "SOUL.md", "--home", str(locked)]) == 7
+    assert "the system does not let us read it" in capsys.readouterr().err
+    assert run(["prompt", "--home", str(locked)]) == 0
+    assert "SOUL.md cannot be read" in capsys.readouterr().out
+    assert run(["doctor", "--home", str(locked)]) == 1
+
+
+# -- one JSON value, inert text, no colour ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_wrong_option_is_one_json_value_and_exit_code_2_in_every_verb(cli: Cli, name: str) -> None:
+    said = cli(name, "--json", "--no-such-option")
+
+    assert said.code == 2
+    assert said.json["error"]["kind"] == "BadArguments"
+    assert said.json["error"]["hint"] == f"anima {name} --help"
+    assert said.err == ""
+
+
+def test_a_command_there_is_not_is_named_with_the_nearest(cli: Cli) -> None:
+    said = cli("promt")
+
+    assert (said.code, said.err) == (2, "anima: No such command 'promt'. Did you mean 'prompt'?\n       anima --help\n")
+    assert cli("nonsense", "--json").json["error"]["kind"] == "BadArguments"
+
+
+HOSTILE = "\x1b[31mred\x1b[0m \x07bell \x9b2J \u202egnp.exe\u202c \u200bzero \x1b]8;;http://example.org\x07link"
+
+
+def test_text_from_files_cannot_act_on_a_terminal(cli: Cli, tmp_path: Path, aria: Path) -> None:
+    (aria / "IDENTITY.md").write_text(f"- Name: A {HOSTILE}\n- Avatar: {HOSTILE}.png\n", encoding="utf-8")
+    (aria / "SOUL.md").write_text(HOSTILE, encoding="utf-8")
+    (aria / "MEMORY.md").write_text(f"# M\n{HOSTILE}\n", encoding="utf-8")
+    (aria / f"x{HOSTILE.replace('/', '')}.md").touch()
+    (aria / "a\nb.md").touch()
+    for verb in (["open", aria], ["identity"], ["files"], ["doctor"], ["up"], ["prompt", "--explain"], ["config"]):
+        said = cli(*verb, *(["--home", aria] if verb[-1] != aria else []))
+        shown = (said.out + said.err).replace("\n", "")
+        assert shown.isprintable(), verb
+
+
+def test_json_holds_the_text_as_it_is_and_nothing_a_terminal_acts_on(cli: Cli, aria: Path) -> None:
+    text = f"{HOSTILE} é 🌿\r\n\x7f"
+    (aria / "notes.md").write_bytes(text.encode())
+    said = cli("read", "notes.md", "--home", aria, "--json")
+
+    assert said.json["text"] == text
+    assert said.out.replace("\n", "").isprintable()
+    assert "é 🌿" in said.out
+
+
+def test_an_error_about_a_hostile_path_stays_on_its_line(cli: Cli, aria: Path) -> None:
+    for said in (cli("read", f"{HOSTILE}\n", "--home", aria), cli("prompt", "--home", f"{aria}/{HOSTILE}\nx")):
+        assert all(line.isprintable() for line in said.err.split("\n"))
+        assert said.err.count("\n") <= 2
+
+
+def on_a_terminal(*arguments: object, keys: bytes = b"", until: bytes = b"", **env: str) -> tuple[int, str]:
+    """Carries out a command line on a terminal; presses `keys` when `until` was printed."""
+    command = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, command, {**os.environ, "TERM": "xterm-256color", **env})
+    shown = b""
+    pressed = not keys
+    while True:
+        try:
+            piece = os.read(fd, 65_536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+        if not pressed and until in shown:
+            os.write(fd, keys)
+            pressed = True
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def test_colour_is_for_terminals_alone_and_for_nobody_who_wants_none(cli: Cli, aria: Path) -> None:
+    (aria / "TOOLS.md").unlink()
+
+    assert not ANSI.search(cli("doctor", "--home", aria).out)
+    assert ANSI.search(on_a_terminal("doctor", "--home", aria)[1])
+    assert not ANSI.search(on_a_terminal("doctor", "--home", aria, NO_COLOR="1")[1])
+
+
+def test_a_document_on_a_terminal_is_inert_too(aria: Path) -> None:
+    (aria / "SOUL.md").write_text(HOSTILE, encoding="utf-8")
+
+    for verb in (["read", "SOUL.md"], ["prompt"]):
+        code, shown = on_a_terminal(*verb, "--home", aria)
+        assert code == 0
+        assert shown.replace("\n", "").isprintable()
+
+
+# -- how it ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_is_exit_code_130_and_one_line(aria: Path) -> None:
+    code, shown = on_a_terminal("tour", until=b"Enter to go on", keys=b"\x03", NO_COLOR="1")
+    assert code == 130
+    assert shown.endswith("stopped; nothing is half done\n")
+    assert "Traceback" not in shown
+    code, shown = on_a_terminal("trust-home", "--home", aria, until=b"[y/N]", keys=b"\x03")
+    assert (code, "Traceback" in shown) == (130, False)
+
+
+def test_saying_no_at_the_terminal_trusts_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "anima.toml").write_text("[gate]\npreset = 'open'\n", encoding="utf-8")
+    code, shown = on_a_terminal("trust-home", "--home", tmp_path / "x", until=b"[y/N]", keys=b"n\n")
+
+    assert code == 5
+    assert "not trusted; nothing was changed" in shown
+    assert not cli("config", "--home", tmp_path / "x", "--json").json["trusted"]
+
+
+def test_a_signal_from_outside_is_an_interrupt_too(aria: Path) -> None:
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anima.cli", "tour"], stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    shown = b""
+    while b"Enter to go on" not in shown:
+        shown += os.read(controller, 4096)
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait() == 130
+    os.close(controller)
+
+
+@pytest.mark.parametrize("verb", [["prompt"], ["prompt", "--json"], ["read", "SOUL.md"], ["config"], ["open"]])
+def test_a_reader_who_has_seen_enough_ends_it_in_silence(aria: Path, verb: list[str]) -> None:
+    (aria / "SOUL.md").write_text("x\n" * 11_000, encoding="utf-8")
+    with started(*verb, "--home", aria) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()  # what `head` does when it has its line, only sooner
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+
+
+def test_a_full_disk_is_said_and_is_no_traceback(aria: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "anima.cli", "prompt", "--home", aria],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    assert done.returncode == 7
+    assert done.stderr == b"anima: the system says: No space left on device\n"
+
+
+def test_a_terminal_that_knows_no_emoji_gets_the_rest(aria: Path) -> None:
+    process = started("identity", "--home", aria, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    out, err = process.communicate()
+
+    assert (process.returncode, err) == (0, b"")
+    assert b"Aria" in out and b"\\U0001f33f" in out
+
+
+def test_help_and_version_end_with_0(cli: Cli) -> None:
+    for arguments in ([], ["--help"], ["-h"], ["--version"], *([name, "--help"] for name in COMMANDS)):
+        said = cli(*arguments)
+        assert (said.code, said.err) == (0, ""), arguments
+        assert said.out.strip()
+
+
+def test_help_shows_the_commands_in_groups_with_whole_sentences(cli: Cli) -> None:
+    out = cli("--help").out
+
+    assert "..." not in out.partition("COMMAND [ARGS]...")[2]
+    assert out.index("Make and look after a home:") < out.index("  init ") < out.index("See what the agent is told:")
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:
+    script = (
+        "import sys; from anima.cli import run; code = run(['prompt', '--home', sys.argv[1]]); "
+        "print(code, *sorted({'rich', 'numpy', 'pygit2', 'yaml', 'httpx', 'pydantic', 'tokenizers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, aria], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "0"

@@ -1,0 +1,701 @@
+"""The ledger: what is added stays, what is changed is found, and no text is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anima.errors import BadArguments, Damaged
+from anima.ledger import ORIGINAL, Edit, Intent, Key, Ledger, Line, Verification, verify
+from anima.model import Actor, Kind, Origin, Scope
+
+KEY = Key(b"0123456789abcdef0123456789abcdef")
+NOON = datetime(2026, 5, 8, 12, 0, 0, 5, tzinfo=UTC)
+
+
+class BytesLog:
+    """A log in memory, which lets a test look at and change every byte."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.synced = 0
+        self.reads = 0
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        piece = bytes(self.data[start:end])
+        self.reads += len(piece)
+        return piece
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        self.data += data
+        if sync:
+            self.synced = len(self.data)
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+
+
+class FileLog:
+    """A log in a real file, as a store would give it."""
+
+    def __init__(self, path: Path) -> None:
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        return os.pread(self.fd, (self.size() if end is None else end) - start, start)
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        os.write(self.fd, data)
+        if sync:
+            os.fsync(self.fd)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.fd, size)
+
+
+class NarrowLog(BytesLog):
+    """A log on a disk with room for so many bytes: a write beyond them is cut short and fails."""
+
+    room = 1 << 30
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        super().append(data[: max(0, self.room - len(self.data))], sync=sync)
+        if len(self.data) >= self.room:
+            raise Damaged("the disk is full")
+
+
+def open_ledger(log: Any, keep: Callable[[bytes], None] | None = None) -> Ledger:
+    return Ledger(log, clock=lambda: NOON, keep=keep)
+
+
+def filled(count: int = 8) -> BytesLog:
+    """A ledger of `count` records of various kinds."""
+    log = BytesLog()
+    ledger = open_ledger(log)
+    ledger.begin("aria", key=KEY)
+    for i in range(1, count):
+        ledger.add(["recall", "session", "deny"][i % 3], {"day": f"2026-05-{i:02}", "score": i / 7, "hits": [i]})
+    return log
+
+
+def lines_of(log: BytesLog) -> list[bytes]:
+    return bytes(log.data).splitlines(keepends=True)
+
+
+def of_lines(lines: Iterable[bytes]) -> BytesLog:
+    return BytesLog(b"".join(lines))
+
+
+def checked(log: BytesLog, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
+    return verify(log, key=KEY, anchors=anchors)
+
+
+def fault_line(result: Verification) -> int:
+    assert result.fault is not None
+    return result.fault.line
+
+
+def an_intent(name: str = "c1", **more: Any) -> Intent:
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("x"), lines=(Line(digest=KEY.line("x")),))
+    return Intent(id=name, what="write", edits=(edit,), actor=Actor.AGENT, origin=Origin.AGENT, **more)
+
+
+# --- digests
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "- likes tea\r",
+        "- likes tea  ",
+        "   - likes tea",
+        "* likes tea",
+        "3. likes tea",
+        "12) likes \t tea",
+        "likes tea\n",
+    ],
+)
+def test_a_line_keeps_its_digest_when_it_moves(other: str) -> None:
+    assert KEY.line("- likes tea") == KEY.line(other)
+
+
+@pytest.mark.parametrize(
+    "other", ["- likes teas", "- Likes tea", "# likes tea", "-likes tea", "> likes tea", "- [x] likes tea"]
+)
+def test_a_line_that_says_something_else_has_another_digest(other: str) -> None:
+    assert KEY.line("- likes tea") != KEY.line(other)
+
+
+def test_composed_and_decomposed_letters_are_one_line() -> None:
+    assert KEY.line("caf\u00e9") == KEY.line("cafe\u0301")
+
+
+def test_blank_lines_and_bare_markers_have_no_digest() -> None:
+    assert KEY.lines("\n  \r\n-\n- \nx\n")[:-2] == ["", "", "", ""]
+
+
+def test_crlf_and_lf_texts_have_the_same_lines_but_not_the_same_text() -> None:
+    assert KEY.lines("- a\r\n- b\r\n") == KEY.lines("- a\n- b\n")
+    assert KEY.of("- a\r\n") != KEY.of("- a\n")
+
+
+def test_digests_depend_on_the_key_and_on_their_purpose() -> None:
+    other = Key(b"another key of enough bytes here")
+    assert KEY.line("likes tea") != other.line("likes tea")
+    assert KEY.of("likes tea") != KEY.line("likes tea")
+    assert KEY.of("likes tea") not in (sha256(b"likes tea").hexdigest()[:32], other.of("likes tea"))
+
+
+def test_a_lone_surrogate_has_a_digest() -> None:
+    assert KEY.line("\ud800") and KEY.of("\ud800")
+
+
+def test_a_key_of_the_wrong_length_is_damage() -> None:
+    with pytest.raises(Damaged):
+        Key(b"short")
+
+
+def test_a_key_does_not_show_its_secret() -> None:
+    assert "0123456789" not in repr(KEY)
+
+
+# --- adding and reading
+
+
+def test_records_are_canonical_lines_numbered_from_one() -> None:
+    log = filled(5)
+    for number, line in enumerate(lines_of(log), start=1):
+        raw = json.loads(line)
+        digest = raw.pop("hash")
+        body = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        assert raw["n"] == number
+        assert raw["t"] == "2026-05-08T12:00:00.000005+00:00"
+        assert sha256(body.encode()).hexdigest() == digest
+    assert json.loads(lines_of(log)[0])["prev"] == ORIGINAL
+
+
+def test_times_are_written_in_utc() -> None:
+    local = NOON.astimezone(datetime.strptime("-0500", "%z").tzinfo)
+    ledger = Ledger(BytesLog(), clock=lambda: local)
+    assert ledger.begin("aria", key=KEY).time == NOON
+    assert ledger.tip.n == 1
+
+
+def test_what_was_added_is_read_back_after_opening(tmp_path: Path) -> None:
+    first = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
+    first.begin("aria", key=KEY)
+    added = [first.add("recall", {"q": KEY.of("tea"), "score": 0.25}, sync=False), first.intend(an_intent())]
+
+    again = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
+    assert list(again.records())[1:] == added
+    assert again.tip == first.tip
+
+
+@given(count=st.integers(1, 40), after=st.integers(-1, 45))
+def test_records_after_a_number_are_exactly_those(count: int, after: int) -> None:
+    ledger = open_ledger(filled(count))
+    assert [record.n for record in ledger.records(after)] == list(range(max(after, 0) + 1, count + 1))
+
+
+def test_records_of_one_kind_are_only_those() -> None:
+    ledger = open_ledger(filled(12))
+    ledger.add("trust", {"note": '"kind":"recall"'})
+    wanted = [record.n for record in ledger.records() if record.kind == "recall"]
+    assert [record.n for record in ledger.records(kinds=("recall",))] == wanted != []
+    assert [record.n for record in ledger.records(7, kinds=("recall", "trust"))] == [n for n in wanted if n > 7] + [13]
+
+
+def test_opening_reads_only_the_end_of_a_long_ledger() -> None:
+    log = filled(2000)
+    log.reads = 0
+    assert open_ledger(log).tip.n == 2000
+    assert log.reads < log.size() / 10
+
+
+def test_a_record_longer_than_any_block_is_read_back() -> None:
+    log = filled(3)
+    ledger = open_ledger(log)
+    ledger.add("outside", {"lines": [KEY.line(str(i)) for i in range(70_000)]})
+    ledger.add("done", {"id": "c1"})
+    again = open_ledger(log)
+    assert [record.n for record in again.records(2)] == [3, 4, 5]
+    assert len(next(again.records(3)).fields["lines"]) == 70_000
+    assert checked(log).ok
+
+
+def test_only_records_that_ask_for_it_are_synced() -> None:
+    log = filled(2)
+    ledger = open_ledger(log)
+    before = log.synced
+    ledger.add("recall", {"q": "d"}, sync=False)
+    assert log.synced == before
+    ledger.add("intent", {"id": "c"})
+    assert log.synced == log.size()
+
+
+@pytest.mark.parametrize(
+    "value", ["two\nlines", "carriage\rreturn", "x" * 1025, ["x" * 1025], {"a": [{"b": "x\n"}]}, {"key\n": 1}]
+)
+def test_text_is_refused(value: object) -> None:
+    log = filled(2)
+    before = bytes(log.data)
+    with pytest.raises(BadArguments):
+        open_ledger(log).add("recall", {"q": value})
+    assert bytes(log.data) == before
+
+
+@pytest.mark.parametrize("name", ["n", "t", "kind", "prev", "hash"])
+def test_a_field_cannot_take_the_place_of_the_chain(name: str) -> None:
+    with pytest.raises(BadArguments):
+        open_ledger(filled(2)).add("trust", {name: 1})
+
+
+def test_no_word_of_a_document_or_reason_is_in_the_file(tmp_path: Path) -> None:
+    ledger = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
+    ledger.begin("aria", key=KEY)
+    text = "- Ana moved to Montevideo\n- her passphrase is swordfish\n"
+    lines = tuple(Line(digest=digest) for digest in KEY.lines(text) if digest)
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of(text), lines=lines)
+    intent = an_intent(reason=KEY.of("she told me about Montevideo"))
+    ledger.intend(Intent(**{name: getattr(intent, name) for name in intent.__slots__} | {"edits": (edit,)}))
+    data = (tmp_path / "ledger.jsonl").read_bytes()
+    assert KEY.line("Ana moved to Montevideo").encode() in data
+    assert not any(word in data for word in (b"Ana", b"Montevideo", b"passphrase", b"swordfish"))
+
+
+# --- the first record
+
+
+def test_a_home_is_begun_once() -> None:
+    log = BytesLog()
+    first = open_ledger(log).begin("aria", key=KEY)
+    assert open_ledger(log).begin("aria", key=KEY) == first
+    assert len(lines_of(log)) == 1
+
+
+def test_another_key_is_noticed() -> None:
+    log = filled(3)
+    with pytest.raises(Damaged, match="key"):
+        open_ledger(log).begin("aria", key=Key(b"x" * 32))
+    assert verify(log, key=Key(b"x" * 32)).fault is not None
+
+
+def test_a_newer_format_is_not_touched() -> None:
+    log = BytesLog()
+    open_ledger(log).add("home", {"format": 2, "id": "aria", "key": KEY.id})
+    with pytest.raises(Damaged, match="version"):
+        open_ledger(log).begin("aria", key=KEY)
+
+
+def test_a_ledger_without_its_first_record_is_damage() -> None:
+    with pytest.raises(Damaged):
+        open_ledger(of_lines(lines_of(filled(4))[1:])).begin("aria", key=KEY)
+
+
+# --- intents
+
+origins = st.frozensets(st.sampled_from(Origin))
+word = st.text(max_size=20).filter(lambda text: "\n" not in text and "\r" not in text)
+digests = st.text("0123456789abcdef", min_size=32, max_size=32)
+maybe_line = st.builds(Line, digest=digests, origin=st.none() | st.sampled_from(Origin), taint=origins)
+maybe_edit = st.builds(
+    Edit,
+    path=word,
+    kind=st.sampled_from(Kind),
+    base=st.none() | digests,
+    digest=st.none() | digests,
+    before=st.none() | st.integers(0, 1 << 40),
+    after=st.none() | st.integers(0, 1 << 40),
+    to=st.none() | word,
+    temp=st.none() | word,
+    lines=st.lists(maybe_line, max_size=4).map(tuple),
+)
+maybe_intent = st.builds(
+    Intent,
+    id=word,
+    what=word,
+    edits=st.lists(maybe_edit, max_size=3).map(tuple),
+    actor=st.sampled_from(Actor),
+    origin=st.sampled_from(Origin),
+    session=st.none() | word,
+    scope=st.none() | st.sampled_from(Scope),
+    taint=origins,
+    rule=st.none() | word,
+    approver=st.none() | word,
+    reason=st.none() | digests,
+    of=st.none() | word,
+)
+
+
+@given(intent=maybe_intent)
+def test_an_intent_comes_back_as_it_went_in(intent: Intent) -> None:
+    log = filled(1)
+    open_ledger(log).intend(intent)
+    assert open_ledger(log).pending() == [intent]
+    assert checked(log).ok
+
+
+def test_an_intent_is_pending_until_it_is_done_or_failed() -> None:
+    log = filled(3)
+    ledger = open_ledger(log)
+    ledger.intend(an_intent("c1"))
+    ledger.intend(an_intent("c2"))
+    ledger.add("recall", {"q": "d"}, sync=False)
+    assert [intent.id for intent in open_ledger(log).pending()] == ["c1", "c2"]
+    ledger.done("c1")
+    assert [intent.id for intent in open_ledger(log).pending()] == ["c2"]
+    ledger.failed("c2", why="disk-full")
+    assert open_ledger(log).pending() == []
+
+
+def test_an_intent_is_found_behind_thousands_of_recalls() -> None:
+    log = filled(2)
+    ledger = open_ledger(log)
+    ledger.intend(an_intent("c1"))
+    for _ in range(3000):
+        ledger.add("recall", {"q": "d"}, sync=False)
+    assert [intent.id for intent in open_ledger(log).pending()] == ["c1"]
+
+
+def test_an_intent_that_cannot_be_read_is_damage() -> None:
+    ledger = open_ledger(filled(2))
+    ledger.add("intent", {"id": "c1", "what": "write", "edits": [{"path": "a.md", "kind": "shred"}]})
+    with pytest.raises(Damaged, match="record 3"):
+        ledger.pending()
+
+
+# --- several at once
+
+
+@given(turns=st.lists(st.integers(0, 2), max_size=30))
+def test_ledgers_that_take_turns_keep_one_chain(turns: list[int]) -> None:
+    log = BytesLog()
+    ledgers = [open_ledger(log) for _ in range(3)]
+    ledgers[0].begin("aria", key=KEY)
+    for number, turn in enumerate(turns):
+        ledgers[turn].add("recall", {"by": turn, "number": number})
+    assert checked(log) == Verification(records=len(turns) + 1)
+    assert [record.fields["number"] for record in ledgers[1].records(1)] == list(range(len(turns)))
+
+
+def test_processes_that_share_a_file_see_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    one, two = open_ledger(FileLog(path)), open_ledger(FileLog(path))
+    one.begin("aria", key=KEY)
+    two.intend(an_intent("c1"))
+    assert [intent.id for intent in one.pending()] == ["c1"]
+    one.done("c1")
+    assert [record.kind for record in two.records()] == ["home", "intent", "done"]
+    assert verify(FileLog(path), key=KEY).ok
+
+
+def test_threads_read_while_one_adds(tmp_path: Path) -> None:
+    log = FileLog(tmp_path / "ledger.jsonl")
+    ledger = open_ledger(log)
+    ledger.begin("aria", key=KEY)
+    finished, seen = threading.Event(), list[int]()
+
+    def read() -> None:
+        while not finished.is_set():
+            seen.append(sum(1 for _ in ledger.records()))
+            ledger.pending()
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(300):
+        ledger.add("recall", {"number": number}, sync=False)
+    finished.set()
+    for reader in readers:
+        reader.join()
+    assert verify(log, key=KEY) == Verification(records=301)
+    assert seen and max(seen) <= 301
+
+
+def test_catching_up_reads_only_what_is_new() -> None:
+    log = filled(2000)
+    one, two = open_ledger(log), open_ledger(log)
+    two.add("trust", {"path": "MEMORY.md"})
+    log.reads = 0
+    one.add("trust", {"path": "SOUL.md"})
+    assert log.reads < 1000
+    assert checked(log).ok
+
+
+def test_a_ledger_that_shrank_is_told_of_once_and_then_goes_on() -> None:
+    log = filled(6)
+    ledger = open_ledger(log)
+    log.truncate(sum(map(len, lines_of(log)[:4])))
+    with pytest.raises(Damaged, match="shorter"):
+        ledger.add("trust", {})
+    assert ledger.add("trust", {}).n == 5
+    assert checked(log).ok
+
+
+def test_a_foreign_record_that_breaks_the_chain_is_told_of() -> None:
+    log, other = filled(6), filled(9)
+    ledger = open_ledger(log)
+    log.data += lines_of(other)[7]
+    assert [record.n for record in ledger.records()] == [1, 2, 3, 4, 5, 6, 8]
+    with pytest.raises(Damaged, match="chain"):
+        ledger.add("trust", {})
+    assert fault_line(checked(log)) == 7
+
+
+# --- crashes
+
+
+def test_a_torn_record_is_passed_over_and_cut_by_the_next_add() -> None:
+    whole = lines_of(filled(5))
+    for size in range(1, len(whole[-1])):
+        torn = whole[-1][:size]
+        log, kept = of_lines([*whole[:-1], torn]), list[bytes]()
+        assert checked(log) == Verification(records=4, torn=size)
+        ledger = open_ledger(log, kept.append)
+        assert [record.n for record in ledger.records()] == [1, 2, 3, 4]
+        assert bytes(log.data).endswith(torn)
+        assert ledger.add("trust", {}).n == 5
+        assert kept == [torn]
+        assert checked(log) == Verification(records=5)
+
+
+def test_a_torn_first_record_is_begun_again() -> None:
+    whole = lines_of(filled(1))[0]
+    for size in range(len(whole)):
+        log = BytesLog(whole[:size])
+        open_ledger(log).begin("aria", key=KEY)
+        assert bytes(log.data) == whole
+
+
+def test_a_torn_record_of_somebody_else_is_left_alone_by_readers() -> None:
+    log = filled(4)
+    ledger = open_ledger(log)
+    log.data += b'{"half":'
+    assert len(list(ledger.records())) == 4
+    assert ledger.pending() == []
+    assert bytes(log.data).endswith(b'{"half":')
+    log.truncate(log.size() - 8)
+    assert ledger.add("trust", {}).n == 5
+
+
+def test_a_full_disk_loses_nothing_that_was_added() -> None:
+    whole = lines_of(filled(5))
+    for room in range(len(whole[-1])):
+        log = NarrowLog(b"".join(whole))
+        ledger = open_ledger(log)
+        log.room = log.size() + room
+        with pytest.raises(Damaged, match="full"):
+            ledger.intend(an_intent("c1"))
+        log.room = 1 << 30
+        assert ledger.pending() == []
+        assert ledger.intend(an_intent("c2")).n == 6
+        assert checked(log) == Verification(records=6)
+
+
+def test_an_add_that_failed_after_its_write_is_pending() -> None:
+    log = NarrowLog(b"".join(lines_of(filled(3))))
+    probe = BytesLog(bytes(log.data))
+    open_ledger(probe).intend(an_intent("c1"))
+    log.room = probe.size()
+    ledger = open_ledger(log)
+    with pytest.raises(Damaged):
+        ledger.intend(an_intent("c1"))
+    log.room = 1 << 30
+    assert [intent.id for intent in ledger.pending()] == ["c1"]
+    ledger.failed("c1")
+    assert ledger.pending() == [] and checked(log) == Verification(records=5)
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\0\0\0\n", b"\n", b'{"n":5}\n', b"[]\n\n17\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n"]
+)
+def test_a_damaged_end_is_refused_then_mended_in_the_open(junk: bytes) -> None:
+    log = filled(4)
+    log.data += junk + b"torn"
+    kept = list[bytes]()
+    ledger = open_ledger(log, kept.append)
+    assert len(list(ledger.records())) == 4
+    with pytest.raises(Damaged, match="damaged"):
+        ledger.add("trust", {})
+
+    assert ledger.mend() == junk
+    assert kept == [b"torn"]
+    result = checked(log)
+    assert result.ok and result.records == 5
+    assert [fault.line for fault in result.mended] == [5]
+    ledger.add("trust", {})
+    assert open_ledger(log).tip.n == len(lines_of(log))
+    assert checked(log).ok
+
+
+def test_mending_a_sound_ledger_changes_nothing() -> None:
+    log = filled(4)
+    before = bytes(log.data)
+    assert open_ledger(log).mend() == b""
+    assert bytes(log.data) == before
+
+
+def test_an_anchored_record_cannot_be_mended_away() -> None:
+    log = filled(4)
+    tip = open_ledger(log).tip
+    log.data[-10] ^= 1
+    open_ledger(log).mend()
+    assert checked(log).ok
+    result = checked(log, [(tip.n, tip.hash)])
+    assert fault_line(result) == 4
+
+
+# --- tampering
+
+
+@settings(max_examples=400)
+@given(data=st.data())
+def test_a_flipped_bit_is_found_where_it_is(data: st.DataObject) -> None:
+    log = filled()
+    lines = lines_of(log)
+    offset = data.draw(st.integers(0, log.size() - 1))
+    log.data[offset] ^= 1 << data.draw(st.integers(0, 7))
+    line = next(i for i in range(1, len(lines) + 1) if offset < sum(map(len, lines[:i])))
+    result = checked(log)
+    if offset == log.size() - 1:
+        assert result == Verification(records=len(lines) - 1, torn=len(lines[-1]))
+        return
+    assert fault_line(result) == line
+    assert result.fault is not None and result.fault.offset == sum(map(len, lines[: line - 1]))
+    assert f"line {line}:" in result.fault.what
+
+
+@given(data=st.data())
+def test_a_dropped_record_is_found_where_it_was(data: st.DataObject) -> None:
+    lines = lines_of(filled())
+    gone = data.draw(st.integers(0, len(lines) - 2))
+    result = checked(of_lines(lines[:gone] + lines[gone + 1 :]))
+    assert fault_line(result) == gone + 1
+    assert result.fault is not None and result.fault.kind == "missing"
+
+
+@given(data=st.data())
+def test_swapped_records_are_found_at_the_first(data: st.DataObject) -> None:
+    lines = lines_of(filled())
+    one, two = sorted(data.draw(st.lists(st.integers(0, len(lines) - 1), min_size=2, max_size=2, unique=True)))
+    lines[one], lines[two] = lines[two], lines[one]
+    result = checked(of_lines(lines))
+    assert result.fault is not None
+    assert (result.fault.line, result.fault.kind) == (one + 1, "order")
+    assert f"stands in line {two + 1}" in result.fault.what
+
+
+@given(data=st.data())
+def test_a_repeated_record_is_found(data: st.DataObject) -> None:
+    lines = lines_of(filled())
+    one = data.draw(st.integers(0, len(lines) - 1))
+    place = data.draw(st.integers(one + 1, len(lines)))
+    result = checked(of_lines([*lines[:place], lines[one], *lines[place:]]))
+    assert result.fault is not None
+    assert (result.fault.line, result.fault.kind) == (place + 1, "repeated")
+
+
+def forged(after: bytes, **fields: Any) -> bytes:
+    """A record as somebody would make it who knows how the chain works."""
+    last = json.loads(after)
+    log = BytesLog()
+    raw = {"n": last["n"] + 1, "t": last["t"], "kind": "trust", "prev": last["hash"], **fields}
+    body = json.dumps(raw, sort_keys=True, separators=(",", ":"))
+    raw["hash"] = sha256(body.encode()).hexdigest()
+    log.data += json.dumps(raw, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    return bytes(log.data)
+
+
+def test_a_forged_record_put_in_is_found() -> None:
+    lines = lines_of(filled())
+    result = checked(of_lines([*lines[:3], forged(lines[2]), *lines[3:]]))
+    assert fault_line(result) == 5  # two records are the fourth; the second of them no longer fits
+
+
+def test_a_record_rewritten_with_a_fitting_hash_is_found() -> None:
+    lines = lines_of(filled())
+    result = checked(of_lines([*lines[:3], forged(lines[2]), *lines[4:]]))
+    assert result.fault is not None
+    assert (result.fault.line, result.fault.kind) == (5, "unlinked")
+
+
+def test_a_truncated_ledger_is_found_through_an_anchor() -> None:
+    log = filled()
+    tip = open_ledger(log).tip
+    lines = lines_of(log)
+    for count in range(len(lines)):
+        cut = of_lines(lines[:count])
+        assert checked(cut).ok
+        result = checked(cut, [(tip.n, tip.hash)])
+        assert result.fault is not None
+        assert (result.fault.line, result.fault.kind) == (count + 1, "truncated")
+        assert result.fault.offset == cut.size()
+
+
+def test_a_ledger_rewritten_from_some_record_on_is_found_through_an_anchor() -> None:
+    lines = lines_of(filled())
+    anchors = [(raw["n"], raw["hash"]) for raw in map(json.loads, lines)][2::3]
+    made = lines[:4]
+    while len(made) < len(lines):
+        made.append(forged(made[-1]))
+    assert checked(of_lines(made)).ok
+    result = checked(of_lines(made), anchors)
+    assert result.fault is not None
+    assert (result.fault.line, result.fault.kind) == (6, "rewritten")
+    assert "after record 3" in result.fault.what
+
+
+def test_a_sound_ledger_agrees_with_all_its_anchors() -> None:
+    lines = lines_of(filled())
+    assert checked(of_lines(lines), [(0, ORIGINAL), *((raw["n"], raw["hash"]) for raw in map(json.loads, lines))]).ok
+
+
+def test_two_anchors_that_contradict_each_other_cannot_both_hold() -> None:
+    log = filled()
+    tip = open_ledger(log).tip
+    assert not checked(log, [(tip.n, tip.hash), (tip.n, "0" * 64)]).ok
+
+
+def test_an_empty_ledger_is_sound() -> None:
+    assert checked(BytesLog()) == Verification(records=0)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_readers_never_fail_whatever_the_bytes(data: st.DataObject) -> None:
+    log = filled(5)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, log.size()))
+        log.data[place : place + data.draw(st.integers(0, 30))] = data.draw(st.binary(max_size=30))
+    ledger = open_ledger(log)
+    assert len(list(ledger.records())) <= len(bytes(log.data).split(b"\n"))
+    assert not verify(log, key=KEY, anchors=[(3, "0" * 64)]).ok
+    ledger.mend()
+    ledger.add("trust", {})
+    assert open_ledger(log).tip.hash == ledger.tip.hash
+
+
+def test_clocks_that_run_backwards_do_not_matter() -> None:
+    log = BytesLog()
+    times = iter([NOON, NOON - timedelta(days=1), NOON])
+    ledger = Ledger(log, clock=lambda: next(times))
+    ledger.begin("aria", key=KEY)
+    ledger.add("trust", {})
+    ledger.add("trust", {})
+    assert checked(log).ok

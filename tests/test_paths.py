@@ -1,0 +1,233 @@
+"""Which paths are places inside a home, and when two names are the same document."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from anima.dialects import DIALECTS
+from anima.errors import BadArguments, BadPath
+from anima.layout import Policy
+from anima.model import MAX_DEPTH, MAX_PATH, DocPath, Scope, fold
+
+TRAVERSAL = [
+    "..", "../x.md", "../../etc/passwd", "a/../b.md", "a/..", "a/../../b.md", "memory/../../x.md", "./x.md", ".",
+    "a/./b.md", "a/.", "...", ".../x.md", "a/...", "..md", ".md", ". /x.md", ".. /x.md", "a/.. /b.md", "a/..\t/b.md",
+    "..\\x.md", "a\\..\\b.md", "a/..\\b.md", "%2e%2e/..", "..;/x.md", "a/..;b", "memory/..", "memory/.../x.md",
+]  # fmt: skip
+ABSOLUTE = [
+    "/", "//", "/etc/passwd", "//server/share", "///x", "/MEMORY.md", "~", "~/x.md", "~root/x.md", "~\\x.md",
+    "C:/x.md", "C:\\x.md", "c:x.md", "C:", "\\\\server\\share\\x.md", "\\\\?\\C:\\x.md", "\\\\.\\COM1", "\\x.md",
+    "file:///etc/passwd", "postgresql://x/y",
+]  # fmt: skip
+STREAMS_AND_SIGNS = [
+    "MEMORY.md:stream", "MEMORY.md::$DATA", "MEMORY.md:$DATA", "a:b/c.md", "a<b.md", "a>b.md", 'a"b.md', "a|b.md",
+    "a?.md", "*.md", "a*b/c.md", "a\\b.md", "memory\\2026.md",
+]  # fmt: skip
+RESERVED = [
+    "con", "CON", "Con.md", "prn", "PRN.txt", "aux", "aux.md", "nul", "NUL.md", "nul.tar.gz", "com1", "COM1.md",
+    "com9.md", "lpt1", "LPT9.md", "com0.md", "lpt0", "com¹.md", "COM²", "lpt³.md", "conin$", "CONOUT$.md", "con .md",
+    "aux  .md", "memory/con.md", "nul/x.md", "a/prn/b.md", "ｃｏｎ.md", "ｎｕｌ", "𝐜𝐨𝐧.md", "ⅭON.md", "cｏm１.md",
+]  # fmt: skip
+HIDDEN_PARTS = [
+    ".git", ".git/config", "a/.git/HEAD", ".anima", ".anima/key", ".anima/ledger.jsonl", ".ANIMA/key", ".Git/hooks/x",
+    ".gitignore", "memory/.consolidation_state", ".obsidian/app.json", "a/.hidden.md", "．git/config", "․git/config",
+    "．anima/key", "․anima/key", "﹒anima/key",
+]  # fmt: skip
+CONTROL = [
+    "a\0b.md", "\0", "a\nb.md", "a\rb.md", "a\tb.md", "\x1b[31mred.md", "a\x7fb.md", "a\x85b.md", "a\x9bb.md", "a\x01",
+    "a\u2028b.md", "a\u2029b.md", "a\x0bb", "a\x0cb", "\x08x.md", "MEMORY.md\n", "MEMORY.md\0.txt",
+]  # fmt: skip
+BIDI = [f"a{mark}b.md" for mark in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"]
+ZERO_WIDTH = [
+    f"MEM{mark}ORY.md"
+    for mark in [
+        "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u180e", "\u2061", "\u2062", "\u2063", "\u2064",
+        "\u206a", "\ufff9", "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0", "\u17b4", "\u17b5", "\u180b", "\u2800",
+        "\ufe00", "\ufe01", "\ufe0d", "\U000e0100", "\U000e01ef",
+    ]
+]  # fmt: skip
+TAGS = [f"a{chr(0xE0000 + code)}.md" for code in (0x01, 0x20, 0x41, 0x61, 0x7A, 0x7F)]
+UNASSIGNED = ["a\ue000.md", "a\uf8ff.md", "a\U000f0000.md", "a\ufdd0.md", "a\uffff.md", "a\ud800.md", "a\U0010ffff"]
+FOLDED_TRICKS = [
+    "．．", "．．/x.md", "․․/x.md", "‥", "‥/x.md", "…", "a/‥/b.md", "．/x.md", "memory／x.md", "／etc/passwd",
+    "a／b.md", "a⁄/..", "℀.md", "℁", "℅/x.md", "a/℆.md", "＼x.md", "a＼b.md", "a﹨b.md", "～/x.md", "…md",
+    "a．", "a․", "x/…", "x…",
+]  # fmt: skip
+BLANKS_AND_DOTS = [
+    " ", " x.md", "x.md ", "x .md/ y", "a/ b.md", "a /b.md", "x.", "x..", "a./b.md", "x.md.", "a/b. ", "\u00a0x.md",
+    "x.md\u00a0", "x\u3000.md", "\u2003x.md", "x\u2009y.md", "x.md\u202f", "\u1680x.md",
+]  # fmt: skip
+EMPTY_PARTS = ["", "a//b.md", "a/", "a/b/", "memory/", "a///b", "/a/"]
+TOO_MUCH = [
+    "a" * 256, "a" * 300 + ".md", "é" * 128, "🌿" * 64, "x/" * 32 + "y", "x/" * 600 + "y", "a" * 2000,
+    "/".join(["abcdefgh"] * 120), "ﷺ" * 20 + ".md",
+]  # fmt: skip
+
+HOSTILE = [
+    *TRAVERSAL, *ABSOLUTE, *STREAMS_AND_SIGNS, *RESERVED, *HIDDEN_PARTS, *CONTROL, *BIDI, *ZERO_WIDTH, *TAGS,
+    *UNASSIGNED, *FOLDED_TRICKS, *BLANKS_AND_DOTS, *EMPTY_PARTS, *TOO_MUCH,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", HOSTILE, ids=ascii)
+def test_a_hostile_path_is_refused_with_the_rule_it_breaks(raw: str) -> None:
+    with pytest.raises(BadPath) as caught:
+        DocPath.parse(raw)
+
+    assert caught.value.raw == raw
+    assert caught.value.why
+    assert str(caught.value).isprintable()
+
+
+def test_the_list_of_hostile_paths_is_long_and_holds_no_path_twice() -> None:
+    assert len(HOSTILE) == len(set(HOSTILE))
+    assert len(HOSTILE) >= 150
+
+
+@pytest.mark.parametrize("raw", [None, 7, b"MEMORY.md", ["MEMORY.md"], object()])
+def test_what_is_no_text_is_no_path(raw: object) -> None:
+    with pytest.raises(BadPath, match="a path is text"):
+        DocPath.parse(raw)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "MEMORY.md", "memory/2026-05-08.md", "memory/2026-05-08-boat.md", "bank/entities/ana.md", "a b/c d.md",
+        "Ünïcödé/naïve.md", "日記/五月.md", "何？.md", "一：二.md", "☀️ summer.md", "👩🏽.md", "a~b.md", "x~1.md", "console.md",
+        "nullable.md", "common.md", "a.b.c.md", "note", "VISION", "it's.md", "a+b=c&d.md", "C.md", "100%.md", "[x].md",
+        "e\u0301te\u0301.md", "x" * 252 + ".md", "/".join("abcdefgh") + ".md", "#1.md", "-x.md", "--home.md",
+    ],
+)  # fmt: skip
+def test_what_people_call_their_files_is_a_path(raw: str) -> None:
+    path = DocPath.parse(raw)
+
+    assert path.text == unicodedata.normalize("NFC", raw)
+    assert DocPath.parse(path) is path
+    assert DocPath.parse(path.text) == path
+
+
+def test_the_limits_are_exact() -> None:
+    deep = "/".join(["x"] * MAX_DEPTH)
+
+    assert DocPath.parse(deep).parts == ("x",) * MAX_DEPTH
+    assert DocPath.parse("a" * 255).text == "a" * 255
+    assert len(DocPath.parse("/".join(["abc"] * 4 + ["d" * 255] * 3)).text) <= MAX_PATH
+    for raw in (deep + "/x", "a" * 256, "é" * 128):
+        with pytest.raises(BadPath):
+            DocPath.parse(raw)
+
+
+def test_a_path_knows_its_name_its_folder_and_whether_it_is_markdown() -> None:
+    path = DocPath.parse("memory/topics/Boat.MD")
+
+    assert (path.name, path.parent, path.parts) == ("Boat.MD", "memory/topics", ("memory", "topics", "Boat.MD"))
+    assert path.is_markdown
+    assert DocPath.parse("MEMORY.md").parent == ""
+    assert not DocPath.parse("notes.txt").is_markdown
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("MEMORY.md", "memory.md", "Memory.MD", "ＭＥＭＯＲＹ.md", "ᴹEMORY.md", "MEMORY\ufe0f.md"),
+        ("Straße.md", "STRASSE.md", "strasse.md", "STRAẞE.md"),
+        ("é.md", "e\u0301.md", "É.md", "E\u0301.md"),
+        ("ﬁle.md", "file.md", "FILE.md"),
+        ("①.md", "1.md"),
+        ("K.md", "k.md", "\u212a.md"),
+        ("ΣΊΣΥΦΟΣ.md", "σίσυφος.md", "ΣίσυφοΣ.md"),
+        ("☀.md", "☀️.md", "☀︎.md"),
+    ],
+)
+def test_names_that_fold_alike_are_the_same_document(names: tuple[str, ...]) -> None:
+    assert len({DocPath.parse(name).key for name in names}) == 1
+
+
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+# Letters whose folding is a matter of its own: sharp s, dotted i, long s, ligatures, iota below, Kelvin, fractions.
+TRICKY = st.text(st.sampled_from("aAſßẞİıǅǆﬁﬃͅΐᾳᾼΣςσÅÅKK½⅓①㍿ﷺｶﾞ가가e\u0301\u0345\u0308️"), max_size=8)
+
+
+@given(ANY_TEXT | TRICKY)
+def test_folding_twice_is_folding_once(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+@given(ANY_TEXT | TRICKY)
+@example("ẞ")
+@example("ΐ")
+def test_case_and_unicode_form_do_not_change_what_a_name_folds_to(text: str) -> None:
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+
+    assert {fold(form) for form in forms} == {fold(text)}
+    assert fold(forms[2].casefold()) == fold(text)
+
+
+@given(ANY_TEXT | TRICKY | st.sampled_from(HOSTILE))
+def test_any_text_is_a_path_that_parses_to_itself_or_an_error(raw: str) -> None:
+    try:
+        path = DocPath.parse(raw)
+    except BadPath as error:
+        assert error.why
+        return
+    assert DocPath.parse(path.text) == path
+    assert DocPath.parse(path.text).key == path.key == fold(path.text)
+    assert not any(part in ("", ".", "..") or part.startswith(".") for part in (*path.parts, *path.key.split("/")))
+    assert len(path.parts) == len(path.key.split("/"))
+
+
+def _full_width(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if c.isascii() and c.isalnum() else c for c in text)
+
+
+SPELLINGS = (str, str.lower, str.upper, str.swapcase, str.title, _full_width, lambda t: unicodedata.normalize("NFD", t))
+KNOWN = sorted(
+    {(layout.dialect, row.path.rstrip("/")) for layout in DIALECTS.values() for row in (*layout.rows, *layout.others)
+     if row.path}
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(KNOWN),
+    st.lists(st.sampled_from(SPELLINGS), max_size=3),
+    st.sampled_from(["", "/x.md", "/été.md", "/a/b.md"]),
+)
+def test_the_policy_of_a_file_is_the_same_in_every_spelling_of_its_name(
+    known: tuple[str, str], spellings: list[object], below: str
+) -> None:
+    dialect, path = known
+    spelt = path + below
+    for spelling in spellings:
+        spelt = spelling(spelt)  # type: ignore[operator]
+    layout = DIALECTS[dialect]
+
+    assert layout.row_of(DocPath.parse(spelt)) == layout.row_of(DocPath.parse(path + below))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["anima.toml", "ANIMA.TOML", "ａｎｉｍａ.toml", "Sessions/x.jsonl", "SESSIONS/a/b.md"])
+def test_no_spelling_opens_what_is_closed_to_tools(dialect: str, name: str) -> None:
+    assert DIALECTS[dialect].row_of(DocPath.parse(name)).policy is Policy.CLOSED
+
+
+@given(ANY_TEXT)
+def test_a_scope_is_one_of_five_or_an_error_that_names_them(raw: str) -> None:
+    assume(raw.casefold() not in set(Scope))
+    with pytest.raises(BadArguments, match="main, group, subagent, cron, heartbeat"):
+        Scope.parse(raw)
+
+
+@pytest.mark.parametrize("raw", [None, 3, ""])
+def test_a_scope_that_cannot_be_is_refused_and_not_guessed(raw: object) -> None:
+    with pytest.raises(BadArguments):
+        Scope.parse(raw)  # type: ignore[arg-type]
+
+
+def test_a_scope_may_be_written_in_any_case() -> None:
+    assert Scope.parse("Group") is Scope.GROUP
+    assert Scope.parse(Scope.CRON) is Scope.CRON

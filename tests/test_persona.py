@@ -1,0 +1,252 @@
+"""When the alternate soul is worn, and what happens when it cannot be."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.errors import BadArguments, BadConfig
+from anima.persona import SOUL, Decision, PersonaRule, Worn, decide, parse_at, parse_duration, wear
+
+BOGOTA = ZoneInfo("America/Bogota")
+BERLIN = ZoneInfo("Europe/Berlin")
+EVIL = "SOUL_EVIL.md"
+START = datetime(2020, 1, 2, tzinfo=UTC)
+LATER = st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=3650))
+NIGHT = PersonaRule.of(at="23:30", duration="30m")
+
+
+class NoDice(random.Random):
+    """A dice that must not be rolled."""
+
+    def random(self) -> float:
+        raise AssertionError("the dice was rolled")
+
+
+def worn(rule: PersonaRule, *when: int, zone: ZoneInfo = BOGOTA) -> bool:
+    return decide(rule, datetime(*when, tzinfo=zone), NoDice()).worn
+
+
+def test_by_default_the_soul_is_worn_and_no_dice_is_rolled():
+    now = datetime(2026, 5, 8, 23, 45, tzinfo=BOGOTA)
+
+    assert decide(PersonaRule(), now, NoDice()) == Decision(worn=False, why="no", file=SOUL)
+
+
+def test_in_the_window_the_alternate_is_worn():
+    now = datetime(2026, 5, 8, 23, 45, tzinfo=BOGOTA)
+
+    assert decide(NIGHT, now, NoDice()) == Decision(worn=True, why="window", file=EVIL)
+
+
+def test_the_window_begins_with_its_first_instant_and_ends_before_its_last():
+    assert not worn(NIGHT, 2026, 5, 8, 23, 29, 59, 999_999)
+    assert worn(NIGHT, 2026, 5, 8, 23, 30)
+    assert worn(NIGHT, 2026, 5, 8, 23, 59, 59, 999_999)
+    assert not worn(NIGHT, 2026, 5, 9, 0, 0)
+
+
+def test_a_window_may_go_past_midnight():
+    rule = PersonaRule.of(at="23:30", duration="1h30m")
+
+    assert worn(rule, 2026, 5, 9, 0, 59)
+    assert not worn(rule, 2026, 5, 9, 1, 0)
+    assert not worn(rule, 2026, 5, 9, 23, 0)
+
+
+@given(LATER)
+def test_a_window_of_a_day_or_more_is_always_open(later):
+    for duration in ("24h", "2d"):
+        rule = PersonaRule.of(at="23:30", duration=duration)
+        assert decide(rule, (START + later).astimezone(BERLIN), NoDice()).why == "window"
+
+
+def test_the_window_is_in_the_users_timezone():
+    same_moment = datetime(2026, 5, 9, 4, 45, tzinfo=UTC)
+
+    assert decide(NIGHT, same_moment.astimezone(BOGOTA), NoDice()).worn
+    assert not decide(NIGHT, same_moment.astimezone(BERLIN), NoDice()).worn
+
+
+def test_the_window_keeps_its_wall_clock_hours_in_summer_and_winter():
+    for day in ((2026, 1, 15), (2026, 7, 15), (2026, 3, 28), (2026, 3, 29), (2026, 10, 25)):
+        assert worn(NIGHT, *day, 23, 30, zone=BERLIN)
+        assert not worn(NIGHT, *day, 22, 30, zone=BERLIN)
+
+
+def test_a_night_window_is_right_on_both_sides_of_a_change_of_clocks():
+    rule = PersonaRule.of(at="23:00", duration="5h")
+
+    assert worn(rule, 2026, 3, 29, 1, 59, zone=BERLIN)  # the next wall clock minute is 03:00
+    assert worn(rule, 2026, 3, 29, 3, 30, zone=BERLIN)
+    assert not worn(rule, 2026, 3, 29, 4, 0, zone=BERLIN)
+
+
+def test_an_hour_that_comes_twice_counts_twice():
+    rule = PersonaRule.of(at="02:15", duration="30m")
+    first = datetime(2026, 10, 25, 2, 30, fold=0, tzinfo=BERLIN)
+    second = first.replace(fold=1)
+
+    assert first.utcoffset() != second.utcoffset()
+    assert decide(rule, first, NoDice()).worn and decide(rule, second, NoDice()).worn
+
+
+@given(later=LATER, at=st.times(), seconds=st.integers(1, 86_399))
+def test_a_moment_is_in_the_window_exactly_when_todays_or_yesterdays_window_holds_it(later, at, seconds):
+    now, rule = START + later, PersonaRule(at=at, duration=timedelta(seconds=seconds))
+    starts = [datetime.combine(now.date() - timedelta(days=back), at, tzinfo=UTC) for back in (0, 1)]
+
+    expected = any(start <= now < start + timedelta(seconds=seconds) for start in starts)
+
+    assert decide(rule, now, NoDice()).worn is expected
+
+
+def test_chance_is_decided_by_the_dice():
+    rule = PersonaRule(chance=0.1)
+    now = datetime(2026, 5, 8, 12, 0, tzinfo=BOGOTA)
+    dice = random.Random(7)
+
+    decisions = [decide(rule, now, dice) for _ in range(5_000)]
+
+    assert 400 < sum(decision.worn for decision in decisions) < 600
+    assert {decision.why for decision in decisions} == {"chance", "no"}
+
+
+def test_the_same_dice_gives_the_same_decision():
+    now = datetime(2026, 5, 8, 12, 0, tzinfo=BOGOTA)
+    rolls = [
+        [decide(PersonaRule(chance=0.5), now, dice) for _ in range(50)] for dice in (random.Random(3), random.Random(3))
+    ]
+
+    assert rolls[0] == rolls[1]
+
+
+def test_certain_chances_roll_no_dice():
+    now = datetime(2026, 5, 8, 12, 0, tzinfo=BOGOTA)
+
+    assert decide(PersonaRule(chance=1.0), now, NoDice()) == Decision(worn=True, why="chance", file=EVIL)
+    assert not decide(PersonaRule(chance=0.0), now, NoDice()).worn
+
+
+def test_the_window_beats_chance_and_rolls_no_dice():
+    rule = PersonaRule.of(chance=0.5, at="23:30", duration="30m")
+
+    assert decide(rule, datetime(2026, 5, 8, 23, 45, tzinfo=BOGOTA), NoDice()).why == "window"
+    with pytest.raises(AssertionError, match="rolled"):
+        decide(rule, datetime(2026, 5, 8, 12, 0, tzinfo=BOGOTA), NoDice())
+
+
+def test_a_time_without_a_timezone_is_refused():
+    with pytest.raises(BadArguments):
+        decide(NIGHT, datetime(2026, 5, 8, 23, 45, tzinfo=UTC).replace(tzinfo=None), NoDice())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("23:30", time(23, 30)), ("00:00", time(0)), ("9:05", time(9, 5)), (" 07:00 ", time(7))]
+)
+def test_hours_are_read(text, expected):
+    assert parse_at(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "24:00", "23:60", "2330", "23:3", "23:30:00", "11 pm", "-1:00", "２３:30", "23:30\x00"]
+)
+def test_what_is_no_hour_is_refused_with_its_key(text):
+    with pytest.raises(BadConfig) as error:
+        parse_at(text)
+    assert error.value.where == "persona.at" and "persona.at" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("30m", timedelta(minutes=30)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1h 30m", timedelta(minutes=90)),
+        ("45s", timedelta(seconds=45)),
+        ("2d", timedelta(days=2)),
+        ("1D2H3M4S", timedelta(days=1, hours=2, minutes=3, seconds=4)),
+        ("90m", timedelta(minutes=90)),
+    ],
+)
+def test_durations_are_read(text, expected):
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "30", "m", "0m", "0d0h", "30m1h", "-5m", "1.5h", "1w", "30 minutes", "9999999d", "３m"]
+)
+def test_what_is_no_duration_is_refused_with_its_key(text):
+    with pytest.raises(BadConfig) as error:
+        parse_duration(text)
+    assert error.value.where == "persona.duration"
+
+
+@given(st.text())
+def test_any_text_is_an_hour_and_a_duration_or_a_named_error(text):
+    for read in (parse_at, parse_duration):
+        try:
+            read(text)
+        except BadConfig as error:
+            assert str(error).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        ({"chance": 1.01}, "persona.chance"),
+        ({"chance": -0.1}, "persona.chance"),
+        ({"chance": float("nan")}, "persona.chance"),
+        ({"at": time(23, 30)}, "persona.at"),
+        ({"duration": timedelta(minutes=1)}, "persona.duration"),
+        ({"at": time(23, 30), "duration": timedelta(0)}, "persona.duration"),
+        ({"at": time(23, 30, tzinfo=UTC), "duration": timedelta(1)}, "persona.at"),
+        ({"file": "../SOUL.md"}, "persona.file"),
+        ({"file": "soul.txt"}, "persona.file"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_cannot_be_made(wrong, where):
+    with pytest.raises(BadConfig) as error:
+        PersonaRule(**wrong)
+    assert error.value.where == where
+
+
+def test_a_rule_is_read_as_the_configuration_writes_it():
+    assert PersonaRule.of() == PersonaRule()
+    assert PersonaRule.of(file="MOON.md", chance=0.1, at="23:30", duration="30m") == PersonaRule(
+        file="MOON.md", chance=0.1, at=time(23, 30), duration=timedelta(minutes=30)
+    )
+
+
+WEAR_EVIL = Decision(worn=True, why="window", file=EVIL)
+
+
+def test_the_alternate_is_worn_as_it_is():
+    assert wear(WEAR_EVIL, "kind", "wicked") == Worn(file=EVIL, text="wicked")
+
+
+def test_without_a_decision_to_wear_it_the_alternate_is_not_even_looked_at():
+    assert wear(Decision(worn=False, why="no", file=SOUL), "kind", "wicked") == Worn(file=SOUL, text="kind")
+    assert wear(Decision(worn=False, why="no", file=SOUL), None, None) == Worn(file=SOUL, text=None)
+
+
+@pytest.mark.parametrize(
+    ("alternate", "why"), [(None, "missing"), ("", "empty"), (" \r\n\t", "empty"), ("\ufeff\n", "empty")]
+)
+def test_a_missing_or_blank_alternate_falls_back_with_a_sentence(alternate, why):
+    result = wear(WEAR_EVIL, "kind", alternate)
+
+    assert (result.file, result.text) == (SOUL, "kind")
+    assert result.warning == f"SOUL_EVIL.md should be worn but is {why}; SOUL.md is worn instead."
+
+
+def test_an_alternate_needs_a_soul_to_stand_in_for():
+    result = wear(WEAR_EVIL, None, "wicked")
+
+    assert (result.file, result.text) == (SOUL, None)
+    assert result.warning == "SOUL_EVIL.md should be worn, but there is no SOUL.md for it to replace."

@@ -1,0 +1,485 @@
+"""Searching in transcripts: found at once, only by whom they belong to, and never more than the files say."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anima.index.talks import Mark, Said, Talk, Talks
+from anima.index.words import cut
+from anima.scan import redact
+from anima.store.folder import FolderStore
+from anima.store.lines import LineFolder
+from anima.store.machine import Machine
+from anima.transcript import Header, SessionList, Transcript, forget, mended, stamp
+from anima.transcript.searching import Asker, Found, catch_up, preview, search
+from test_transcript import texts_with_secrets
+
+NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
+KATE = Asker(agent="kate")
+
+
+class Place:
+    """A sessions folder with its list and its index."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.now = root, NOON
+        self.store = FolderStore(root)
+        self.machine = Machine(self.store)
+        self.machine.make()
+        self.folder = LineFolder(self.store, self.machine, "sessions", mend=mended)
+        self.listing = SessionList(self.folder, redact=redact)
+        self.path = f"{self.store.root}/.anima/talks.sqlite"
+        self.talks = Talks(self.path)
+
+    def clock(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+    def begin(self, id: str, *, agent: str = "kate", layer: str = "", scope: str = "main") -> Transcript:
+        header = Header(
+            id=id, timestamp=stamp(self.clock()), agent_id=agent, layer=layer, scope=scope, source_plugin="cli"
+        )
+        return Transcript.create(self.folder, header, clock=self.clock, redact=redact)
+
+    def say(self, id: str, *texts: str, agent: str = "kate", layer: str = "", scope: str = "main") -> None:
+        talk = self.begin(id, agent=agent, layer=layer, scope=scope)
+        for text in texts:
+            talk.log("user", text)
+        talk.close()
+
+    def ask(
+        self, query: str, *, asker: Asker = KATE, limit: int = 50, plain: bool = False, max_chars: int = 200
+    ) -> Found:
+        if not plain:
+            catch_up(self.talks, self.folder)
+        return search(
+            query, talks=None if plain else self.talks, folder=self.folder, listing=self.listing, asker=asker, limit=limit,
+            max_chars=max_chars,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.talks.close()
+        self.store.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = Place(tmp_path)
+    yield found
+    found.close()
+
+
+def previews(found: Found) -> list[str]:
+    return [hit.preview for hit in found.hits]
+
+
+# -- finding ------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_found_by_its_words_with_its_place_and_time(place: Place) -> None:
+    place.say("a", "good morning", "Ana uses a Samsung, not an iPhone")
+    place.say("b", "the boat is blue")
+    found = place.ask("which phone: SAMSUNG")
+    assert found.backend == "fts5"
+    (hit,) = place.ask("samsung iphones").hits
+    assert (hit.session_id, hit.entry, hit.role, hit.source_plugin) == ("a", 1, "user", "cli")
+    assert hit.timestamp == stamp(NOON + timedelta(seconds=3))
+    assert hit.preview == "Ana uses a Samsung, not an iPhone"
+
+
+def test_entries_with_all_the_words_come_latest_first(place: Place) -> None:
+    place.say("a", "blue boats", "the boat", "a blue boat sinks")
+    place.say("b", "boat, blue as ever")
+    assert previews(place.ask("blue boat")) == ["boat, blue as ever", "a blue boat sinks", "blue boats"]
+    assert previews(place.ask("blue boat", limit=2)) == ["boat, blue as ever", "a blue boat sinks"]
+    assert place.ask("blue boat", limit=0).hits == ()
+
+
+def test_where_no_entry_has_all_the_words_the_rarer_ones_count_more(place: Place) -> None:
+    place.say("a", "the boat is here", "the boat was there", "a lobster sang", "boat boat boat")
+    assert previews(place.ask("lobster boat")) == [
+        "a lobster sang",
+        "boat boat boat",
+        "the boat was there",
+        "the boat is here",
+    ]
+    assert place.ask("zebra xylophone").hits == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我们昨天去了东京塔", "东京"),
+        ("我们昨天去了东京塔", "塔"),
+        ("予約は来週の金曜日です", "金曜日"),
+        ("다음 주에 서울에서 만나요", "서울"),
+        ("ฉันชอบกาแฟดำ", "กาแฟ"),
+        ("El niño comió piñas", "NINO pinas"),
+        ("он купил лодку", "лодку"),
+        ("call getUserName on http_2_server", "user name"),
+        ("see issue #42 now", "#42"),
+        ("I was running late", "runs"),
+    ],
+)
+def test_words_of_any_language_are_found(place: Place, text: str, query: str) -> None:
+    place.say("a", "nothing here", text)
+    found = place.ask(query)
+    assert (found.backend, [hit.entry for hit in found.hits]) == ("fts5", [1])
+
+
+@pytest.mark.parametrize("query", ["🌿", "→", "%", "🌿 →"])
+def test_a_query_without_words_is_looked_for_as_it_is_written(place: Place, query: str) -> None:
+    place.say("a", "nothing", "a leaf 🌿 → 50%", "nothing again")
+    found = place.ask(query)
+    assert (found.backend, [hit.entry for hit in found.hits]) == ("plain", [1])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"',
+        "boat AND",
+        "boat NOT blue",
+        "text:boat",
+        "boat*",
+        "NEAR(boat)",
+        "^boat",
+        "(boat",
+        "boat')--",
+        '" OR 1=1 --',
+        "-boat",
+    ],
+)
+def test_no_sign_in_a_query_has_a_meaning(place: Place, query: str) -> None:
+    place.say("a", "the blue boat", "something else")
+    found = place.ask(query)
+    assert [hit.entry for hit in found.hits] == ([0] if "boat" in query else [])
+    assert found.notes == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=80))
+def test_any_text_is_a_query(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
+    place = _shared(tmp_path_factory)
+    found = place.ask(query, limit=5)
+    assert found.notes == ()
+    assert all(hit.session_id == "a" for hit in found.hits)
+
+
+_PLACES: list[Place] = []
+
+
+def _shared(factory: pytest.TempPathFactory) -> Place:
+    if not _PLACES:
+        _PLACES.append(Place(factory.mktemp("shared")))
+        _PLACES[0].say("a", "some words 漢字", "\ud800 half", "")
+    return _PLACES[0]
+
+
+def test_a_query_of_a_megabyte_is_cut_and_answered(place: Place) -> None:
+    place.say("a", "the blue boat")
+    assert len(place.ask("boat " * 200_000).hits) == 1
+    assert place.ask(" ".join(f"word{n}" for n in range(100_000))).hits == ()
+
+
+def test_the_plain_search_finds_the_same_entries(place: Place) -> None:
+    place.say("a", "blue boats", "Árbol café", "nothing")
+    place.say("b", "a Boat of blue wood", "the Cafe is closed", agent="kate")
+    place.say("c", "blue boat", agent="otto")
+    for query in ("blue boat", "CAFE", "wood"):
+        indexed, plain = place.ask(query), place.ask(query, plain=True)
+        assert (indexed.backend, plain.backend) == ("fts5", "plain")
+        assert sorted(indexed.hits, key=repr) == sorted(plain.hits, key=repr)
+    assert len(place.ask("b", plain=True, limit=1).hits) == 1
+
+
+# -- whose --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_transcripts_of_another_agent_layer_or_scope_are_not_found(place: Place, plain: bool) -> None:
+    place.say("mine", "canary of mine")
+    place.say("other", "canary of otto", agent="otto")
+    place.say("ana", "canary of ana", layer="ana")
+    place.say("group", "canary of a group", scope="group")
+
+    def found(asker: Asker) -> set[str]:
+        return {hit.session_id for hit in place.ask("canary", asker=asker, plain=plain).hits}
+
+    assert found(Asker(agent="kate")) == {"mine", "group"}
+    assert found(Asker(agent="kate", scopes=frozenset({"main"}))) == {"mine"}
+    assert found(Asker(agent="kate", layers=frozenset({"ana"}))) == {"ana"}
+    assert found(Asker(agent="kate", layers=None)) == {"mine", "group", "ana"}
+    assert found(Asker(agent="otto")) == {"other"}
+    assert found(Asker(agent="")) == set()
+    assert found(Asker(agent="kate", layers=frozenset())) == set()
+
+
+def test_a_transcript_without_a_readable_header_is_nobodys(place: Place) -> None:
+    place.say("a", "canary")
+    path = place.root / "sessions/a.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"agent_id":"kate"', b'"agent_id":"kato"'))
+    for agent in ("kate", "kato", ""):
+        assert place.ask("canary", asker=Asker(agent=agent)).hits == ()
+
+
+def test_the_header_is_looked_at_again_before_anything_is_shown(place: Place) -> None:
+    place.say("a", "canary")
+    assert len(place.ask("canary").hits) == 1
+    path = place.root / "sessions/a.jsonl"
+    header = path.read_bytes().partition(b"\n")[0]
+    path.write_bytes(path.read_bytes().replace(header, header.rstrip().replace(b"kate", b"otto").ljust(len(header))))
+    late = search("canary", talks=place.talks, folder=place.folder, listing=place.listing, asker=KATE)
+    assert (late.backend, late.hits) == ("fts5", ())
+
+
+def test_what_is_hidden_changes_no_order(place: Place) -> None:
+    place.say("a", "boat boat", "lobster", "boat lobster zebra", "wine")
+    before = previews(place.ask("lobster wine"))
+    for n in range(30):
+        place.say(f"x{n}", "lobster lobster lobster", agent="otto")
+    assert previews(place.ask("lobster wine")) == before
+
+
+# -- keeping up -----------------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_new_is_taken_in(place: Place) -> None:
+    talk = place.begin("a")
+    talk.log("user", "one")
+    assert catch_up(place.talks, place.folder) == 1
+    assert catch_up(place.talks, place.folder) == 0
+    talk.log("user", "two")
+    talk.log("assistant", "three")
+    assert catch_up(place.talks, place.folder, only=["a"]) == 2
+    assert catch_up(place.talks, place.folder) == 0
+    talk.close()
+    assert catch_up(place.talks, place.folder) == 0
+    assert [hit.entry for hit in place.ask("three").hits] == [2]
+    assert catch_up(place.talks, place.folder, only=["nobody"]) == 0
+
+
+def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Place) -> None:
+    dice = random.Random(5)
+    talks = [place.begin(f"s{n}") for n in range(4)]
+    words = "boat blue lobster wine sea 船 café run".split()
+    for _ in range(60):
+        dice.choice(talks).log("user", " ".join(dice.choices(words, k=3)))
+        if dice.random() < 0.3:
+            catch_up(place.talks, place.folder)
+    catch_up(place.talks, place.folder)
+    fresh = Talks(place.path + ".new")
+    catch_up(fresh, place.folder)
+
+    def hits(which: Talks) -> list[list[object]]:
+        return [
+            [(one.session, one.entry, one.offset, one.time, one.role) for one in which.search(
+                word, agent="kate", layers=None, scopes=None, limit=100) or ()] for word in words
+        ]  # fmt: skip
+
+    assert hits(place.talks) == hits(fresh)
+    fresh.close()
+    for talk in talks:
+        talk.close()
+
+
+def test_two_indexers_at_once_take_nothing_in_twice(place: Place) -> None:
+    place.say("a", *(f"boat number {n}" for n in range(50)))
+    other = Talks(place.path)
+    threads = [threading.Thread(target=catch_up, args=(talks, place.folder)) for talks in (place.talks, other) * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [hit.entry for hit in place.ask("boat number", limit=500).hits] == list(range(49, -1, -1))
+    other.close()
+
+
+def test_a_put_from_an_older_place_is_refused(place: Place) -> None:
+    talk = Talk("sessions/x.jsonl", "x", "kate", "", "main")
+    said = [Said(0, 0, "2026", "user", "", "boat")]
+    assert place.talks.put(talk, said, since=Mark(), now=Mark(1, 2, 3, 4, 5, 6))
+    assert not place.talks.put(talk, said, since=Mark(), now=Mark(1, 2, 3, 4, 5, 6))
+    assert place.talks.mark(talk.place) == Mark(1, 2, 3, 4, 5, 6)
+
+
+def test_a_torn_tail_is_not_found_until_it_is_whole(place: Place) -> None:
+    talk = place.begin("a")
+    talk.log("user", "the whole boat")
+    talk.abandon()
+    path = place.root / "sessions/a.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data[:-20])
+    assert place.ask("boat").hits == ()
+    with path.open("ab") as file:
+        file.write(data[-20:])
+    assert [hit.entry for hit in place.ask("boat").hits] == [0]
+
+
+def test_a_transcript_that_is_removed_leaves_no_word_behind(place: Place) -> None:
+    place.say("a", "the purple pelican")
+    place.say("b", "a pelican of another colour")
+    assert len(place.ask("pelican").hits) == 2
+    (place.root / "sessions/a.jsonl").unlink()
+    assert [hit.session_id for hit in place.ask("pelican").hits] == ["b"]
+    assert not _words_in(place, "purpl")
+
+
+def test_what_is_forgotten_leaves_no_word_behind(place: Place) -> None:
+    place.say("a", *(f"something about boats {n}" for n in range(30)), "the purple pelican", "the end")
+    assert len(place.ask("pelican").hits) == 1
+    forget(place.folder, "a", lambda text: "pelican" in text, clock=place.clock)
+    assert place.ask("pelican").hits == ()
+    assert [hit.entry for hit in place.ask("end").hits] == [30]
+    assert not _words_in(place, "purpl", "pelican")
+    place.listing.refresh()
+    for path in place.root.rglob("*"):
+        assert not path.is_file() or b"pelican" not in path.read_bytes(), path
+
+
+def _words_in(place: Place, *words: str) -> bool:
+    place.talks.close()
+    written = b"".join(path.read_bytes() for path in (place.root / ".anima").glob("talks.sqlite*"))
+    assert b"boat" in written or b"colour" in written
+    return any(word.encode() in written for word in words)
+
+
+def test_no_secret_of_any_kind_is_in_the_index(place: Place) -> None:
+    examples = texts_with_secrets()
+    talk = place.begin("a")
+    for _, text, _ in examples:
+        talk.log("tool", text)
+    talk.close()
+    assert catch_up(place.talks, place.folder) == len(examples)
+    place.talks.close()
+    written = Path(place.path).read_bytes()
+    for _, text, inside in examples:
+        for word in (word for secret in inside for word in cut(secret)):
+            assert len(word) < 12 or word.encode() not in written, text
+
+
+# -- the file -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_for_its_owner_alone(place: Place) -> None:
+    before = os.umask(0)
+    try:
+        place.say("a", "boat")
+        place.ask("boat")
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (place.root / ".anima").glob("talks.sqlite*")} == {0o600}
+
+
+@pytest.mark.parametrize(
+    "damage", ["garbage", "empty", "truncated", "version", "no table", "zeros", "missing", "folder link"]
+)
+def test_a_damaged_index_is_made_again_from_the_transcripts(place: Place, damage: str, tmp_path: Path) -> None:
+    place.say("a", *(f"boat number {n}" for n in range(300)), "the pelican")
+    assert len(place.ask("pelican").hits) == 1
+    place.talks.close()
+    path = Path(place.path)
+    data = path.read_bytes()
+    if damage in ("version", "no table"):
+        db = sqlite3.connect(path)
+        db.execute("pragma user_version = 99" if damage == "version" else "drop table turn")
+        db.commit()
+        db.close()
+    elif damage == "missing":
+        path.unlink()
+    elif damage == "folder link":
+        (tmp_path / "outside").write_text("precious")
+        path.unlink()
+        path.symlink_to(tmp_path / "outside")
+    else:
+        path.write_bytes({"garbage": b"not a database " * 400, "empty": b"", "truncated": data[: len(data) // 2],
+                          "zeros": data[:4096] + bytes(len(data) - 4096)}[damage])  # fmt: skip
+    assert [hit.entry for hit in place.ask("pelican").hits] == [300]
+    again = place.ask("pelican")
+    assert (again.backend, [hit.entry for hit in again.hits]) == ("fts5", [300])
+    assert damage != "folder link" or (tmp_path / "outside").read_text() == "precious"
+
+
+def test_an_index_with_any_page_damaged_never_raises_and_never_lies(place: Place) -> None:
+    place.say("a", *(f"boat number {n} of the fleet" for n in range(400)))
+    place.ask("boat")
+    place.talks.close()
+    data, dice, said = Path(place.path).read_bytes(), random.Random(11), list[str]()
+    for _ in range(25):
+        broken = bytearray(data)
+        for _ in range(8):
+            broken[dice.randrange(100, len(broken))] ^= 1 << dice.randrange(8)
+        Path(place.path).write_bytes(bytes(broken))
+        talks = Talks(place.path)
+        catch_up(talks, place.folder)
+        found = search("boat 77", talks=talks, folder=place.folder, listing=place.listing, asker=KATE)
+        assert all("boat" in hit.preview for hit in found.hits)
+        said.extend(found.notes)
+        talks.close()
+    assert any("is made again" in note for note in said)
+
+
+def test_without_a_place_for_the_index_transcripts_are_searched_as_they_are(place: Place, tmp_path: Path) -> None:
+    place.say("a", "the blue boat")
+    talks = Talks(str(tmp_path / "nowhere/talks.sqlite"))
+    assert catch_up(talks, place.folder) == 0
+    found = search("boat", talks=talks, folder=place.folder, listing=place.listing, asker=KATE)
+    assert (found.backend, [hit.entry for hit in found.hits]) == ("plain", [0])
+    assert any("searched as they are" in note for note in found.notes)
+    assert talks.notes() == ()
+
+
+def test_several_folders_share_one_index_and_not_their_sessions(place: Place) -> None:
+    folders = [
+        LineFolder(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl", mend=mended)
+        for name in "kl"
+    ]
+    for folder, agent in zip(folders, ("kate", "lena"), strict=True):
+        header = Header(id="same", timestamp=stamp(NOON), agent_id=agent)
+        talk = Transcript.create(folder, header, clock=place.clock)
+        talk.log("user", f"the boat of {agent}")
+        talk.close()
+        assert catch_up(place.talks, folder) == 1
+    for folder, agent in zip(folders, ("kate", "lena"), strict=True):
+        listing = SessionList(folder, redact=redact, slim=True)
+        found = search("boat", talks=place.talks, folder=folder, listing=listing, asker=Asker(agent=agent))
+        assert previews(found) == [f"the boat of {agent}"]
+        assert catch_up(place.talks, folder) == 0
+
+
+# -- previews ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_preview_is_one_line_around_the_first_word_asked_for() -> None:
+    text = "start\n" + "filler words " * 100 + "the LOBSTER sang\tloudly " + "more filler " * 100
+    shown = preview(text, "lobsters", max_chars=60)
+    assert len(shown) == 60
+    assert "LOBSTER sang loudly" in shown
+    assert shown.startswith("…") and shown.endswith("…")
+    assert preview("short\ntext", "x", max_chars=60) == "short text"
+    assert preview(text, "nothing", max_chars=20) == "start filler words …"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300), st.text(max_size=20), st.integers(0, 50))
+def test_a_preview_is_never_longer_than_asked(text: str, query: str, size: int) -> None:
+    shown = preview(text, query, max_chars=size)
+    assert len(shown) <= size
+    assert "\n" not in shown
+
+
+def test_the_words_of_a_huge_entry_are_found_as_far_as_they_are_indexed(place: Place) -> None:
+    place.say("a", "filler " * 20_000 + "pelican")
+    (hit,) = place.ask("pelican", max_chars=100).hits
+    assert hit.preview.endswith("pelican")

@@ -1,0 +1,168 @@
+"""Units and chunks: exact lines, nothing lost, no border crossed, linear time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.errors import BadArguments
+from anima.index.units import SHORT, ChunkConfig, chunk_document, cut_units
+
+TEXT = """---
+name: Ana
+---
+# People
+
+Ana is a friend.
+She lives in Bergen.
+
+- drinks tea
+  and coffee
+- **Luis:** likes boats
+1. first
+
+| name | phone |
+|---|---|
+| Ana | Samsung |
+
+## Code <!-- private -->
+```python
+x = 1
+
+y = 2
+```
+after
+"""
+
+
+def test_units_follow_the_markdown() -> None:
+    cut = [(unit.start_line, unit.end_line, unit.block) for unit in cut_units(TEXT)]
+
+    assert cut == [
+        (1, 3, "front"),
+        (4, 4, "heading"),
+        (6, 7, "text"),
+        (9, 10, "item"),
+        (11, 11, "item"),
+        (12, 12, "item"),
+        (14, 14, "row"),
+        (15, 15, "row"),
+        (16, 16, "row"),
+        (18, 18, "heading"),
+        (19, 23, "code"),
+        (24, 24, "text"),
+    ]
+
+
+def test_units_know_their_headings_and_who_speaks() -> None:
+    by_line = {unit.start_line: unit for unit in cut_units(TEXT)}
+
+    assert by_line[6].trail == "People"
+    assert by_line[24].trail == "People > Code"
+    assert by_line[18].trail == "People"
+    assert by_line[11].speaker == "luis"
+    assert by_line[12].speaker == ""
+
+
+def test_a_speaker_in_running_text_speaks_until_the_next_one_or_a_heading() -> None:
+    units = cut_units("**user:** hello\n\nmore\n\n- a point\n\n**assistant:** hi\n\n# New\n\nnobody\n")
+
+    assert [unit.speaker for unit in units] == ["user", "user", "user", "assistant", "", ""]
+
+
+def test_a_long_line_is_cut_at_sentences_and_keeps_its_line() -> None:
+    units = cut_units("short\n\n" + "This is a sentence about boats. " * 30)
+
+    assert len(units) > 3
+    assert {(unit.start_line, unit.end_line) for unit in units[1:]} == {(3, 3)}
+    assert all(len(unit.text) <= SHORT for unit in units)
+    assert all(unit.text.endswith(".") for unit in units[1:])
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter() -> None:
+    plain = cut_units("# A\n\n- tea\n")
+
+    assert cut_units("\ufeff# A\r\n\r\n- tea\r\n") == plain
+
+
+def test_a_fence_that_is_never_closed_loses_nothing() -> None:
+    units = cut_units("```\n# no heading\n- no item\n")
+
+    assert [(unit.start_line, unit.end_line, unit.block) for unit in units] == [(1, 3, "code")]
+
+
+words = st.sampled_from(
+    ["tea", "# Title", "- item", "  more", "| a |", "```", "---", "", "x" * 400, "A: b. C? d!", "私は。"]
+)
+documents = st.lists(words, max_size=30).map("\n".join)
+
+
+@given(documents, st.sets(st.integers(1, 31)))
+def test_every_line_is_in_a_unit_and_no_border_is_crossed(text: str, borders: set[int]) -> None:
+    units = cut_units(text, borders=sorted(borders))
+    covered = {line for unit in units for line in range(unit.start_line, unit.end_line + 1)}
+
+    for number, line in enumerate(text.split("\n"), 1):
+        assert not line.strip() or number in covered
+    for unit in units:
+        assert not any(unit.start_line < border <= unit.end_line for border in borders)
+        assert unit.text.strip()
+
+
+@given(documents)
+def test_the_pieces_of_a_unit_hold_all_its_characters(text: str) -> None:
+    by_lines: dict[tuple[int, int], str] = {}
+    for unit in cut_units(text):
+        key = (unit.start_line, unit.end_line)
+        by_lines[key] = by_lines.get(key, "") + unit.text
+    for (start, end), joined in by_lines.items():
+        whole = "\n".join(text.split("\n")[start - 1 : end])
+        assert "".join(joined.split()) == "".join(whole.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 300_000,
+        "a. " * 100_000,
+        "# " + "<!--" * 50_000,
+        "```\n" * 50_000,
+        "a:" * 100_000,
+        "*" * 200_000,
+        "\n" * 200_000,
+    ],
+)
+def test_any_text_is_cut_in_linear_time(text: str) -> None:
+    assert len(cut_units(text)) <= len(text) + 1
+
+
+def test_plain_chunks_have_a_size_an_overlap_and_lines() -> None:
+    text = "\n".join(f"line {n:03d} of a document" for n in range(200))
+    chunks = chunk_document(text, ChunkConfig(size=1000, overlap=200))
+
+    assert all(len(chunk.text) <= 1000 for chunk in chunks)
+    assert chunks[0].start_line == 1 and chunks[-1].end_line == 200
+    for one, other in pairwise(chunks):
+        assert one.start_line < other.start_line <= one.end_line + 1
+        assert 0 <= (one.end_line - other.start_line + 1) * 24 <= 200
+    assert text.split("\n")[chunks[1].start_line - 1] == chunks[1].text.split("\n")[0]
+
+
+def test_a_line_longer_than_a_chunk_is_cut() -> None:
+    chunks = chunk_document("x" * 2500, ChunkConfig(size=1000, overlap=0))
+
+    assert [len(chunk.text) for chunk in chunks] == [1000, 1000, 500]
+
+
+@given(documents, st.integers(1, 50), st.integers(0, 49))
+def test_chunks_lose_no_line(text: str, size: int, overlap: int) -> None:
+    if overlap >= size:
+        with pytest.raises(BadArguments):
+            chunk_document(text, ChunkConfig(size=size, overlap=overlap))
+        return
+    chunks = chunk_document(text, ChunkConfig(size=size, overlap=overlap))
+    covered = {line for chunk in chunks for line in range(chunk.start_line, chunk.end_line + 1)}
+    assert all(not line.strip() or number in covered for number, line in enumerate(text.split("\n"), 1))
