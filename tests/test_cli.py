@@ -514,6 +514,20 @@ def test_a_wrong_option_is_one_json_value_and_exit_code_2_in_every_verb(cli: Cli
     assert said.err == ""
 
 
+def test_a_text_that_begins_like_a_line_of_a_list_is_a_text_and_no_option(cli: Cli, aria: Path) -> None:
+    assert "'- x.md'" not in cli("read", "- x.md", "--home", aria).err
+    assert (
+        cli("read", "- x.md", "--home", aria, "--json").json["error"]["message"] == "- x.md: there is no such document"
+    )
+    assert "Model: - small" in cli("prompt", "--home", aria, "--model", "- small").out
+    assert cli("read", "-x.md", "--home", aria).code == 2
+
+
+def test_a_number_out_of_its_range_is_said_with_the_range(cli: Cli, aria: Path) -> None:
+    assert "'x' is not a whole number" in cli("files", "--depth", "x", "--home", aria).err
+    assert "depth is a number from 1 to 10, not 0" in cli("files", "--depth", "0", "--home", aria).err
+
+
 def test_a_command_there_is_not_is_named_with_the_nearest(cli: Cli) -> None:
     said = cli("promt")
 

@@ -286,7 +286,7 @@ LOOSER = {
     "prompt.additional": ["[prompt]\nadditional = [{path = 'x.md', scopes = ['main', 'group']}]",
                           "[prompt]\nadditional = ['a.md', {path = 'x.md', scopes = ['subagent']}]"],
     "gate.preset": ["[gate]\npreset = 'open'", "[gate]\npreset = 'guarded'"],
-    "gate.rule": ["[[gate.rule]]\nid = 'x'\nthen = 'allow'"],
+    "gate.rule": ["[[gate.rule]]\nid = 'x'\nthen = 'allow'", "[[gate.rule]]\nid = 'x'\nthen = 'ask'"],
     "history.enabled": ["[history]\nenabled = false"],
     "sessions.dir": ["[sessions]\ndir = 'knowledge'"],
     "sessions.redact": ["[sessions]\nredact = false"],
@@ -355,7 +355,7 @@ def test_an_untrusted_file_can_make_things_stricter() -> None:
 
     assert (settings.prompt.file_chars, settings.gate.preset, settings.index.embedder) == (500, "strict", "none")
     assert [rule.id for rule in settings.gate.rule] == ["tight"]
-    assert settings.ignored == (("gate.rule loose", "a rule that allows"),)
+    assert settings.ignored == (("gate.rule loose", "a rule that does not deny"),)
 
 
 def test_the_owners_own_variables_and_flags_are_trusted_whatever_the_file_is() -> None:

@@ -52,6 +52,7 @@ for _dialect, _folder in LOGS.items():
     for _name in (TODAY, f"{TODAY}-boat", YESTERDAY) if _folder else ():
         TABLE[_dialect][f"{_folder}/{_name}.md"] = "mh"
 CURATED = {dialect: "memory/CORE.md" if dialect == "carapace" else "MEMORY.md" for dialect in DIALECTS}
+LISTED = "mch"  # who sees a USER.md that the dialect itself does not inject (AgentScope), where it is listed
 NEVER = ("DREAMS.md", "bank/world.md", "memory/topics/boat.md", f"memory/{LONG_AGO}.md", "sessions/old.md", "BOOT.md")
 
 
@@ -115,7 +116,9 @@ MARKS = ("", "", "private", "share: group", "share: subagent, cron", "share: hea
 
 
 @st.composite
-def documents(draw: st.DrawFn, name: str, bodies: Sequence[str] = BODIES) -> tuple[bytes, list[tuple[str, bool, set[str]]]]:
+def documents(
+    draw: st.DrawFn, name: str, bodies: Sequence[str] = BODIES
+) -> tuple[bytes, list[tuple[str, bool, set[str]]]]:
     """(bytes, [(canary, private?, shared with)]): a text made of nested sections."""
     made: list[tuple[str, bool, set[str]]] = []
     lines: list[str] = []
@@ -189,7 +192,7 @@ def homes(draw: st.DrawFn, dialect: str, bodies: Sequence[str] = BODIES) -> Plan
     for who in (ANA, BOB):
         for inner, like in (("USER.md", "USER.md"), ("MEMORY.md", CURATED[dialect]), (f"memory/{TODAY}.md", None)):
             if draw(st.booleans()):
-                letters = table.get(like, "") if like else ("mh" if LOGS[dialect] else "")
+                letters = table.get(like, LISTED) if like else ("mh" if LOGS[dialect] else "")
                 put(f"users/{who}/{inner}", frozenset(SCOPES[x] for x in letters) | {"main"}, others=False, layer=who)
     if draw(st.booleans()):
         put("extra/free.md", everywhere, others=True)
@@ -256,7 +259,7 @@ def assert_nothing_leaks(plan: Plan, home: Home) -> None:
             assert not leaked, (scope, sender, leaked[0], *plan.text_around(leaked[0].word))
 
 
-steady = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+steady = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -269,19 +272,20 @@ def test_no_listener_sees_what_is_kept_from_them(dialect: str, data: st.DataObje
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(steady, max_examples=12)
+@settings(steady, max_examples=6)
 @given(data=st.data())
 def test_whoever_may_see_a_plain_text_sees_it(dialect: str, data: st.DataObject) -> None:
     """The other half: a filter that hides everything would pass the tests above."""
     plan = data.draw(homes(dialect, PLAIN_BODIES))
     plan.additional, plan.links = [], []
-    shown = TABLE[dialect].keys() - {"IDENTITY.md"}  # of which some dialects show one line
+    # Of IDENTITY.md some dialects show one line; HEARTBEAT.md is not for every MAIN session.
+    shown = TABLE[dialect].keys() - {"IDENTITY.md", "HEARTBEAT.md"}
     with built(plan, dialect) as (_, home):
         for scope in SCOPES.values():
             text = home.prompt(scope=scope, sender=OWNER).text
             for canary in plan.canaries:
                 if any(canary.word.startswith(f"Canary{name_of(path)}") for path in shown) and not canary.layer:
-                    assert (canary.word in text) == plan.allowed(canary, scope, OWNER), (scope, canary)
+                    assert (canary.word in text) == (scope in canary.scopes), (scope, canary)
 
 
 # -- hooks ---------------------------------------------------------------------------------------------------------------
@@ -313,7 +317,7 @@ def careless(root: Path, additions: list[tuple[str, str, str | None]]):  # type:
             elif how == "by path alone":
                 made.append(Piece(row=guide.row, path=path, text=text[: len(text) // 2]))
             else:
-                shape = {"headed": "# Look\n\n" + text, "crlf": text.replace("\n", "\r\n")}.get(how, text)
+                shape = {"headed": "# Look\n\n" + text, "crlf": "\r\n".join(text.splitlines())}.get(how, text)
                 made.append(Piece(row=guide.row, path=claimed, text=shape, chars_raw=len(text)))
         return made
 
@@ -321,7 +325,7 @@ def careless(root: Path, additions: list[tuple[str, str, str | None]]):  # type:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(steady, max_examples=15)
+@settings(steady, max_examples=10)
 @given(data=st.data())
 def test_no_hook_can_undo_the_filter(dialect: str, data: st.DataObject) -> None:
     plan = data.draw(homes(dialect))
@@ -475,12 +479,20 @@ def pairs(tokens: list) -> Iterator[tuple]:  # type: ignore[type-arg]
 
 
 @settings(max_examples=1500)
-@given(lines=st.lists(st.sampled_from(LINES), max_size=14), visible=st.booleans(), ending=st.sampled_from(["\n", "\r\n", "\r"]))
+@given(
+    lines=st.lists(st.sampled_from(LINES), max_size=14),
+    visible=st.booleans(),
+    ending=st.sampled_from(["\n", "\r\n", "\r"]),
+)
 @example(lines=["## Secret <!-- private -->", "- item", "---", "text"], visible=True, ending="\n")
 @example(lines=["# Shared <!-- share: group -->", "text <!-- half", "# One", "text"], visible=False, ending="\n")
 @example(lines=["Secret <!-- private -->", "text", "===", "text"], visible=True, ending="\n")
-def test_a_group_never_sees_more_of_a_text_than_its_headings_allow(lines: list[str], visible: bool, ending: str) -> None:
-    numbered = [f"{line} n{n}n" if line.strip(" -=*#`~\t") or line in ("# One",) else line for n, line in enumerate(lines)]
+def test_a_group_never_sees_more_of_a_text_than_its_headings_allow(
+    lines: list[str], visible: bool, ending: str
+) -> None:
+    numbered = [
+        f"{line} n{n}n" if line.strip(" -=*#`~\t") or line in ("# One",) else line for n, line in enumerate(lines)
+    ]
     text = "\n".join(numbered)
     shown = view(text.replace("\n", ending), scope=Scope.GROUP, visible=visible, owner=True).text
     allowed = lines_seen_by_a_parser(text, visible)

@@ -28,9 +28,9 @@ ROOT = Path(__file__).parent.parent
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 PUBLIC = """
-    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Finding Home HomeBusy HomeError
-    Imported Line MissingExtra NoSuchDocument NoSuchHome NotFound Origin Piece Prompt Receipt Refused Runtime Scope
-    Severity StaleWrite __version__
+    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Finding Home HomeBusy
+    HomeError Imported Line MissingExtra NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin
+    Piece Prompt Proposal Receipt Refused Runtime Scope Session Severity StaleWrite __version__
 """.split()
 
 
@@ -62,7 +62,8 @@ def test_the_version_stands_in_the_changelog() -> None:
 
 
 def options_of(command: Any) -> set[str]:
-    return {option for param in command.params if param.param_type_name == "option" for option in param.opts}
+    found = [param for param in command.params if param.param_type_name == "option"]
+    return {name for option in found for name in (*option.opts, *option.secondary_opts)}
 
 
 def arguments_of(command: Any) -> set[str]:
@@ -81,7 +82,7 @@ def test_the_manual_has_a_section_for_every_command_and_no_other() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_manual_names_every_argument_and_option_of_a_command_and_no_other(name: str) -> None:
     rows = re.findall(r"^\| `([^`]+)` \| \S", sections_of_the_manual().get(name, ""), re.MULTILINE)
-    written = {row.split()[0] for row in rows}
+    written = {name for row in rows for name in re.findall(r"--[a-z-]+", row) or [row.split()[0]]}
 
     assert written == options_of(COMMANDS[name]) | arguments_of(COMMANDS[name])
 

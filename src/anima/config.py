@@ -193,7 +193,7 @@ def load(text: str | None, *, env: Mapping[str, str], flags: Mapping[str, Any] |
         value = _checked(key, raw, FILE)
         if not trusted and key == "gate.rule":
             value, dropped = _only_strict_rules(value)
-            ignored += [(f"gate.rule {name}", "a rule that allows") for name in dropped]
+            ignored += [(f"gate.rule {name}", "a rule that does not deny") for name in dropped]
         elif not trusted and not _KEYS[key].strict(value):
             ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
             continue
@@ -206,7 +206,8 @@ def load(text: str | None, *, env: Mapping[str, str], flags: Mapping[str, Any] |
 
 
 def _only_strict_rules(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[str]]:
-    return tuple(r for r in rules if r.then != "allow"), [r.id for r in rules if r.then == "allow"]
+    # A rule that asks is no safer: it would speak before a built-in one that denies.
+    return tuple(r for r in rules if r.then == "deny"), [r.id for r in rules if r.then != "deny"]
 
 
 def _built(

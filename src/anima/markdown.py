@@ -149,7 +149,8 @@ class _Outline:
         self.found: list[_Heading] = []
         self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
         self._in_list = False  # the fence stands in a list or quote, which ends it when it ends
-        self._until: re.Pattern[str] | None = None  # what ends the comment or markup we are in
+        self._until: re.Pattern[str] | None = None  # what ends the block of HTML we are in
+        self._half = False  # a comment is open
         self._above: list[str] = []  # the paragraph so far, for an underline
         self._above_at, self._above_true, self._above_firm = 0, False, False
         self._lost = False  # it can be read in two ways what is code: nothing is firm from here on
@@ -157,21 +158,23 @@ class _Outline:
         for line in lines_of(text):
             at += len(line)
             self._line(line if at > len(line) else line.removeprefix(BOM), at - len(line), at, at <= front)
+        self.found.sort(key=lambda heading: heading.start)
 
     def _line(self, line: str, start: int, end: int, front: bool) -> None:
         prefix = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
         inner = line[len(prefix) :]
         if self._fence and self._is_code(prefix, inner):
-            return self._code(inner, start, end)
+            return self._code(prefix, inner, start, end)
         if not front and (fence := _FENCE.match(inner)) and not (fence[1][0] == "`" and "`" in fence[2]):
             return self._open(fence[1], prefix)
-        true = not (front or self._until or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
+        true = not (front or self._until or self._half or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
         self._text(inner, start, end, true, true and not prefix and not self._lost, bool(prefix.strip()))
         self._markup(inner)
         return None
 
     def _open(self, fence: str, prefix: str) -> None:
-        self._lost = self._lost or self._until is not None or "\t" in prefix
+        indented = len(prefix) > 3 and not prefix.strip()
+        self._lost = self._lost or self._half or self._until is not None or indented or "\t" in prefix
         self._fence, self._width, self._within = fence, len(prefix), len(self.found)
         self._in_list, self._above = bool(prefix.strip()), []
 
@@ -185,8 +188,8 @@ class _Outline:
         self._lost = self._lost or not prefix  # indented by itself, or by a list that ends here: who can tell
         return True
 
-    def _code(self, inner: str, start: int, end: int) -> None:
-        closing = _FENCE.match(inner)
+    def _code(self, prefix: str, inner: str, start: int, end: int) -> None:
+        closing = _FENCE.match(inner) if not prefix.strip(" >") and len(prefix) <= self._width + 3 else None
         if not closing or not closing[1].startswith(self._fence) or closing[2].strip():
             return self._text(inner, start, end, true=False, firm=False, nested=True)
         self._fence, self._above = "", []
@@ -195,11 +198,15 @@ class _Outline:
         return None
 
     def _text(self, inner: str, start: int, end: int, true: bool, firm: bool, nested: bool) -> None:
-        if hashes := _HASHES.match(inner):
+        hashes = _HASHES.match(inner)
+        if hashes:
             self._add(len(hashes[0]), _heading_text(inner[hashes.end() :]), start, end, true, firm)
+        if hashes and true:
+            self._above = []
         elif self._above and (under := _UNDERLINE.match(inner)):
             level, raw = 1 if under[1] == "=" else 2, "".join(self._above).strip()
             self._add(level, raw, self._above_at, end, true and self._above_true, firm and self._above_firm)
+            self._above = []
         elif not inner.strip():
             self._above = []
         else:
@@ -211,18 +218,16 @@ class _Outline:
 
     def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
         self.found.append(_Heading(level, raw, start, end, true, firm))
-        self._above = []
 
     def _markup(self, inner: str) -> None:
-        """Follows comments and blocks of HTML, inside which nothing is a heading."""
+        """Follows blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain."""
+        opened, closed = inner.rfind("<!--"), inner.rfind("-->")
+        self._half = opened > closed if closed >= 0 else self._half or opened >= 0
         if self._until is None:
-            begun = next((kind for kind in _MARKUP if kind[0].match(inner)), None)
-            at = inner.rfind("<!--")
-            if begun is None and at < 0:
-                return
-            self._until, inner = (begun[1], inner[2:]) if begun else (_MARKUP[0][1], inner[at + 2 :])
-        if self._until.search(inner):
-            self._until = _MARKUP[0][1] if inner.rfind("<!--") > inner.rfind("-->") else None
+            self._until = next((ends for begins, ends in _MARKUP if begins.match(inner)), None)
+            inner = inner[2:]
+        if self._until is not None and self._until.search(inner):
+            self._until = None
 
 
 def _close(text: str, found: list[_Heading]) -> Iterator[Section]:

@@ -251,13 +251,13 @@ class Reading:
                 yield from self._daily(at, row)
             elif row.form == "additional":
                 yield from (self._additional(at, row, n) for n in range(len(self.config.prompt.additional)))
+            elif row.form == "knowledge":
+                yield from self._knowledge(at, row)
             elif at.listener.scope not in row.scopes:
-                if row.form in ("skills", "knowledge"):
+                if row.form == "skills":
                     yield _hidden(row, row.path, at.listener)
             elif row.form == "skills":
                 yield from self._skills(at, row)
-            elif row.form == "knowledge":
-                yield from self._knowledge(at, row)
             elif row.form == "fixed":
                 yield Piece(row=row, path="", text=row.text)
             elif row.form == "extra" and self.config.prompt.extra:
@@ -441,10 +441,13 @@ class Reading:
             yield self._shown(row, f"{folder}/", "\n".join(lines), [])
 
     def _knowledge(self, at: _Gathered, row: Row) -> Iterator[Piece]:
-        folder = self._spelt(at, row.path.rstrip("/"))
-        if folder is None or not self._names(at, folder):
+        folder, visible = self._spelt(at, row.path.rstrip("/")), at.listener.scope in row.scopes
+        if visible and (folder is None or not self._names(at, folder)):
             return
-        entry = self._document(at, row, f"{folder}/KNOWLEDGE.md", True)
+        entry = self._document(at, row, f"{folder or row.path.rstrip('/')}/KNOWLEDGE.md", visible)
+        if folder is None or not visible:
+            yield entry if not entry.problem else _hidden(row, row.path, at.listener)
+            return
         others = [path for path in self._beneath(at, folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
         listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
         if len(others) > MAX_LISTED:
@@ -521,15 +524,17 @@ class Reading:
     def _secrets(self, at: _Gathered, *, wide: bool) -> Iterator[Secret]:
         """What this listener may not see: the files of the table's rows, or (wide) all of the home."""
         for row in self.layout.rows:
-            if row.form in ("text", "identity") and (document := self._document_or_none(at, row.path)):
-                if not at.listener.sees(self.layout, document.path):
-                    yield Secret.of(document, self._inode(document.path))
-                elif wide:
-                    yield from _private_parts(document)
-        for path in map(DocPath.parse, self._beneath(at, "", MAX_DEPTH) if wide else ()):
-            kept = not self._is_free(path) and not at.listener.sees(self._table, path)
-            open_role = self._table.row_of(path).role in _OPEN_ROLES
-            if kept and not open_role and (document := self._document_or_none(at, path.text)):
+            document = self._document_or_none(at, row.path) if row.form in ("text", "identity") else None
+            if document and not at.listener.sees(self.layout, document.path):
+                yield Secret.of(document, self._inode(document.path))
+        if not wide:
+            return
+        for document in list(at.read.values()):
+            yield from _private_parts(document)
+        for path in map(DocPath.parse, self._beneath(at, "", MAX_DEPTH)):
+            if self._is_free(path) or self._table.row_of(path).role in _OPEN_ROLES:
+                continue
+            if not at.listener.sees(self._table, path) and (document := self._document_or_none(at, path.text)):
                 yield Secret.of(document, self._inode(document.path))
 
     def _document_or_none(self, at: _Gathered, path: str) -> Document | None:

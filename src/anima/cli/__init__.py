@@ -31,15 +31,14 @@ class Command(TyperCommand):
     """One command, whose arguments are read plainly."""
 
     def parse_args(self, ctx: Any, args: Any) -> Any:
-        read_plainly(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, read_plainly(self.get_params(ctx), args))
 
 
 class Commands(TyperGroup):
     """The commands under the heading each was given, with its first sentence in full."""
 
     def parse_args(self, ctx: Any, args: Any) -> Any:
-        read_plainly(self.get_params(ctx))
+        read_plainly(self.get_params(ctx), ())
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

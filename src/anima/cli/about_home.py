@@ -160,7 +160,7 @@ def up(
 
     \b
     Examples:
-      anima up                         the home that is found, or a new one in your data folder
+      anima up                       the home that is found, or a new one
       anima up ~/aria --name Aria
     """
     from anima.health import look

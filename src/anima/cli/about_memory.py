@@ -85,7 +85,11 @@ def append(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Add lines at the end of a document."""
+    """Add lines at the end of a document.
+
+    \b
+    anima append notes/boat.md "- The tiller needs a second coat."
+    """
     given = _input(text)
     with open_home(home) as opened:
         _done(opened.append(path, given, reason=reason), json)
@@ -116,7 +120,11 @@ def move(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Give a document another path. Its lines keep their provenance."""
+    """Give a document another path. Its lines keep their provenance.
+
+    \b
+    anima move notes/boat.md memory/topics/boat.md
+    """
     with open_home(home) as opened:
         _done(opened.move(path, to, reason=reason), json)
 
@@ -128,7 +136,11 @@ def delete(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Delete a document. `anima undo` brings it back."""
+    """Delete a document. `anima undo` brings it back.
+
+    \b
+    anima delete notes/old.md --reason "finished"
+    """
     with open_home(home) as opened:
         _done(opened.delete(path, base=base, reason=reason), json)
 
@@ -295,7 +307,11 @@ def deny(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say no to waiting changes. They are removed."""
+    """Say no to waiting changes. They are removed.
+
+    \b
+    anima deny p16
+    """
     with open_home(home) as opened:
         ids = list(proposals or ()) + [
             p.id for p in opened.pending() if session and (p.session or "").startswith(session)

@@ -58,7 +58,12 @@ def diff(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """What a revision changed."""
+    """What a revision changed.
+
+    \b
+    anima diff a3f9c2
+    anima diff a3f9c2 7be01d --path MEMORY.md
+    """
     with open_home(home) as opened:
         found = opened.diff(revision, other, path=path)
     if json:
@@ -110,7 +115,11 @@ def restore(
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a document as it stood then."""
+    """Write a document as it stood then.
+
+    \b
+    anima restore MEMORY.md --at 2026-05-08
+    """
     with open_home(home) as opened:
         receipt = opened.restore(path, at=at)
     if json:

@@ -179,7 +179,11 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def watch(home: HomeOption = None, set_: SetOption = None) -> None:
-    """Keep the index in step while files change, until Ctrl-C."""
+    """Keep the index in step while files change, until Ctrl-C.
+
+    \b
+    anima watch --home ~/aria
+    """
     from anima.watching import watch as watching
 
     with open_home(home, set_) as opened:

@@ -50,10 +50,11 @@ UNSPACED = lazy(
 IDEOGRAPH = lazy("[\u2e80-\u2fd5\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 MONGOLIAN = lazy("[\u1800-\u180f\u1820-\u18aa]")
 JAMO = lazy("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc]")
-EMOJI = lazy(
-    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
-    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+EMOJI_CLASS = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
+EMOJI = lazy(f"[{EMOJI_CLASS}]")
 # The tag sequences that fonts draw: England, Scotland, Wales, Northern Ireland, and the states of two countries.
 FLAG_TAGS = lazy(
     "(?:{gb}(?:{eng}|{sct}|{wls}|{nir})|(?:{us}|{ca})[\U000e0061-\U000e007a]{{2}})\U000e007f".format(

@@ -26,7 +26,7 @@ _SIGNS = _words(
     """
     pass pwd token secret key credential phrase frase mnemonic bearer authorization seed contrase clave kennwort
     schlüssel geheim senha segredo wachtwoord jeton clé parola chave chiave hasło şifre пароль
-    密码 密碼 口令 パスワード 비밀번호
+    密码 密碼 口令 パスワード 비밀번호 zugang acceso accès identifiant credenc login code
     """
 )
 
@@ -34,22 +34,25 @@ _SIGNS = _words(
 class Grade(IntEnum):
     """How strongly a word says that a secret follows."""
 
-    WEAK = 1  # token, secret, clave
+    WEAK = 1  # token, secret
     KEY = 2  # api key, client secret
-    PASSWORD = 3
+    CODE = 3  # access code, clave: may be a password, or a word about something else
+    PASSWORD = 4
 
 
 _KEYWORD = lazy(
     r"(?P<password>pass(?:word|wd|wort|phrase|code|(?=[\s\"']{0,2}[:=]))|pwd|contrase[ñn]a|kennwort|mot de passe|senha"
     r"|palavra-passe|parola d'ordine|wachtwoord|has[łl]o|şifre|пароль|密码|密碼|口令|パスワード|비밀번호)"
-    r"|(?P<key>key|schlüssel)|(?P<weak>token|secreto?|geheimnis|clave|credentials?|jeton|segredo|clé|chave|chiave)"
+    r"|(?P<code>clave|(?:access|door|alarm|gate|entry) code|c[oó]digo de acceso|zugangscode|code d'acc[eè]s)"
+    r"|(?P<key>key|schlüssel)|(?P<weak>token|secreto?|geheimnis|credentials?|jeton|segredo|clé|chave|chiave)"
 )
 # What makes "key" the name of a secret, and "token" or "secret" a sure one.
 _QUALIFIED = lazy(
     r"(?:api|access|auth|secret|private|signing|encryption|master|session|deploy|account|license|service|webhook|client|app"
     r"|consumer|shared|bearer|refresh|bot|\bid|oauth|zugangs)[ _-]?$"
 )
-_KINDS = {Grade.PASSWORD: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
+_OF_SERVICE = lazy(r"(?:db|root|admin|wi-?fi|user|ssh|ftp|smtp|mail|sudo|router|[a-z0-9]_)[ -]?$")
+_KINDS = {Grade.PASSWORD: "password", Grade.CODE: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
 
 # What turns the name of a secret into the name of something about it.
 _ABOUT = lazy(
@@ -59,17 +62,25 @@ _ABOUT = lazy(
 _TAIL = lazy(r"[a-z0-9_-]{0,30}+")
 _SEPARATOR = lazy(
     r"[\"'`*_)\]]{0,3}(?P<gap>[^\n:=<>{}$@/]{0,40}?)"
-    r"(?P<mark>[ \t]{0,3}(?::=|=>|->|[:=>：＝])[ \t]{0,3}|[ \t]{1,3}(?:is|was|es|era|ist|lautet|war|est|é|è|jest)"
+    r"(?P<mark>[ \t]{0,3}(?::=|=>|->|[:=>：＝])[ \t]{0,3}"
+    r"|[ \t]{1,3}(?:is|was|to|es|era|ist|lautet|war|auf|est|é|è|jest)"
     r"(?:[ \t](?:now|ahora|jetzt|currently|still|maintenant))?:?[ \t]{1,3}|[ \t]{0,2}(?:是|为|為|は)[ \t]{0,2}:?)"
     r"(?P<open>[\"'`*“”«„「]{0,3})"
 )
 # Between the word and the separator: what follows is about a secret, or is somebody's name.
+_PURPOSE = lazy(r"[ \t](?:for|of|to|de|del|de la|für|zum|zur|pour|du|do|da|per)\b")
 _ASIDE = lazy(
     r"\b(?:by|user|username|login|account|expires?|changed|reset|length|ticket|requested|policy|manager|rotat\w*|hash|hint"
     r"|field|rules?|strength|usuario|benutzer|utilisateur)\b"
 )
+_PIN = lazy(r"\bPIN\b[ \t]{0,2}(?::|=|is|es|ist|est)[ \t]{0,2}(?P<secret>\d{4})(?!\w)")
 _FLAG = lazy(r"(?<=--)(?:password|passwd|pass|token|secret|api-key|apikey|auth-token|access-token)[ =]{1,2}")
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "«": "»", "„": "“", "「": "」", "*": "*"}
+_BARE = lazy(r"[ \t]{1,2}([A-Za-z0-9!#$%&*+_@-]{6,128}+)(?=[\s.,;)]|$)")
+_PAIR = lazy(
+    r"(?:credentials?|zugangsdaten|logins?|accesos?|identifiants|credenciais|credenciales)[ \t]{0,2}:[ \t]{0,2}"
+    r"[\w.@-]{2,40}+[ \t]{0,2}[/:|][ \t]{0,2}(?P<secret>[^\s/]{5,64}+)"
+)
 _KEY = lazy(r"[^&,|?=]+={0,2}")
 _AFTER = ".,:)]}'\"`*»”>。、，！？；」』"  # punctuation that ends a sentence rather than a secret
 _TOKEN = lazy(r"[^\s<]{1,256}+")
@@ -148,12 +159,13 @@ class _Value(NamedTuple):
     quoted: bool
     assigned: bool  # by a colon or an equals sign
     alone: bool  # nothing follows on its line
+    purpose: bool = False  # between word and separator it says what the secret is for
 
 
 def in_context(text: str) -> Iterator[Found]:
     """Values that the words before them call a secret."""
     lowered = plain_lower(text)
-    if not any(sign in lowered for sign in _SIGNS):
+    if not any(sign in lowered for sign in _SIGNS) and "PIN" not in text:
         return
     yield from _headers(text, lowered)
     yield from _named(text, lowered)
@@ -182,20 +194,30 @@ def _named(text: str, lowered: str) -> Iterator[Found]:
         grade = _grade(lowered, found, tail[0] if tail else "")
         if grade is None or _ABOUT.match(lowered, found.end()):
             continue
-        value = _value_after(text, lowered, tail.end() if tail else found.end(), grade)
+        end = tail.end() if tail else found.end()
+        value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade)
         if value and _is_secret(value, grade, _line_before(lowered, value.start)):
             yield value.start, value.start + len(value.text), _kind(grade, value.text)
-    for found in _FLAG.finditer(lowered) if "--" in lowered else ():
-        value = _value_at(text, found.end(), "", direct=True, assigned=True)
-        if value and _is_secret(value, Grade.PASSWORD, ""):
+    for at in _elsewhere(text, lowered):
+        value = _value_at(text, at, "", direct=True, assigned=True)
+        if value and _is_secret(value, Grade.CODE, ""):
             yield value.start, value.start + len(value.text), "password"
+
+
+def _elsewhere(text: str, lowered: str) -> Iterator[int]:
+    """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
+    yield from (found.end() for found in (_FLAG.finditer(lowered) if "--" in lowered else ()))
+    yield from (found.start("secret") for found in _PAIR.finditer(lowered))
+    yield from (found.start("secret") for found in _PIN.finditer(text))
 
 
 def _grade(lowered: str, word: re.Match[str], tail: str) -> Grade | None:
     """How strong the word is where it stands; "key" by itself is nothing, and neither is "pass"."""
     start, before = word.start(), lowered[max(0, word.start() - 14) : word.start()]
     if word.lastgroup == "password":
-        return Grade.PASSWORD if word[0] != "pass" or before.endswith("_") else None
+        return Grade.PASSWORD if word[0] != "pass" or _OF_SERVICE.search(before) else None
+    if word.lastgroup == "code":
+        return Grade.CODE
     if _QUALIFIED.search(before) or tail.endswith(("_key", "_token", "_secret")):
         return Grade.KEY
     return Grade.WEAK if word.lastgroup == "weak" or lowered[start - 1 : start] == "_" else None
@@ -218,10 +240,21 @@ def _value_after(text: str, lowered: str, end: int, grade: Grade) -> _Value | No
     if not direct and _ASIDE.search(mark["gap"]):
         return None
     value = _value_at(text, mark.end(), mark["open"], direct=direct, assigned=assigned)
-    if value and not value.quoted and grade < Grade.PASSWORD:
+    if value and _PURPOSE.match(mark["gap"]):
+        value = value._replace(purpose=True)
+    if value and not value.quoted and grade < Grade.CODE:
         key = _KEY.match(value.text)
         value = value._replace(text=key[0]) if key else None
     return value
+
+
+def _bare_value(text: str, end: int, grade: Grade) -> _Value | None:
+    """A value right after the word, with nothing between them, that cannot be a word itself."""
+    bare = _BARE.match(text, end)
+    if bare is None or not (_has_letter(bare[1]) and _has_digit(bare[1])):
+        return None
+    sure = grade is Grade.PASSWORD or (grade is Grade.KEY and len(bare[1]) >= 20 and entropy(bare[1]) >= 3.5)
+    return _Value(bare[1], bare.start(1), True, False, False, False) if sure else None
 
 
 def _is_empty(opening: str) -> bool:
@@ -251,20 +284,20 @@ def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
         return grade > Grade.WEAK or (len(low) >= 32 and not _DIGEST.search(before))
     if _UUID.fullmatch(low):
         return grade > Grade.WEAK and value.direct
-    return _is_password(value) if grade is Grade.PASSWORD else _is_key(value, grade)
+    return _is_password(value, grade) if grade >= Grade.CODE else _is_key(value, grade)
 
 
-def _is_password(value: _Value) -> bool:
+def _is_password(value: _Value, grade: Grade) -> bool:
     text, low = value.text, value.text.lower()
     if text.isdigit():
-        return value.direct and not _YEAR.fullmatch(text)
+        return not _YEAR.fullmatch(text) and (value.direct or (value.purpose and len(text) >= 6))
     if _QUANTITY.fullmatch(low):
         return False
     symbols = any(c.isascii() and not c.isalnum() and c not in "-_.'/," for c in text)
     if _has_letter(text) and (_has_digit(text) or symbols):
         return len(text) >= (5 if value.direct else 6)
-    if low.count("-") >= 3:
-        return value.direct
+    if low.count("-") >= 3 or grade is Grade.CODE:
+        return value.direct and grade is Grade.PASSWORD
     return value.direct and text.isalpha() and len(text) >= 6 and (value.quoted or (value.assigned and value.alone))
 
 

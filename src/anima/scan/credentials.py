@@ -15,7 +15,7 @@ from re import Pattern
 from anima.errors import BadConfig
 from anima.model import Finding, Severity
 from anima.scan import context, providers
-from anima.scan.chars import long_words
+from anima.scan.chars import long_words, visible
 from anima.scan.lazy import lazy
 from anima.scan.spans import Span, findings
 
@@ -74,7 +74,7 @@ def _spans(text: str, found: Iterable[Found]) -> Iterator[Span]:
 
 def masked(secret: str) -> str:
     """The first characters of a secret: four of a long one, fewer of a short one."""
-    return secret[: min(4, len(secret) // 4)] + "…"
+    return visible(secret[: min(4, len(secret) // 4)]) + "…"
 
 
 def _all(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:

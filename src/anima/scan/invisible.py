@@ -41,6 +41,11 @@ NAMES = {
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
 # These move the cursor, delete, switch the terminal or end a string; single others come from broken conversions.
 _STRONG_CONTROL = lazy("[\x00\x08\x1b\x7f\x90\x9b\x9d]")
+# The common cases of `_belongs` in one pattern, so that a page full of emoji or Persian costs little.
+_EXPLAINED = lazy(
+    f"[\u200c\u200d\ufe0f](?:(?<=[{chars.EMOJI_CLASS}0-9#*]\ufe0f)|(?<=[{chars.JOINING_CLASS}]\u200c)(?=[{chars.JOINING_CLASS}])"
+    f"|(?<=[{chars.EMOJI_CLASS}\ufe0f]\u200d)(?=[{chars.EMOJI_CLASS}]))"
+)
 _OVERRIDE = lazy(f"[{chars.OVERRIDES}]")
 _LINE_BREAKS = frozenset("\u2028\u2029")
 _JOINER_PER_LETTER = lazy(f"(?:[{chars.JOINING_CLASS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}")
@@ -109,6 +114,8 @@ def _tame(decoded: str) -> str:
 
 def spots(text: str) -> list[Spot]:
     """Every place with hidden characters, in order, close ones joined."""
+    if not chars.SUSPECT.search(_EXPLAINED.sub("", text)):
+        return list(_bits_per_letter(text))
     bidi: list[Spot] = []
     found = [*_clusters(text, _without_bidi(_strange_runs(text), bidi)), *_bits_per_letter(text)]
     found += _bidi_lines(text, bidi)

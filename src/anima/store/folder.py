@@ -22,6 +22,8 @@ from anima.store.beneath import open_beneath, open_folder, open_regular
 MAX_BYTES = 8 * 2**20
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+
 Signature = tuple[int, int, int, int, int]
 
 
@@ -160,17 +162,27 @@ class FolderStore:
         return names
 
     def raw_names(self, folder: str) -> tuple[str, ...]:
-        """Every name in a folder, hidden ones too; none when there is no such folder."""
+        """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read.
+
+        Raises Damaged when the disk does not tell, because "nothing there" would be a lie.
+        """
         try:
             fd = open_folder(self.fd, folder)
-        except (OSError, ValueError):
+        except ValueError:
             return ()
+        except OSError as error:
+            return self._no_names(folder, error)
         try:
             return tuple(os.listdir(fd))
-        except OSError:
-            return ()
+        except OSError as error:
+            return self._no_names(folder, error)
         finally:
             os.close(fd)
+
+    def _no_names(self, folder: str, error: OSError) -> tuple[str, ...]:
+        if error.errno in _NOT_THERE:
+            return ()
+        raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({_why(error)})") from None
 
     def last_line(self, actual: str) -> bytes:
         """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""

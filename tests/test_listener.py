@@ -1,0 +1,170 @@
+"""Who is listening: layers, scopes of files, and texts that are copies of one another."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.dialects import DIALECTS
+from anima.layout import Row
+from anima.listener import Listener, Secret, fingerprint, flat, layer_at, layer_of, tells
+from anima.model import DocPath, Scope
+
+SENDERS = st.text(max_size=60) | st.from_regex(r"[a-zA-Z0-9_+@.-]{1,60}", fullmatch=True)
+
+
+# -- layers --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sender", [None, "", "ana", "luis", "Ana", "../../etc"])
+def test_while_nobody_is_named_as_owner_every_sender_is(sender: str | None) -> None:
+    assert layer_of(sender, ()) == ""
+
+
+def test_the_owner_and_a_message_without_sender_have_the_homes_own_layer() -> None:
+    assert layer_of(None, ["luis"]) == layer_of("luis", ["luis", "tg:42"]) == layer_of("tg:42", ["luis", "tg:42"]) == ""
+
+
+@pytest.mark.parametrize("sender", ["Luis", " luis", "luis ", "luiS", "lu\u200bis", "", "lui"])
+def test_a_name_that_is_only_like_the_owners_is_somebody_else(sender: str) -> None:
+    assert layer_of(sender, ["luis"]) != ""
+
+
+@pytest.mark.parametrize("sender", ["ana", "42", "ana-maria", "constance", "comfort", "nullius", "a", "x" * 48])
+def test_a_plain_name_is_its_own_layer(sender: str) -> None:
+    assert layer_of(sender, ["luis"]) == sender
+
+
+@pytest.mark.parametrize(
+    "sender", ["con", "nul", "com1", "lpt9", "../luis", "a/b", ".", "", "u-ana", "Ana", "-a", "é", "a" * 49]
+)
+def test_any_other_name_becomes_a_safe_one(sender: str) -> None:
+    layer = layer_of(sender, ["luis"])
+
+    assert layer.startswith("u-")
+    assert DocPath.parse(f"users/{layer}/MEMORY.md").key == f"users/{layer}/memory.md"
+
+
+@given(one=SENDERS, other=SENDERS)
+def test_two_senders_never_share_a_layer(one: str, other: str) -> None:
+    if one != other:
+        assert layer_of(one, ["luis"]) != layer_of(other, ["luis"])
+
+
+@given(sender=SENDERS)
+def test_nobody_can_take_the_name_of_somebody_elses_layer(sender: str) -> None:
+    layer = layer_of(sender, ["luis"])
+
+    assert layer == sender or layer_of(layer, ["luis"]) != layer
+
+
+@pytest.mark.parametrize(
+    ("path", "layer"),
+    [("users/ana/MEMORY.md", "ana"), ("Users/ANA/memory/x.md", "ana"), ("users/ana.md", None), ("MEMORY.md", None),
+     ("notes/users/ana/MEMORY.md", None)],
+)  # fmt: skip
+def test_a_layer_is_known_by_its_place(path: str, layer: str | None) -> None:
+    assert layer_at(DocPath.parse(path)) == layer
+
+
+# -- who sees what -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("scope", Scope)
+def test_a_sender_never_sees_what_is_the_owners_own(dialect: str, scope: Scope) -> None:
+    layout, ana = DIALECTS[dialect], Listener(scope=scope, layer="ana")
+
+    for path in ("USER.md", layout.curated, f"{layout.daily}/2026-05-08.md", "DREAMS.md", "bank/world.md", "users/bob/USER.md",
+                 "memory/topics/x.md", "sessions/x.jsonl", "notes/a.md"):  # fmt: skip
+        assert not ana.sees(layout, DocPath.parse(path)), path
+        assert not ana.owns(DocPath.parse(path))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_owner_alone_sees_everything_but_what_another_scope_is_for(dialect: str) -> None:
+    layout, owner = DIALECTS[dialect], Listener(scope=Scope.MAIN)
+
+    assert owner.sees_all
+    for path in ("USER.md", layout.curated, "DREAMS.md", "users/bob/USER.md", "anything/else.md"):
+        assert owner.sees(layout, DocPath.parse(path)), path
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("scope", [scope for scope in Scope if scope is not Scope.MAIN])
+def test_a_file_the_table_does_not_know_is_for_the_owner_alone(dialect: str, scope: Scope) -> None:
+    assert not Listener(scope=scope).sees(DIALECTS[dialect], DocPath.parse("somewhere/new.md"))
+
+
+def test_a_layer_stands_in_for_user_memory_and_logs_and_for_nothing_else() -> None:
+    layout, ana = DIALECTS["anima"], Listener(scope=Scope.MAIN, layer="ana")
+
+    assert ana.path_of(layout.row("user")) == "users/ana/USER.md"
+    assert ana.path_of(layout.row("memory")) == "users/ana/MEMORY.md"
+    assert ana.path_of(layout.row("soul")) == "SOUL.md"
+    assert ana.daily_folder(layout) == "users/ana/memory"
+    assert Listener(scope=Scope.MAIN).path_of(layout.row("memory")) == "MEMORY.md"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_row_the_configuration_adds_can_loosen_one_of_the_table(dialect: str) -> None:
+    from dataclasses import replace
+
+    layout = DIALECTS[dialect]
+    wider = replace(
+        layout, others=(*layout.others, Row(role="alternate-soul", path=layout.curated, scopes=frozenset(Scope)))
+    )
+
+    assert wider.row_of(DocPath.parse(layout.curated)).role == "memory"
+
+
+# -- copies --------------------------------------------------------------------------------------------------------------
+
+WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8), min_size=6, max_size=60)
+BLANKS = st.sampled_from([" ", "  ", "\n", "\r\n", "\t", "\n\n\n", "\u00a0"])
+
+
+def secret(text: str) -> Secret:
+    return Secret(path=DocPath.parse("MEMORY.md"), text=text)
+
+
+@given(words=WORDS, blanks=st.lists(BLANKS, min_size=1, max_size=7), bom=st.booleans())
+def test_a_copy_is_known_whatever_happened_to_its_blanks(words: list[str], blanks: list[str], bom: bool) -> None:
+    text = " ".join(words)
+    copy = "\ufeff" * bom + "".join(word + blanks[n % len(blanks)] for n, word in enumerate(words))
+    if flat(text):
+        assert flat(copy) == flat(text)
+        assert fingerprint(copy) == fingerprint(text)
+        assert tells(copy, [secret(text)], whole=True)
+
+
+@given(words=WORDS, form=st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_a_copy_is_known_in_any_unicode_form(words: list[str], form: str) -> None:
+    text = " ".join(words)
+    if flat(text):
+        assert tells(unicodedata.normalize(form, text), [secret(text)], whole=True)
+
+
+@given(
+    words=WORDS, before=st.text(max_size=40), after=st.text(max_size=40), newline=st.sampled_from(["\n", "\r\n", "\r"])
+)
+def test_a_text_that_holds_a_secret_whole_tells_it(words: list[str], before: str, after: str, newline: str) -> None:
+    text = newline.join(["# Memory of things past", *words])
+    assert tells(f"{before}{newline}{text}{newline}{after}", [secret(text.replace(newline, "\n"))], whole=False)
+
+
+def test_nothing_is_told_by_a_text_of_its_own() -> None:
+    kept = [secret("# Memory\n\n- the key hangs behind the blue door\n"), secret("# x"), secret(""), secret("\n \n")]
+
+    assert not tells("# Memory\n\n- the key hangs behind the red door\n", kept, whole=False)
+    assert not tells("a letter with # x in it", kept, whole=False)
+    assert not tells("", kept, whole=True)
+
+
+def test_a_huge_text_is_compared_in_no_time() -> None:
+    text = "the same words over and over\n" * 100_000
+
+    assert not tells(text + "x", [secret(text + "y")] * 3, whole=True)
