@@ -22,7 +22,7 @@ PACKAGE = Path(anima.__file__).parent
 # From the bottom up. On the floors marked `ordered` a module may import those that stand before it on its own floor;
 # on the others nobody imports a neighbour. A package (scan, store, …) counts as one module.
 FLOORS: list[tuple[str, ...]] = [
-    ("errors", "model", "markdown", "layout", "dialects", "config"),
+    ("errors", "unseen", "model", "markdown", "layout", "dialects", "config"),
     ("register", "store", "ledger", "embed", "index"),
     (
         "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",

@@ -21,11 +21,11 @@ import pytest
 import typer
 
 from anima import Home
-from anima.cli import app, run
+from anima.cli import made, run
 from anima.templates import NAMES
 
 ANSI = re.compile(r"\x1b\[")
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

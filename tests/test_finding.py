@@ -185,10 +185,13 @@ def test_each_listener_finds_exactly_what_is_theirs(guarded, scope, sender):
     assert found == MAY_FIND[scope, sender]
 
 
+ASKED = [*sorted(OWN_MAIN), "canaryana", "canarybob", "lies", "here", "likes", "yesterday", "MEMORY.md"]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     listener=st.sampled_from(list(MAY_FIND)),
-    query=st.lists(st.sampled_from([*sorted(OWN_MAIN), "canaryana", "canarybob", "lies", "here", "likes", "yesterday", "MEMORY.md"]), min_size=1, max_size=5),
+    query=st.lists(st.sampled_from(ASKED), min_size=1, max_size=5),
     fusion=st.sampled_from(["context", "rrf", "weighted"]),
     legs=st.sampled_from(["both", "words", "meaning"]),
 )  # fmt: skip

@@ -159,7 +159,6 @@ def test_opening_a_home_that_vanished_says_when_it_was_made(tmp_path: Path) -> N
         Home.open(tmp_path / "never-was")
 
 
-@pytest.mark.xfail(strict=True, reason="opening._folder asks the list for the path as given, not where it leads")
 def test_a_home_behind_a_link_is_known_to_have_vanished_too(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to("disk")
@@ -190,7 +189,6 @@ def test_a_folder_somebody_else_made_is_trusted_only_when_the_owner_says_so(tmp_
         assert home.config.gate.preset == "open"
 
 
-@pytest.mark.xfail(strict=True, reason="opening.make trusts the folder even when its anima.toml was there before")
 def test_making_a_home_in_a_folder_trusts_no_configuration_that_was_there(tmp_path: Path) -> None:
     folder = tmp_path / "downloaded"
     folder.mkdir()
@@ -299,7 +297,6 @@ def test_a_configuration_that_is_no_file_is_a_named_error(tmp_path: Path) -> Non
         Home.open(tmp_path)
 
 
-@pytest.mark.xfail(strict=True, reason="FolderStore expands the path outside its try, and catches no ValueError")
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/aria", "a\0b"])
 def test_a_path_that_can_be_no_folder_is_a_named_error(path: str) -> None:
     with pytest.raises((NoSuchHome, BadArguments, BadPath, Refused)):

@@ -404,7 +404,6 @@ def test_openat2_and_the_walk_give_the_same_answer(root: Path, path: str) -> Non
     os.close(fd)
 
 
-@pytest.mark.xfail(strict=True, reason="the walk says ENOTDIR for a folder that is a link")
 @needs_openat2
 @pytest.mark.parametrize("path", ["folder-link/2026-05-08.md", "memory/up/MEMORY.md", "itself/x.md"])
 def test_openat2_and_the_walk_call_a_link_on_the_way_a_link(root: Path, path: str) -> None:
@@ -417,7 +416,6 @@ def test_openat2_and_the_walk_call_a_link_on_the_way_a_link(root: Path, path: st
     os.close(fd)
 
 
-@pytest.mark.xfail(strict=True, reason="the walk opens .. like any folder; only DocPath keeps it away")
 @pytest.mark.parametrize("path", ["../outside/MEMORY.md", "memory/../../outside/MEMORY.md", "memory/../MEMORY.md"])
 def test_the_walk_never_goes_up(root: Path, path: str) -> None:
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 import anima
-from anima.cli import app
+from anima.cli import made
 from anima.cli.shown import plain
 from anima.config import Config, _variables
 from anima.dialects import DIALECTS
@@ -25,7 +25,7 @@ from anima.layout import Layout, Row
 from anima.model import Scope
 
 ROOT = Path(__file__).parent.parent
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
 
 PUBLIC = """
     Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Finding Home HomeBusy

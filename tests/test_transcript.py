@@ -675,7 +675,7 @@ def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(folder: Line
     for n, (_, text, inside) in enumerate(examples):
         talk = begun(folder, f"s{n}")
         assert talk.log("user", text).redacted
-        talk.log("tool", json.dumps({"output": [text]}, ensure_ascii=False))
+        talk.log("tool", text)
         talk.boundary(uuid="b", token_count=1, summary=text)
         talk.close(text)
         assert all(each not in turn for each in inside for turn in contents(folder, f"s{n}"))
@@ -712,7 +712,7 @@ def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: LineF
     talk.log("user", "after")
     assert forget(folder, "one", lambda text: "lobster" in text, clock=Ticking()) == 5
     assert talk.log("user", "still here").number == 3
-    listing.note("one")
+    listing.refresh()
     talk.close()
     assert contents(folder) == ["my boat is blue", "fine", "after", "still here"]
     marks = [(line["type"], line.get("entries")) for line in lines_of(folder) if line["type"] != "entry"]
@@ -766,7 +766,9 @@ def test_the_list_can_be_asked_for_one_agents_sessions_or_one_layers(some: LineF
     assert [row.id for row in listing.rows(agent="kate")] == ["b", "a"]
     assert [row.id for row in listing.rows(agent="kate", layers={""})] == ["a"]
     assert [row.id for row in listing.rows(agent="kate", limit=1)] == ["b"]
-    assert listing.rows(agent="nobody") == () == listing.rows(scopes={"group"})
+    assert len(listing.rows(agent="nobody")) == 0 == len(listing.rows(scopes={"group"}))
+    assert len(listing.rows(layers={"", "ana"})) == 3
+    assert [row.id for row in listing.rows()[1:]] == ["b", "a"]
 
 
 def test_the_list_on_disk_is_json_with_the_documented_keys(some: LineFolder) -> None:
@@ -783,20 +785,20 @@ def test_the_list_on_disk_is_json_with_the_documented_keys(some: LineFolder) -> 
     "wrong", [b"", b"{}", b"[1, 2]", b'{"version":1,"sessions":{}}', b"\xff\0garbage", b"[" * 100_000]
 )
 def test_a_list_that_is_wrong_is_made_again(some: LineFolder, wrong: bytes) -> None:
-    right = SessionList(some, redact=redact).rows()
+    right = [*SessionList(some, redact=redact).rows()]
     some.put("sessions.json", wrong)
-    assert SessionList(some, redact=redact).rows() == right
+    assert [*SessionList(some, redact=redact).rows()] == right
     assert set(json.loads(some.get("sessions.json") or b"")["sessions"]) == {"a", "b", "c"}
 
 
 def test_a_list_with_any_byte_changed_is_made_again(some: LineFolder) -> None:
-    right = SessionList(some, redact=redact).rows()
+    right = [*SessionList(some, redact=redact).rows()]
     data = some.get("sessions.json") or b""
     for place in range(0, len(data), 29):
         some.put("sessions.json", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert SessionList(some, redact=redact).rows() == right
+        assert [*SessionList(some, redact=redact).rows()] == right
     some.put("sessions.json", data.replace(b'"entries":3', b'"entries":9'))
-    assert SessionList(some, redact=redact).rows() == right
+    assert [*SessionList(some, redact=redact).rows()] == right
 
 
 def test_a_session_that_grows_is_read_from_where_the_list_ended(some: LineFolder, tmp_path: Path) -> None:
@@ -815,7 +817,7 @@ def test_a_session_that_grows_is_read_from_where_the_list_ended(some: LineFolder
     assert (row.entries, row.closed, row.updated_at[:10]) == (4, False, "2026-05-09")
     assert listing.rows()[0].id == "a"
     again.close()
-    listing.note("a")
+    listing.refresh()
     found = json.loads(some.get("sessions.json") or b"")["sessions"]["a"]
     assert (found["entries"], found["closed"]) == (4, True)
 
@@ -839,7 +841,7 @@ def test_broken_and_empty_transcripts_are_listed_as_nobodys(some: LineFolder, tm
 
 def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(folder: LineFolder, tmp_path: Path) -> None:
     listing = SessionList(folder, redact=redact)
-    assert listing.rows() == ()
+    assert len(listing.rows()) == 0
     assert listing.get("one") is None
     assert list(tmp_path.iterdir()) == []
 
@@ -854,7 +856,7 @@ def test_the_slim_list_of_a_pair_has_two_keys_and_leaves_other_rows_alone(tmp_pa
     logs.put(
         "sessions.json", json.dumps({"version": 1, "sessions": {"theirs": {"summary": "x", "updatedAt": 5}}}).encode()
     )
-    SessionList(logs, redact=redact, slim=True).note("one")
+    SessionList(logs, redact=redact, slim=True).refresh()
     found = json.loads(logs.get("sessions.json") or b"")
     assert found["sessions"]["theirs"] == {"summary": "x", "updatedAt": 5}
     assert found["sessions"]["one"] == {"summary": "hello there", "updatedAt": stamp(NOON + timedelta(seconds=2))}
@@ -877,8 +879,8 @@ def test_lists_of_several_processes_do_not_get_in_each_others_way(some: LineFold
     talk = begun(some, "d")
     talk.log("user", "new")
     talk.close()
-    first.note("d")
-    second.note("a")  # knows nothing of d, and writes the whole list
+    first.refresh()
+    second.refresh()  # knows nothing of d, and writes the whole list
     assert [row.id for row in SessionList(some, redact=redact).rows()] == ["c", "b", "a", "d"]
 
 

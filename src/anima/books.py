@@ -87,7 +87,8 @@ class Books:
         ledger.begin(self.key.id[:16], key=self.key)
         self._ledger = ledger
         try:
-            self.settle()
+            if self.settle():
+                self.commit()
         except HomeError:
             pass  # the disk does not let us; documents can be read all the same, and a write tries again and says so
 

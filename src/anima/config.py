@@ -12,10 +12,10 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anima.errors import BadConfig, BadPath
@@ -26,23 +26,21 @@ DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "a
 PRESETS = ("open", "guarded", "strict")  # from the loosest to the strictest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityConfig:
+# Sections are named tuples: a dozen dataclasses would cost a cold start more than reading the whole home does.
+class IdentityConfig(NamedTuple):
     name: str = ""
     emoji: str = ""
     avatar: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Additional:
+class Additional(NamedTuple):
     """An extra file for the prompt, and the scopes that see it: never wider than the file it is a copy of."""
 
     path: str
     scopes: frozenset[Scope] = frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptConfig:
+class PromptConfig(NamedTuple):
     file_chars: int | None = None  # None: what the dialect says
     total_chars: int | None = None
     memory_tokens: int | None = None
@@ -53,16 +51,14 @@ class PromptConfig:
     style: str = "markdown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonaConfig:
+class PersonaConfig(NamedTuple):
     file: str = "SOUL_EVIL.md"
     chance: float = 0.0
     at: str = ""
     duration: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule of the owner's for the gate. `when` holds conditions that must all be met; see docs/gate.md."""
 
     id: str
@@ -71,19 +67,16 @@ class Rule:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateConfig:
+class GateConfig(NamedTuple):
     preset: str = ""  # empty: the dialect's own, which is guarded, or strict for carapace
     rule: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryConfig:
+class HistoryConfig(NamedTuple):
     enabled: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionsConfig:
+class SessionsConfig(NamedTuple):
     dir: str = "sessions"
     redact: bool = True
     patterns: tuple[str, ...] = ()
@@ -92,22 +85,19 @@ class SessionsConfig:
     soft: int = 4_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexConfig:
+class IndexConfig(NamedTuple):
     embedder: str = "static"
     model: str = ""
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DreamConfig:
+class DreamConfig(NamedTuple):
     enabled: bool = True
     at: str = "0 3 * * *"
     preset: str = "anima"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentConfig:
+class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
     id: str
@@ -120,8 +110,7 @@ class AgentConfig:
     workspace_access: str = "rw"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class Binding(NamedTuple):
     """Which agent a message goes to: the first binding whose given fields all fit."""
 
     agent: str
@@ -176,8 +165,7 @@ def _always(_: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     """How one key is read (`read` raises ValueError with a sentence), and when an untrusted file may set it."""
 
     read: Callable[[Any], Any]
@@ -385,8 +373,8 @@ def _one_additional(raw: Any) -> Additional:
     )
 
 
-def _tables(kind: type, required: str, readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], tuple[Any, ...]]:
-    known = [f.name for f in fields(kind)]
+def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], tuple[Any, ...]]:
+    known = list(kind._fields)
 
     def read_one(raw: Any) -> Any:
         if not isinstance(raw, dict):

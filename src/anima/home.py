@@ -130,7 +130,8 @@ class Home:
                 if self._indexing is not None:
                     self._indexing.close()
                 if self._books is not None:
-                    self._books.commit()
+                    if self._writing is not None:
+                        self._books.commit()
                     self._books.close()
                 self.store.close()
 

@@ -8,7 +8,7 @@ Not here: writing itself (writing), what the ledger's records look like (ledger)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
@@ -155,7 +155,7 @@ class Keeping:
     def _chosen(self, change: str | None, session: str | None) -> list[Intent]:
         """The changes to take back, newest first. One that was taken back already is not taken back twice."""
         done = [intent for intent, _ in self._done()]
-        undone = {i.of for i in done if i.what == "undo"}
+        undone = _taken_back_before(done)
         if session is not None:
             found = [i for i in done if i.session == session and i.id not in undone]
         elif change is not None:
@@ -199,17 +199,20 @@ class Keeping:
         return text, text
 
     def _without(self, text: str, edit: Edit) -> str:
-        """A log without the lines one append brought: the last run of lines with those digests."""
-        digests = [line.digest for line in edit.lines]
+        """A text without what one change added: those very bytes, or where they moved, the last run of its lines."""
+        data, before, after = text.encode("utf-8"), edit.before or 0, edit.after or 0
+        piece = data[before:after].decode("utf-8", "replace")
+        if self.books.key.of(piece) == edit.digest and piece.encode("utf-8") == data[before:after]:
+            first, rest = data[:before].decode("utf-8"), data[after:].decode("utf-8")
+            return first + ("\n" if first and rest and not first.endswith("\n") else "") + rest
         lines = lines_of(text)
         keyed = [self.books.key.line(line) for line in lines]
-        for start in range(len(lines) - 1, -1, -1):
-            end, matched = start, 0
-            while end < len(lines) and matched < len(digests) and keyed[end] in ("", digests[matched]):
-                matched, end = matched + (keyed[end] != ""), end + 1
-            if keyed[start] and matched == len(digests):
-                return "".join(lines[:start] + lines[end:])
-        raise StaleWrite(edit.path, theirs=text, ours=None)
+        solid = [n for n, digest in enumerate(keyed) if digest]
+        wanted = [line.digest for line in edit.lines]
+        found = last_run([keyed[n] for n in solid], wanted)
+        if found is None:
+            raise StaleWrite(edit.path, theirs=text, ours=None)
+        return "".join(lines[: solid[found]] + lines[solid[found + len(wanted) - 1] + 1 :])
 
     def _image(self, intent: Intent, path: DocPath, digest: str | None) -> str | None:
         """A document's text with that digest, from history."""
@@ -314,6 +317,37 @@ class Keeping:
             return None
         data = history.show(revision, self._spelt(path))
         return None if data is None else data.decode("utf-8", "replace")
+
+
+def _taken_back_before(done: list[Intent]) -> set[str | None]:
+    """The changes that an undo of theirs, or of their session, took back."""
+    taken: set[str | None] = set()
+    by_session: dict[str, list[str]] = {}
+    for intent in done:
+        if intent.what == "undo":
+            taken |= {intent.of, *by_session.pop(intent.of or "", ())}
+        elif intent.session:
+            by_session.setdefault(intent.session, []).append(intent.id)
+    return taken
+
+
+def last_run(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Where the last run of these lines begins; in linear time, whatever the lines (Knuth, Morris and Pratt)."""
+    if not wanted:
+        return None
+    falls, matched = [0], 0
+    for line in wanted[1:]:
+        while matched and line != wanted[matched]:
+            matched = falls[matched - 1]
+        matched += line == wanted[matched]
+        falls.append(matched)
+    found, matched = None, 0
+    for end, line in enumerate(lines, start=1):
+        while matched and (matched == len(wanted) or line != wanted[matched]):
+            matched = falls[matched - 1]
+        matched += line == wanted[matched]
+        found = end - matched if matched == len(wanted) else found
+    return found
 
 
 def _taken_back(path: DocPath, old: str | None, new: str | None, now: str | None) -> str | None:

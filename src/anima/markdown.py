@@ -24,6 +24,8 @@ _LONE_RETURN = re.compile(r"\r(?!\n)")  # ends a line of Markdown, too
 _CONTAINER = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
 _HASHES = re.compile(r"#{1,6}(?=[ \t\r\n]|\Z)")
 _UNDERLINE = re.compile(r"(=|-)\1*[ \t]*\r?\n?\Z")
+_NO_TEXT = re.compile(r"\s*\Z|(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\r?\n?\Z")  # a blank line, or a rule
+_BARE_SIGN = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s*\Z")  # an item with nothing in it
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 _MARKUP = tuple(  # what begins a comment or a block of HTML, and what ends it
     (re.compile(begins, re.IGNORECASE), re.compile(ends, re.IGNORECASE))
@@ -33,9 +35,9 @@ _MARKUP = tuple(  # what begins a comment or a block of HTML, and what ends it
         (r"<\?", r"\?>"),
         (r"<!\[CDATA\[", r"\]\]>"),
         (r"<![a-z]", r">"),
-        (r"</?[a-z]", r"\A\s*\Z"),
     )
 )
+_TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _HAS_MARK = re.compile(r"<!--[-\s]*(?:private|share)\b", re.IGNORECASE)
 _PRIVATE_LINE = re.compile(r"^[^\n]*<!--[-\s]*private\b[^\n]*\n?", re.IGNORECASE | re.MULTILINE)
@@ -148,9 +150,9 @@ class _Outline:
     def __init__(self, text: str) -> None:
         self.found: list[_Heading] = []
         self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
-        self._in_list = False  # the fence stands in a list or quote, which ends it when it ends
+        self._in_list = self._quoted = False  # the fence stands in a list or quote, which ends it when it ends
         self._until: re.Pattern[str] | None = None  # what ends the block of HTML we are in
-        self._half = False  # a comment is open
+        self._loose = self._half = False  # in markup that a blank line ends; in a comment that began inside a line
         self._above: list[str] = []  # the paragraph so far, for an underline
         self._above_at, self._above_true, self._above_firm = 0, False, False
         self._lost = False  # it can be read in two ways what is code: nothing is firm from here on
@@ -165,24 +167,32 @@ class _Outline:
         inner = line[len(prefix) :]
         if self._fence and self._is_code(prefix, inner):
             return self._code(prefix, inner, start, end)
-        if not front and (fence := _FENCE.match(inner)) and not (fence[1][0] == "`" and "`" in fence[2]):
-            return self._open(fence[1], prefix)
-        true = not (front or self._until or self._half or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
-        self._text(inner, start, end, true, true and not prefix and not self._lost, bool(prefix.strip()))
-        self._markup(inner)
+        fence = None if front else _FENCE.match(inner)
+        if fence and not (fence[1][0] == "`" and "`" in fence[2]):
+            indented = not prefix.strip() and (len(prefix) > 3 or "\t" in prefix)
+            in_markup = self._until is not None or self._half or self._loose
+            self._lost = self._lost or indented or in_markup or "\t" in prefix
+            if not indented:  # else it is text or code, or a fence in a list
+                return self._open(fence[1], prefix)
+        in_markup = self._until is not None or self._half or self._loose
+        true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
+        nested = bool(prefix.strip()) or bool(_BARE_SIGN.match(inner))
+        self._text(inner, start, end, true, true and not prefix and not self._lost, nested)
+        self._markup(line, inner)
         return None
 
     def _open(self, fence: str, prefix: str) -> None:
-        indented = len(prefix) > 3 and not prefix.strip()
-        self._lost = self._lost or self._half or self._until is not None or indented or "\t" in prefix
         self._fence, self._width, self._within = fence, len(prefix), len(self.found)
-        self._in_list, self._above = bool(prefix.strip()), []
+        self._in_list, self._quoted, self._above = bool(prefix.strip(" >")), ">" in prefix, []
+        self._lost = self._lost or (self._in_list and self._quoted)
 
     def _is_code(self, prefix: str, inner: str) -> bool:
         """Whether a line is still inside the open fence: the end of a list item or quote ends the code in it."""
-        if not inner.strip() or not self._width or len(prefix) >= self._width or ">" in prefix:
+        indent = len(prefix) - len(prefix.lstrip(" "))
+        inside = ">" in prefix if self._quoted else indent >= self._width or not (prefix + inner).strip()
+        if inside or not self._width:
             return True
-        if self._in_list:
+        if self._in_list or self._quoted:
             self._fence = ""
             return False
         self._lost = self._lost or not prefix  # indented by itself, or by a list that ends here: who can tell
@@ -193,6 +203,7 @@ class _Outline:
         if not closing or not closing[1].startswith(self._fence) or closing[2].strip():
             return self._text(inner, start, end, true=False, firm=False, nested=True)
         self._fence, self._above = "", []
+        self._lost = self._lost or (not (self._in_list or self._quoted) and len(prefix) > 3)
         if not self._lost:  # code for certain: of what stood inside only a wish for privacy counts
             self.found[self._within :] = [h for h in self.found[self._within :] if _PRIVATE.search(h.raw)]
         return None
@@ -207,22 +218,23 @@ class _Outline:
             level, raw = 1 if under[1] == "=" else 2, "".join(self._above).strip()
             self._add(level, raw, self._above_at, end, true and self._above_true, firm and self._above_firm)
             self._above = []
-        elif not inner.strip():
+        elif _NO_TEXT.match(inner):
             self._above = []
         else:
-            if nested or not self._above:
-                self._above, self._above_at = [], start
-                self._above_true = true and not inner.startswith(("|", "<"))
-                self._above_firm = firm and self._above_true and not inner.startswith("[")
+            if not self._above:
+                self._above_at, self._above_true, self._above_firm = start, true, firm
             self._above.append(inner)
+            self._above_true = self._above_true and not nested and not inner.startswith(("|", "<"))
+            self._above_firm = self._above_firm and self._above_true and not inner.startswith("[")
 
     def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
         self.found.append(_Heading(level, raw, start, end, true, firm))
 
-    def _markup(self, inner: str) -> None:
+    def _markup(self, line: str, inner: str) -> None:
         """Follows blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain."""
         opened, closed = inner.rfind("<!--"), inner.rfind("-->")
         self._half = opened > closed if closed >= 0 else self._half or opened >= 0
+        self._loose = bool(line.strip()) and (self._loose or bool(_TAG.match(inner)))
         if self._until is None:
             self._until = next((ends for begins, ends in _MARKUP if begins.match(inner)), None)
             inner = inner[2:]

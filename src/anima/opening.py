@@ -24,23 +24,31 @@ from anima.store.folder import FolderStore
 
 CONFIG_TEXT = """\
 # How this home is run. Every key is optional; `anima config` shows them all with where each value came from.
-dialect = "anima"
+dialect = "{dialect}"
 """
 
 
-def note_quietly(register: Register, store: FolderStore, *, made: datetime) -> None:
+def note_quietly(register: Register, store: FolderStore, *, made: datetime, trusted: bool) -> None:
     """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
     try:
-        register.note(store.root, inode=os.fstat(store.fd).st_ino, made=made, trusted=True)
+        register.note(store.root, inode=os.fstat(store.fd).st_ino, made=made, trusted=trusted)
     except HomeError:
         pass
+
+
+def place_of(path: str | Path) -> str:
+    """Where a path leads, as the user's list names it, whether or not anything is there."""
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError):
+        return str(path)
 
 
 def opened(path: str | Path, register: Register) -> FolderStore:
     try:
         return FolderStore(path)
     except NoSuchHome as error:
-        known = register.known(str(Path(path).expanduser().absolute()))
+        known = register.known(place_of(path))
         if known and known.made:
             raise NoSuchHome(
                 f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
@@ -54,12 +62,15 @@ def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:
     store = _folder(path, register, again)
     try:
         brand_new = not has_life(store)
-        store.create(DocPath.parse(configs.FILE), CONFIG_TEXT)
+        dialect = "anima" if brand_new else detected(store, Config()).dialect
+        ours = store.create(DocPath.parse(configs.FILE), CONFIG_TEXT.format(dialect=dialect))
         if brand_new:
             from anima.store.machine import Machine
 
             Machine(store).put("made", b"anima\n")  # history may then stand in .git, where a person looks for it
-        note_quietly(register, store, made=now)
+        # A configuration that was here before is somebody else's until the owner says trust-home.
+        vouched = ours or register.trusts(store.root, os.fstat(store.fd).st_ino)
+        note_quietly(register, store, made=now, trusted=vouched)
         return brand_new
     finally:
         store.close()
@@ -67,8 +78,7 @@ def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:
 
 def _folder(path: Path, register: Register, again: bool) -> FolderStore:
     """The folder of a home to be, made when it is missing. Refuses to bury one that vanished."""
-    root = str(path.absolute() if not path.exists() else path.resolve())
-    known = register.known(root)
+    known = register.known(place_of(path))
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if known and known.made and gone and not again:
         raise Refused(

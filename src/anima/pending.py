@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from anima.errors import Damaged, NoSuchProposal
+from anima.errors import BadPath, Damaged, NoSuchProposal
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
 from anima.store.machine import Machine
 
@@ -53,7 +53,7 @@ class Proposal:
 
 def content_of(changes: Sequence[Change]) -> str:
     """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
-    body = [[c.path.key, c.kind, c.text, c.to.key if c.to else None] for c in changes]
+    body = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
     return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -96,12 +96,12 @@ class Pending:
         """Those that still wait, oldest first; lapsed ones are passed over."""
         names = [name.removesuffix(".json") for name in self._machine.names(FOLDER) if name.endswith(".json")]
         found = [self._load(name) for name in names if _ID.fullmatch(name)]
-        return sorted((p for p in found if p.expires > now), key=lambda p: (p.created, p.id))
+        return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
 
     def get(self, proposal: str, now: datetime) -> Proposal:
-        if not _ID.fullmatch(proposal) or self._machine.get(f"{FOLDER}/{proposal}.json") is None:
+        found = self._load(proposal) if _ID.fullmatch(proposal) else None
+        if found is None:
             raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima pending lists those that do")
-        found = self._load(proposal)
         if found.expires <= now:
             raise NoSuchProposal(
                 f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
@@ -118,11 +118,14 @@ class Pending:
     def remove(self, proposal: str) -> bool:
         return self._machine.remove(f"{FOLDER}/{proposal}.json")
 
-    def _load(self, proposal: str) -> Proposal:
+    def _load(self, proposal: str) -> Proposal | None:
+        """The proposal; None when there is none, or no longer."""
         raw = self._machine.get(f"{FOLDER}/{proposal}.json")
+        if raw is None:
+            return None
         try:
-            found = _parse(json.loads(raw or b""))
-        except (ValueError, KeyError, TypeError) as error:
+            found = _parse(json.loads(raw))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
             raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
         if found.content != content_of(found.changes) or found.id != proposal:
             raise Damaged(
@@ -155,6 +158,8 @@ def _parse(raw: dict[str, Any]) -> Proposal:
                to=DocPath.parse(c["to"]) if c["to"] else None, reason=c["reason"], opening=c["opening"], **common) for c in raw["changes"]
     )  # fmt: skip
     findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
-    return Proposal(id=raw["id"], changes=changes, created=datetime.fromisoformat(raw["created"]),
-                    expires=datetime.fromisoformat(raw["expires"]), rule=raw["rule"], why=raw["why"], findings=findings,
-                    diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]))  # fmt: skip
+    created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
+    if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
+        raise ValueError("a proposal has changes, a base for each, and times with a zone")
+    return Proposal(id=raw["id"], changes=changes, created=created, expires=expires, rule=raw["rule"], why=raw["why"],
+                    findings=findings, diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]))  # fmt: skip

@@ -98,9 +98,10 @@ class Provenance:
     def _carried_out(self, intent: Intent, record: Record) -> None:
         source = _source(intent, record)
         for edit in intent.edits:
-            self._edited(edit, source)
+            self._edited(edit, source, back=intent.what in ("undo", "restore"))
 
-    def _edited(self, edit: Edit, source: Source) -> None:
+    def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
+        """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
         path = _key(edit.to or edit.path)
         known = self._known.setdefault(path, _Known())
         if edit.kind is Kind.DELETE:
@@ -117,7 +118,8 @@ class Provenance:
         else:
             known.digest, known.size, known.pieces = edit.digest, edit.after or 0, []
         for line in edit.lines:
-            self._note_line(path, line, source)
+            if not (back and line.digest in known.lines):
+                self._note_line(path, line, source)
 
     def _note_line(self, path: str, line: Line, source: Source, *, only_doubtful: bool = False) -> None:
         own = line.origin or line.taint

@@ -27,11 +27,12 @@ from anima.listener import Listener, Secret, layer_at, tells
 from anima.markdown import front_matter, lines_of, sections, view
 from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
 from anima.prompt import Limits, Line, Piece, Prompt, compose
-from anima.scan import hidden, reveal
 from anima.store.folder import FolderStore, Signature, signature_of
+from anima.unseen import may_hide
 
 if TYPE_CHECKING:
     from anima.books import Books
+    from anima.model import Finding
     from anima.provenance import Source
 
 Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
@@ -41,6 +42,7 @@ LEDGER = ".anima/ledger.jsonl"
 DOUBT = ".anima/doubt"  # there since the first untrusted line was written
 _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
+_PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
 _SUSPECT = re.compile(
     r"<\||\|>|\[/?INST|<<|<\s*/?\s*[a-z_]*(?:memory|context)\b|\b(?:Human|Assistant|System):", re.IGNORECASE
 )
@@ -339,6 +341,8 @@ class Reading:
         whole = not reasons
         notes: tuple[str, ...] = ()
         if found := hidden(text):
+            from anima.scan import reveal
+
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
             reasons.append(f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible")
@@ -600,6 +604,16 @@ def stated_zone(text: str) -> tzinfo | None:
         except ValueError:
             continue
     return None
+
+
+def hidden(text: str) -> tuple[Finding, ...]:
+    """What the scan sees of hidden text; the scan is imported only when there may be some."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)  # next to nothing, in most texts
+    if not rest or not may_hide(rest.decode("utf-8", "surrogatepass")):
+        return ()
+    from anima.scan import hidden as look
+
+    return look(text)
 
 
 def suspicious(text: str) -> bool:

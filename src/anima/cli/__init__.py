@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from anima.cli import about_home, about_memory, about_past, about_prompt, about_search
 from anima.cli.plainly import read_plainly
 from anima.cli.shown import complain, say, whisper
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
@@ -53,15 +53,17 @@ class Commands(TyperGroup):
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
 
-app = typer.Typer(
-    name="anima", cls=Commands, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
-           "  anima init ~/aria --name Aria    a home of your own",
+# Heading, module and commands. A command line that names one command imports only its module.
+GROUPS = (
+    ("Make and look after a home", "about_home", "init open up doctor config trust-home tour"),
+    ("See what the agent is told", "about_prompt", "prompt identity persona files read"),
+    ("Write, and decide what may be written", "about_memory",
+     "remember note write append edit move delete pending approve deny trust"),
+    ("Find", "about_search", "search index watch about"),
+    ("Look back", "about_past", "history diff undo restore why audit"),
 )  # fmt: skip
 
 
-@app.callback()
 def anima(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
@@ -76,17 +78,25 @@ def anima(
         say(context.get_help())
 
 
-for title, module in (
-    ("Make and look after a home", about_home),
-    ("See what the agent is told", about_prompt),
-    ("Write, and decide what may be written", about_memory),
-    ("Find", about_search),
-    ("Look back", about_past),
-):
-    known = len(app.registered_commands)
-    module.add_to(app)
-    for command in app.registered_commands[known:]:
-        command.rich_help_panel, command.cls = title, Command
+def made(only: str | None = None) -> typer.Typer:
+    """The program with all its commands, or with one."""
+    program = typer.Typer(
+        name="anima", cls=Commands, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
+               "  anima init ~/aria --name Aria    a home of your own",
+    )  # fmt: skip
+    program.callback()(anima)
+    for title, module, names in GROUPS:
+        if only is not None and only not in names.split():
+            continue
+        known = len(program.registered_commands)
+        import_module(f"anima.cli.{module}").add_to(program)
+        for command in program.registered_commands[known:]:
+            command.rich_help_panel, command.cls = title, Command
+    if only is not None:
+        program.registered_commands = [command for command in program.registered_commands if command.name == only]
+    return program
 
 
 def main() -> None:
@@ -104,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
     """Carries out one command line and gives its exit code."""
     as_json = "--json" in arguments
     try:
-        code = _built().main(args=list(arguments), prog_name="anima", standalone_mode=False)
+        code = _built(_named(arguments)).main(args=list(arguments), prog_name="anima", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -123,8 +133,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @cache
-def _built() -> Any:
-    return get_command(app)
+def _built(only: str | None) -> Any:
+    return get_command(made(only))
+
+
+def _named(arguments: Sequence[str]) -> str | None:
+    """The command a line begins with, if it is one of ours."""
+    known = {name for _, _, names in GROUPS for name in names.split()}
+    return arguments[0] if arguments and arguments[0] in known else None
 
 
 def _failed(error: HomeError, as_json: bool) -> int:

@@ -1,8 +1,7 @@
 """The full-text index of transcripts, one SQLite file: which entry of which session holds which words.
 
 Promise: derived from the transcripts, by bytes: of a session that has grown only what is new is put in. A file that is
-missing, damaged or of another version is begun again; nothing here raises because of it. It holds the words of entries,
-cut and folded, and where they stand: what is shown is read from the transcript. Agent, layer and scope are filtered in the
+missing, damaged or of another version is begun again; nothing here raises because of it. Agent, layer and scope are filtered in the
 query, and hits are ordered by nothing that a hidden session could change. Words are cut by `index.words`; a query is
 data. Safe to share by threads and processes. Not here: parsing transcripts and previews (transcript).
 """
@@ -16,13 +15,16 @@ import os
 import sqlite3
 import stat
 import threading
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
+from anima.index.units import CUTTING
 from anima.index.words import ask, cut
 
-FORMAT = 1
+FORMAT = 2
+_VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF
 MAX_WORDS = 32  # of a query
 MAX_QUERY = 1000
 _APPLICATION = 0x616E7461
@@ -36,39 +38,49 @@ _PRAGMAS = (
     "pragma temp_store = memory",
     "pragma cache_size = -32768",
 )
-# Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs.
+# Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
+# not stored beside their postings: cutting an entry's text again gives them, when they have to go.
 _TABLES = f"""
 create table session(
     id integer primary key, place text not null unique, name text not null, agent text not null, layer text not null,
     scope text not null, inode integer not null, size integer not null, mtime integer not null,
     offset integer not null, lines integer not null, entries integer not null);
 create table turn(
-    id integer primary key, session integer not null, entry integer not null, offset integer not null,
-    time text not null, role text not null, source text not null);
+    id integer primary key, session integer not null, entry integer not null, time text not null, role text not null,
+    source text not null);
 create index turn_session on turn(session, id);
-create virtual table words using fts5(text, detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
+create table spoken(id integer primary key, text text not null);
+create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
 pragma application_id = {_APPLICATION};
-pragma user_version = {FORMAT};
+pragma user_version = {_VERSION};
 """
 _KNOWN = "select place, inode, size, mtime, offset, lines, entries from session"
 _PUT_SESSION = """
     insert into session(place, name, agent, layer, scope, inode, size, mtime, offset, lines, entries)
     values(:place, :name, :agent, :layer, :scope, :inode, :size, :mtime, :offset, :lines, :entries)
-    on conflict(place) do update set inode = excluded.inode, size = excluded.size, mtime = excluded.mtime,
-        offset = excluded.offset, lines = excluded.lines, entries = excluded.entries
+    on conflict(place) do update set agent = excluded.agent, layer = excluded.layer, scope = excluded.scope,
+        inode = excluded.inode, size = excluded.size, mtime = excluded.mtime, offset = excluded.offset,
+        lines = excluded.lines, entries = excluded.entries
     returning id
 """
-_SHOWN = "select session.place, session.name, turn.entry, turn.offset, turn.time, turn.role, turn.source"
-_SEEN = """
-    cross join session on session.id = turn.session
-    where session.agent = :agent and (:any_layer or session.layer in (select value from json_each(:layers)))
-    and (:any_scope or session.scope in (select value from json_each(:scopes)))
+_MATCHING = """
+    from words cross join turn on turn.id = words.rowid
+    where words match :query and turn.session in (
+        select id from session where agent = :agent
+        and (:any_layer or layer in (select value from json_each(:layers)))
+        and (:any_scope or scope in (select value from json_each(:scopes))))
+"""
+_HOW_MANY = f"select count(*) {_MATCHING}"
+_SHOWN = """
+    select session.place, session.name, turn.entry, turn.time, turn.role, turn.source, spoken.text
+    from top cross join turn on turn.id = top.id cross join session on session.id = turn.session
+    cross join spoken on spoken.id = top.id order by top.score desc, turn.time desc, turn.id desc
 """
 _ALL = f"""
-    {_SHOWN} from words cross join turn on turn.id = words.rowid {_SEEN} and words match :query
-    order by turn.time desc, turn.id desc limit :limit
+    with top as materialized (
+        select turn.id as id, 0 as score {_MATCHING} order by turn.time desc, turn.id desc limit :limit)
+    {_SHOWN}
 """
-_HOW_MANY = f"select count(*) from words cross join turn on turn.id = words.rowid {_SEEN} and words match :query"
 
 Answer = TypeVar("Answer")
 # What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
@@ -104,7 +116,6 @@ class Said(NamedTuple):
     """An entry as the index takes it."""
 
     entry: int
-    offset: int
     time: str
     role: str
     source: str
@@ -117,10 +128,10 @@ class Heard(NamedTuple):
     place: str
     session: str
     entry: int
-    offset: int
     time: str
     role: str
     source: str
+    text: str
 
 
 class Talks:
@@ -147,16 +158,16 @@ class Talks:
 
     def put(self, talk: Talk, said: Sequence[Said], *, since: Mark, now: Mark) -> bool:
         """Takes entries in, all or none. False when the session is no longer at `since`: somebody else was faster."""
-        rows = [(one.entry, one.offset, one.time, one.role, one.source) for one in said]
-        words = [" ".join(cut(one.text)) for one in said]
+        words = [_words(one.text) for one in said]
 
         def write(db: sqlite3.Connection) -> bool:
             if _mark_of(db, talk.place) != since:
                 return False
             number = db.execute(_PUT_SESSION, talk._asdict() | now._asdict()).fetchone()[0]
             first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
-            turns = ((first + n, number, *row) for n, row in enumerate(rows))
-            db.executemany("insert into turn values(?, ?, ?, ?, ?, ?, ?)", turns)
+            turns = ((id, number, one.entry, one.time, one.role, one.source) for id, one in enumerate(said, first))
+            db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", turns)
+            db.executemany("insert into spoken values(?, ?)", ((id, one.text) for id, one in enumerate(said, first)))
             db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
             return True
 
@@ -191,7 +202,7 @@ class Talks:
             rows = db.execute(_ALL, seen | {"query": " AND ".join(map(_quoted, words))}).fetchall()
             if not rows and len(words) > 1:
                 rows = _some(db, words, seen)
-            return tuple(Heard(*_sound(row[:2], str), *_sound(row[2:4], int), *_sound(row[4:], str)) for row in rows)
+            return tuple(Heard(*_sound(row[:2], str), *_sound(row[2:3], int), *_sound(row[3:], str)) for row in rows)
 
         return self._tried(read, again=False)
 
@@ -318,7 +329,7 @@ def _prepare(db: sqlite3.Connection) -> None:
         finally:
             if db.in_transaction:
                 db.execute("rollback")
-    elif version != FORMAT or _pragma(db, "application_id") != _APPLICATION:
+    elif version != _VERSION or _pragma(db, "application_id") != _APPLICATION:
         raise sqlite3.DatabaseError("it was made by another version")
 
 
@@ -342,7 +353,10 @@ def _erased(db: sqlite3.Connection, place: str) -> int:
     row = db.execute("select id from session where place = ?", (place,)).fetchone()
     if row is None:
         return 0
-    db.execute("delete from words where rowid in (select id from turn where session = ?)", row)
+    ids = "select id from turn where session = ?"
+    for id, text in db.execute(f"select id, text from spoken where id in ({ids})", row).fetchall():
+        db.execute("insert into words(words, rowid, text) values('delete', ?, ?)", (id, _words(text)))
+    db.execute(f"delete from spoken where id in ({ids})", row)
     db.execute("delete from turn where session = ?", row)
     db.execute("delete from session where id = ?", row)
     return 1
@@ -354,18 +368,19 @@ def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) ->
     present = {word: number for word, number in counts.items() if number}
     if not present:
         return []
-    most = sum(present.values())
-    parts = [
-        f"select rowid as id, :weight{n} as weight from words where words match :word{n}" for n in range(len(present))
-    ]
-    given: dict[str, Any] = dict(seen)
+    most, given = sum(present.values()), dict(seen)
     for n, (word, number) in enumerate(present.items()):
         given |= {f"word{n}": _quoted(word), f"weight{n}": math.log(1 + most / number)}
-    return db.execute(
-        f"{_SHOWN} from (select id, sum(weight) as score from ({' union all '.join(parts)}) group by id) as found"
-        f" cross join turn on turn.id = found.id {_SEEN} order by found.score desc, turn.time desc, turn.id desc limit :limit",
-        given,
-    ).fetchall()
+    parts = [
+        f"select turn.id as id, :weight{n} as weight {_MATCHING.replace(':query', f':word{n}')}"
+        for n in range(len(present))
+    ]
+    top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, id desc"
+    return db.execute(f"with top as materialized ({top} limit :limit) {_SHOWN}", given).fetchall()
+
+
+def _words(text: str) -> str:
+    return " ".join(cut(text))
 
 
 def _quoted(word: str) -> str:

@@ -40,12 +40,23 @@ class Grade(IntEnum):
     PASSWORD = 4
 
 
-_KEYWORD = lazy(
-    r"(?P<password>pass(?:word|wd|wort|phrase|code|(?=[\s\"']{0,2}[:=]))|pwd|contrase[ñn]a|kennwort|mot de passe|senha"
-    r"|palavra-passe|parola d'ordine|wachtwoord|has[łl]o|şifre|пароль|密码|密碼|口令|パスワード|비밀번호)"
-    r"|(?P<code>clave|(?:access|door|alarm|gate|entry) code|c[oó]digo de acceso|zugangscode|code d'acc[eè]s)"
-    r"|(?P<key>key|schlüssel)|(?P<weak>token|secreto?|geheimnis|credentials?|jeton|segredo|clé|chave|chiave)"
+# Each begins with its sign: a search for plain letters is the fastest there is.
+_KEYWORDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("pass", "password", lazy(r"pass(?:word|wd|wort|phrase|code|(?=[\s\"']{0,2}[:=]))")),
+    ("contrase", "password", lazy(r"contrase[ñn]a")),
+    ("has", "password", lazy(r"has[łl]o\b")),
+    *(
+        (word, "password", lazy(re.escape(word)))
+        for word in ("pwd", "kennwort", "mot de passe", "senha", "palavra-passe", "parola d'ordine", "wachtwoord")
+    ),
+    *((word, "password", lazy(word)) for word in ("şifre", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호")),
+    *((word, "code", lazy(word)) for word in ("clave", "code", "código de acceso", "codigo de acceso", "zugangscode")),
+    *((word, "key", lazy(word)) for word in ("key", "schlüssel")),
+    ("secret", "weak", lazy(r"secreto?")),
+    *((word, "weak", lazy(word)) for word in ("token", "geheimnis", "credential", "jeton", "segredo")),
+    *((word, "weak", lazy(word)) for word in ("clé", "chave", "chiave")),
 )
+_CODE_OF = lazy(r"(?:access|door|alarm|gate|entry|unlock) $")
 # What makes "key" the name of a secret, and "token" or "secret" a sure one.
 _QUALIFIED = lazy(
     r"(?:api|access|auth|secret|private|signing|encryption|master|session|deploy|account|license|service|webhook|client|app"
@@ -92,7 +103,7 @@ _REFERENCE = lazy(
     r"|[\w.+-]+@[\w-]+\.[a-z]"
 )
 _QUANTITY = lazy(
-    r"(?:v|q|h|w|kw)?\d{1,4}(?:[.,:/_-]\d{1,4})*(?:[-+%]|st|nd|rd|th|[a-z]{1,2}|days?|weeks?|months?|chars?|bits?|min|sec"
+    r"(?:v|q|h|w|kw)?\d{1,4}(?:[.,:/_-]\d{1,4})*(?:[-+%]|st|nd|rd|th|[a-z]|[kmgt]i?b|ms|am|pm|px|km|kg|cm|mm|days?|weeks?|months?|chars?|bits?|min|sec"
     r"|hrs?|tokens?|[tz][\d:.+z-]*)?|#?\d+|[a-z]{2,6}-\d{1,6}|q[1-4][-/]?\d{2,4}|\d{4}-\d\d-\d\dt?[\d:.z+-]*"
     r"|\d{1,3}(?:[.,]\d{3})+"
 )
@@ -100,7 +111,8 @@ _CALL = lazy(r"\w\(|\(\)|\{\}|\w\[")
 _YEAR = lazy(r"(?:19|20)\d\d")
 _UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HEX = lazy(r"(?:0x)?[0-9a-f]+")
-_HEX_64 = lazy(r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{64}(?![0-9A-Za-z])")
+_LONG_HEX = lazy(r"[0-9a-f]{64}(?![0-9a-z])")
+_HEX_64 = lazy(r"(?:0x)?[0-9a-fA-F]{64}")
 _DIGEST = lazy(r"sha-?\d|checksum|digest|hash|commit|integrity|fingerprint|etag|md5|revision|blake|\brev\b|merkle|txid")
 _CONTEXT = lazy(r"token|secret|key|seed|private|password|bearer|wallet|credential|clave|schlüssel|passwort")
 _NAME = lazy(r"[a-z]+(?:[-_.][a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]+\d{0,2}")
@@ -171,8 +183,8 @@ def in_context(text: str) -> Iterator[Found]:
     yield from _named(text, lowered)
     if any(sign in lowered for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
         yield from _phrases(lowered)
-    if long_words(text, 64):
-        yield from _long_hex(text, lowered)
+    if _LONG_HEX.search(long_words(lowered, 64)):
+        yield from _long_hex(lowered)
 
 
 def _headers(text: str, lowered: str) -> Iterator[Found]:
@@ -189,15 +201,14 @@ def _headers(text: str, lowered: str) -> Iterator[Found]:
 
 
 def _named(text: str, lowered: str) -> Iterator[Found]:
-    for found in _KEYWORD.finditer(lowered):
-        tail = _TAIL.match(lowered, found.end())
-        grade = _grade(lowered, found, tail[0] if tail else "")
-        if grade is None or _ABOUT.match(lowered, found.end()):
-            continue
-        end = tail.end() if tail else found.end()
-        value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade)
-        if value and _is_secret(value, grade, _line_before(lowered, value.start)):
-            yield value.start, value.start + len(value.text), _kind(grade, value.text)
+    for sign, group, pattern in _KEYWORDS:
+        for word in pattern.finditer(lowered) if sign in lowered else ():
+            tail = _TAIL.match(lowered, word.end())
+            end = tail.end() if tail else word.end()
+            grade = _grade(lowered, word, group, lowered[word.end() : end])
+            value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade) if grade else None
+            if grade and value and _is_secret(value, grade, _line_before(lowered, value.start)):
+                yield value.start, value.start + len(value.text), _kind(grade, value.text)
     for at in _elsewhere(text, lowered):
         value = _value_at(text, at, "", direct=True, assigned=True)
         if value and _is_secret(value, Grade.CODE, ""):
@@ -207,20 +218,23 @@ def _named(text: str, lowered: str) -> Iterator[Found]:
 def _elsewhere(text: str, lowered: str) -> Iterator[int]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
     yield from (found.end() for found in (_FLAG.finditer(lowered) if "--" in lowered else ()))
-    yield from (found.start("secret") for found in _PAIR.finditer(lowered))
-    yield from (found.start("secret") for found in _PIN.finditer(text))
+    if any(sign in lowered for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
+        yield from (found.start("secret") for found in _PAIR.finditer(lowered))
+    yield from (found.start("secret") for found in (_PIN.finditer(text) if "PIN" in text else ()))
 
 
-def _grade(lowered: str, word: re.Match[str], tail: str) -> Grade | None:
-    """How strong the word is where it stands; "key" by itself is nothing, and neither is "pass"."""
-    start, before = word.start(), lowered[max(0, word.start() - 14) : word.start()]
-    if word.lastgroup == "password":
+def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | None:
+    """How strong the word is where it stands; "key", "code" and "pass" by themselves are nothing."""
+    before = lowered[max(0, word.start() - 14) : word.start()]
+    if _ABOUT.match(lowered, word.end()):
+        return None
+    if group == "password":
         return Grade.PASSWORD if word[0] != "pass" or _OF_SERVICE.search(before) else None
-    if word.lastgroup == "code":
-        return Grade.CODE
+    if group == "code":
+        return Grade.CODE if word[0] != "code" or _CODE_OF.search(before) else None
     if _QUALIFIED.search(before) or tail.endswith(("_key", "_token", "_secret")):
         return Grade.KEY
-    return Grade.WEAK if word.lastgroup == "weak" or lowered[start - 1 : start] == "_" else None
+    return Grade.WEAK if group == "weak" or before.endswith("_") else None
 
 
 def _kind(grade: Grade, value: str) -> str:
@@ -237,7 +251,7 @@ def _value_after(text: str, lowered: str, end: int, grade: Grade) -> _Value | No
         return None
     assigned = mark["mark"].strip() in (":", "=", ":=", "=>", "：", "＝", ">")
     direct = not mark["gap"].strip(" \"'`*_()[]")
-    if not direct and _ASIDE.search(mark["gap"]):
+    if not direct and (_ASIDE.search(mark["gap"]) or mark["mark"].strip() in ("to", "auf")):
         return None
     value = _value_at(text, mark.end(), mark["open"], direct=direct, assigned=assigned)
     if value and _PURPOSE.match(mark["gap"]):
@@ -327,10 +341,10 @@ def _phrases(lowered: str) -> Iterator[Found]:
             yield *phrase.span(), "seed-phrase" if long else "passphrase"
 
 
-def _long_hex(text: str, lowered: str) -> Iterator[Found]:
-    for found in _HEX_64.finditer(text):
+def _long_hex(lowered: str) -> Iterator[Found]:
+    for found in _LONG_HEX.finditer(lowered):
         before = _line_before(lowered, found.start())[-60:]
-        if _CONTEXT.search(before) and not _DIGEST.search(before):
+        if _CONTEXT.search(before) and not _DIGEST.search(before) and not re.search(r"(?<!\b0x)\w$", before):
             yield *found.span(), "hex-token"
 
 

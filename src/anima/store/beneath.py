@@ -32,10 +32,12 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
 def walk_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
     """The same without openat2: every folder on the way is opened without following links and held."""
     *folders, name = path.split("/")
+    if ".." in (*folders, name):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
     here = root
     try:
         for folder in folders:
-            there = os.open(folder, _FOLDER, dir_fd=here)
+            there = _held(folder, here)
             if here != root:
                 os.close(here)
             here = there
@@ -43,6 +45,15 @@ def walk_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
     finally:
         if here != root:
             os.close(here)
+
+
+def _held(folder: str, here: int) -> int:
+    try:
+        return os.open(folder, _FOLDER, dir_fd=here)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(folder, dir_fd=here, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder) from None
+        raise
 
 
 def open_folder(root: int, path: str) -> int:

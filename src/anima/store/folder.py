@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused
+from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import DocPath, Document, Entry, digest_of, fold
 from anima.store.beneath import open_beneath, open_folder, open_regular
 
@@ -37,8 +37,9 @@ class FolderStore:
 
     def __init__(self, root: str | Path) -> None:
         """Pins the folder. A link to a home is followed once, here; beneath the home no link is."""
-        given = Path(root).expanduser()
+        given = Path(root)
         try:
+            given = given.expanduser()
             self.root = str(given.resolve(strict=True))
             self.fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -47,8 +48,8 @@ class FolderStore:
             ) from None
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
-        except (OSError, RuntimeError) as error:
-            raise NoSuchHome(f"{given}: cannot be opened ({_why(error)})") from None
+        except (OSError, RuntimeError, ValueError) as error:
+            raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({_why(error)})") from None
         self._check_owner(given)
         self._read: dict[str, tuple[Signature, Document]] = {}
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
@@ -308,7 +309,7 @@ class FolderStore:
             return BadPath(path.text, "it is a link, or lies behind one; links are not followed inside a home")
         if error.errno == errno.EISDIR:
             return BadPath(path.text, "this is a folder, not a document")
-        if error.errno == errno.ENOTSUP:
+        if error.errno in (errno.ENOTSUP, errno.ENXIO):  # ENXIO: a socket
             return BadPath(path.text, "this is not a regular file")
         if error.errno in (errno.EACCES, errno.EPERM):
             return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")

@@ -95,14 +95,34 @@ class LineFolder:
             with os.scandir(fd) as names:
                 for item in names:
                     id = item.name.removesuffix(self.suffix)
-                    if id != item.name and _ID.match(id) and (found := _seen(id, item)):
-                        yield found
+                    if id != item.name and _ID.match(id) and (found := _stat(item)):
+                        yield Seen(id, found.st_ino, found.st_size, found.st_mtime_ns)
+        finally:
+            os.close(fd)
+
+    def stats(self) -> list[str]:
+        """`<id>:<mtime>.<size>` of every file, in no order: a walk that costs little more than its stats, so that
+        thousands of files can be compared with what they were. Names may be among them that are no ids."""
+        try:
+            fd = open_folder(self.store.fd, self.folder)
+        except OSError:
+            return []
+        suffix, cut = self.suffix, -len(self.suffix)
+        try:
+            with os.scandir(fd) as names:
+                return [
+                    f"{item.name[:cut]}:{found.st_mtime_ns}.{found.st_size}"
+                    for item in names
+                    if item.name.endswith(suffix) and (found := item.stat(follow_symlinks=False))
+                ]
+        except OSError:  # one vanished while we looked
+            return [f"{id}:{mtime}.{size}" for id, _, size, mtime in self.walk()]
         finally:
             os.close(fd)
 
     def look(self, id: str) -> Seen | None:
-        """One file's stat, or None."""
-        found = self.store.stat(self.path_of(id))
+        """One file's stat; None when there is no such file, or no file can have that name."""
+        found = self.store.stat(f"{self.folder}/{id}{self.suffix}") if _ID.match(id) else None
         if found is None or not stat.S_ISREG(found.st_mode):
             return None
         return Seen(id, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -419,12 +439,12 @@ def _read(fd: int, start: int, end: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _seen(id: str, item: os.DirEntry[str]) -> Seen | None:
+def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
     try:
         found = item.stat(follow_symlinks=False)
     except OSError:
         return None
-    return Seen(id, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _flock(fd: int, id: str) -> None:

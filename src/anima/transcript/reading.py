@@ -8,7 +8,6 @@ Not here: which of them somebody may read (the caller, by header and list).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -155,9 +154,9 @@ def resumed(file: Readable) -> Resumed | None:
 
 def last_record(file: Readable, end: Count) -> Record | None:
     """The last record before a place, or None when it is damaged or there is none."""
-    near = Count(offset=block_before(file, end.offset)[0])
-    last = deque(scan(file, since=near, until=end.offset), maxlen=1)
-    return last[0].record if last and isinstance(last[0], Placed) else None
+    raw = block_before(file, end.offset)[1].rstrip(b"\n")
+    found = parse(raw[raw.rfind(b"\n") + 1 :])
+    return found.record if isinstance(found, Parsed) else None
 
 
 def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[Turn, ...], list[Damage]]:
@@ -241,14 +240,12 @@ class _Piece(NamedTuple):
     ended: bool
 
 
-def scan(
-    file: Readable, *, since: Count = START, until: int | None = None, entries: bool = True
-) -> Iterator[Placed | Damage]:
+def scan(file: Readable, *, since: Count = START, entries: bool = True) -> Iterator[Placed | Damage]:
     """Every record from a place on, and in its place every damaged one. Without `entries`, those are passed over."""
     last: Placed | Damage | None = None
     open_seal = False  # the last record has no seal; if blanks follow alone, they were part of it
     at = since
-    for piece in _pieces(file, since, until, entries):
+    for piece in _pieces(file, since, entries):
         if not piece.raw.strip(_BLANKS):
             if piece.raw.strip(b"\r") and open_seal and isinstance(last, Placed):
                 last = _damage(last.line, last.offset, "it is not what was written: its seal is cut off", last.after)
@@ -263,9 +260,9 @@ def scan(
         yield last
 
 
-def _pieces(file: Readable, since: Count, until: int | None, entries: bool) -> Iterator[_Piece]:
+def _pieces(file: Readable, since: Count, entries: bool) -> Iterator[_Piece]:
     line = since.lines
-    for offset, block in blocks(file, since.offset, until):
+    for offset, block in blocks(file, since.offset):
         *whole, rest = block.split(b"\n")
         for raw in whole:
             line += 1

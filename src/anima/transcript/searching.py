@@ -1,8 +1,8 @@
 """Searching in transcripts: keeping their index up to date, and turning what it finds into what is shown.
 
-Promise: a hit is an entry that stands in its transcript now, of the agent, layers and scopes asked for: the header is
-looked at again before anything is shown. Without an index, and for a query without words (an emoji, a sign), entries
-are looked through one by one for the query as it is written. No file is loaded whole.
+Promise: after `catch_up`, a hit is an entry that stands in its transcript, of the agent, layers and scopes asked for, and
+what was forgotten or removed is in no file of the index any more. Without an index, and for a query without words (an
+emoji, a sign), entries are looked through one by one for the query as it is written. No file is loaded whole.
 Not here: the index (index.talks), and who may ask (sessions).
 """
 
@@ -20,7 +20,7 @@ from anima.index.talks import Mark, Said, Talk, Talks
 from anima.index.words import fold
 from anima.store.lines import LineFile, LineFolder, Seen
 from anima.transcript.listing import SessionList
-from anima.transcript.reading import Count, Placed, entry_at, header_of, scan
+from anima.transcript.reading import Count, Placed, header_of, scan
 from anima.transcript.records import Header, Turn, stamp
 
 INDEXED = 200_000  # characters of an entry whose words are in the index
@@ -103,9 +103,10 @@ def _caught_up(talks: Talks, folder: LineFolder, seen: Seen) -> int:
 def _taken_in(talks: Talks, place: str, file: LineFile, mark: Mark) -> int:
     """Puts in what stands after the mark, a batch at a time, so that nobody waits long."""
     seen, header, taken = file.seen(), header_of(file), 0
-    talk = Talk(
-        place, file.id, *((header.agent_id, header.layer or "", header.scope or "") if header else ("", "", ""))
-    )
+    if header is None:  # nobody's, so nobody finds it
+        talks.put(Talk(place, file.id, "", "", ""), [], since=mark, now=Mark(seen.inode, seen.size, seen.mtime))
+        return 0
+    talk = Talk(place, file.id, header.agent_id, header.layer or "", header.scope or "")
     batch: list[Said] = []
     at = Count(mark.offset, mark.lines, mark.entries)
     for item in scan(file, since=at):
@@ -127,7 +128,6 @@ def _said(turn: Turn) -> Said:
     moment = turn.time
     return Said(
         entry=turn.number,
-        offset=turn.offset,
         time=stamp(moment) if moment else "",
         role=turn.role,
         source=turn.source_plugin,
@@ -140,7 +140,9 @@ def _is_in(folder: LineFolder, place: str) -> bool:
 
 
 def _is_new(mark: Mark, seen: Seen) -> bool:
-    return mark.inode != seen.inode or mark.offset > seen.size
+    """Whether a file is another one than was taken in, or was changed rather than added to."""
+    changed = mark.size == seen.size and mark.mtime != seen.mtime
+    return mark.inode != seen.inode or mark.offset > seen.size or changed
 
 
 def _is_current(mark: Mark | None, seen: Seen) -> bool:
@@ -161,62 +163,27 @@ def search(
     if heard is None or talks is None:
         hits = tuple(_plainly(query, folder, listing, asker, limit, max_chars))
         return Found(hits=hits, backend="plain", notes=talks.notes() if talks else ())
-    shown = _Shown(folder, asker)
-    try:
-        found = [
-            (one.session, one.entry, shown.turn(one.session, one.offset)) for one in heard if _is_in(folder, one.place)
-        ]
-    finally:
-        shown.close()
-    hits = tuple(_hit(session, entry, turn, query, max_chars) for session, entry, turn in found if turn)
-    return Found(hits=hits, backend="fts5", notes=talks.notes())
-
-
-class _Shown:
-    """Reads entries out of transcripts that the asker may see, each file opened once."""
-
-    def __init__(self, folder: LineFolder, asker: Asker) -> None:
-        self._folder, self._asker = folder, asker
-        self._files: dict[str, LineFile | None] = {}
-
-    def turn(self, session: str, offset: int) -> Turn | None:
-        if session not in self._files:
-            self._files[session] = self._opened(session)
-        file = self._files[session]
-        return entry_at(file, offset) if file else None
-
-    def _opened(self, session: str) -> LineFile | None:
-        try:
-            file = self._folder.open(session)
-        except HomeError:
-            return None
-        if self._asker.sees(header_of(file)):
-            return file
-        file.close()
-        return None
-
-    def close(self) -> None:
-        for file in self._files.values():
-            if file:
-                file.close()
-
-
-def _hit(session: str, entry: int, turn: Turn, query: str, max_chars: int) -> Hit:
-    return Hit(
-        session_id=session,
-        entry=entry,
-        timestamp=turn.timestamp,
-        role=turn.role,
-        source_plugin=turn.source_plugin,
-        preview=preview(turn.content, query, max_chars=max_chars),
+    finder = _finder(query)
+    hits = tuple(
+        Hit(
+            session_id=one.session,
+            entry=one.entry,
+            timestamp=one.time,
+            role=one.role,
+            source_plugin=one.source,
+            preview=_shown(one.text, finder, max_chars),
+        )
+        for one in heard
+        if _is_in(folder, one.place)
     )
+    return Found(hits=hits, backend="fts5", notes=talks.notes())
 
 
 def _plainly(
     query: str, folder: LineFolder, listing: SessionList, asker: Asker, limit: int, max_chars: int
 ) -> Iterator[Hit]:
     """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
-    parts = [_bare(part) for part in query[:1000].split()]
+    parts, finder = [_bare(part) for part in query[:1000].split()], _finder(query)
     if not parts:
         return
     for row in listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes):
@@ -224,7 +191,7 @@ def _plainly(
             return
         found = _holding(folder, row.id, asker, parts, limit)
         limit -= len(found)
-        yield from (_hit(row.id, turn.number, turn, query, max_chars) for turn in reversed(found))
+        yield from (_hit(row.id, turn, finder, max_chars) for turn in reversed(found))
 
 
 def _holding(folder: LineFolder, id: str, asker: Asker, parts: Collection[str], limit: int) -> deque[Turn]:
@@ -252,21 +219,36 @@ def _bare(text: str) -> str:
     return fold(unicodedata.normalize("NFKC", text))
 
 
+def _hit(session: str, turn: Turn, finder: re.Pattern[str] | None, max_chars: int) -> Hit:
+    moment = turn.time
+    return Hit(
+        session_id=session,
+        entry=turn.number,
+        timestamp=stamp(moment) if moment else "",
+        role=turn.role,
+        source_plugin=turn.source_plugin,
+        preview=_shown(turn.content[:INDEXED], finder, max_chars),
+    )
+
+
 def preview(text: str, query: str, *, max_chars: int) -> str:
     """One line of at most `max_chars` characters, around the first word of the query that stands in the text."""
-    line = " ".join(text[:INDEXED].split())
+    return _shown(text[:INDEXED], _finder(query), max_chars)
+
+
+def _shown(text: str, finder: re.Pattern[str] | None, max_chars: int) -> str:
+    line = " ".join(text.split())
     if len(line) <= max_chars:
         return line
-    places = (_near(word, line) for word in query[:1000].split()[:_SOUGHT])
-    at = next((found.start() for found in places if found), 0)
-    start = max(0, min(at - max_chars // 4, len(line) - max_chars))
+    found = finder.search(line) if finder else None
+    start = max(0, min((found.start() if found else 0) - max_chars // 4, len(line) - max_chars))
     head, tail = "…" if start else "", "…" if start + max_chars < len(line) else ""
     room = max(0, max_chars - len(head) - len(tail))
     return (head + line[start + len(head) : start + len(head) + room] + tail)[:max_chars]
 
 
-def _near(word: str, line: str) -> re.Match[str] | None:
-    """Where a word stands, or, since words are found by their stem, its beginning."""
-    found = re.search(re.escape(word), line, re.IGNORECASE)
-    stem = word[: max(_LEAST_STEM, len(word) - 3)]
-    return found or (re.search(re.escape(stem), line, re.IGNORECASE) if len(word) > _LEAST_STEM else None)
+def _finder(query: str) -> re.Pattern[str] | None:
+    """Where a word of the query stands, or, since words are found by their stem, one that begins like it."""
+    words = query[:1000].split()[:_SOUGHT]
+    begun = (word[: max(_LEAST_STEM, len(word) - 3)] for word in words)
+    return re.compile("|".join(map(re.escape, begun)), re.IGNORECASE) if words else None
