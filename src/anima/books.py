@@ -55,7 +55,9 @@ class Books:
         self._history: History | None = None
         self._history_problem: str | None = None
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
-        self._newest_text = 0  # the last record that replaced a text, so that the one before must be in history
+        self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
+        self._viewed = -1  # how long the ledger was when the view was last brought up to date
+        self._held_settings: bytes | None = None  # the configuration as history is known to hold it
         self._mutex = threading.RLock()  # taken after the home lock, never before it
         self.log = self.machine.log("ledger.jsonl")
 
@@ -98,16 +100,20 @@ class Books:
     @property
     def view(self) -> Provenance:
         """Provenance, folded up to the ledger's end. Empty, and cheap, where nothing was ever written."""
-        ledger = self.ledger
+        ledger, size = self.ledger, self.log.size()
         with self._mutex:
             if self._view is None or self._view.through > ledger.tip.n:
-                self._view, self._newest_text = Provenance(self.key), 0
-            self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
+                self._view, self._newest, self._newest_text, self._viewed = Provenance(self.key), 0, 0, -1
+            if size != self._viewed:
+                self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
+                self._viewed = size
             return self._view
 
     def _noticed(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
             edits = record.fields.get("edits", ())
+            if edits or record.kind in _SEEN:
+                self._newest = record.n
             if record.kind in _SEEN or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits):
                 self._newest_text = record.n
             yield record
@@ -282,7 +288,7 @@ class Books:
         try:
             with self.machine.lock.hold():
                 self.finish()
-                late = self._late(history)
+                late = self._late(history) if self._newest > self._anchored[1] else []
                 made = self._commit_late(history, late, reason) if late else None
                 if late:
                     self._anchored = (made or self._anchored[0], late[-1].n)
@@ -313,11 +319,13 @@ class Books:
             session=last.session if last else None, rule=last.rule if last else None, batch=batches or None,
             reason=reason, anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
         )  # fmt: skip
-        files = dict(held for path in sorted(paths) if (held := self._held(path)))
-        own_settings, head = self._settings(), history.head()
-        if own_settings and (head is None or history.show(head, FILE) != own_settings):
-            files[FILE] = own_settings  # no verb writes it, but a backup by `git push` should hold it
-        return history.commit(files, note) if files else None
+        files = dict(held for path in sorted(paths) for held in self._held(path))
+        settings = self._settings()
+        if settings and settings != self._held_settings:
+            files[FILE] = settings  # no verb writes it, but a backup by `git push` should hold it
+        made = history.commit(files, note) if files else None
+        self._held_settings = settings
+        return made
 
     def _settings(self) -> bytes | None:
         try:
@@ -325,26 +333,27 @@ class Books:
         except HomeError:
             return None
 
-    def _held(self, path: str) -> tuple[str, bytes | None] | None:
-        """How history should hold a document: its name on disk, and its bytes or None when it is gone.
+    def _held(self, path: str) -> list[tuple[str, bytes | None]]:
+        """How history should hold a document: its name on disk with its bytes, or with None when it is gone.
 
         Of what history cannot hold (it is no text any more), it keeps the last version it had.
         """
         checked = DocPath.parse(path)
-        spelt = self.store.actual(checked) or path
         if self.layout.row_of(checked).policy is Policy.CLOSED:
-            return spelt, None
+            return [(path, None)]
         try:
-            return spelt, self.store.read(checked).text.encode("utf-8")
+            found = self.store.read(checked)
         except NoSuchDocument:
-            return spelt, None
+            return [(path, None)]
         except BadInput:
-            return None
+            return []
+        renamed: list[tuple[str, bytes | None]] = [(path, None)] if found.path.text != path else []
+        return [*renamed, (found.path.text, found.text.encode("utf-8"))]
 
     def documents(self) -> dict[str, bytes]:
         """Every document history should hold, as it stands now."""
         paths = [entry.path for entry in self.store.list_all() if entry.path.casefold().endswith(".md")]
-        found = dict(held for path in paths if (held := self._held(path)))
+        found = dict(held for path in paths for held in self._held(path))
         found[FILE] = self._settings()
         return {path: data for path, data in found.items() if data is not None}
 

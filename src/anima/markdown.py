@@ -167,8 +167,9 @@ class _Outline:
         inner = line[len(prefix) :]
         if self._fence and self._is_code(prefix, inner):
             return self._code(prefix, inner, start, end)
-        fence = None if front else _FENCE.match(inner)
-        if fence and not (fence[1][0] == "`" and "`" in fence[2]):
+        fence = _FENCE.match(inner)
+        self._lost = self._lost or (front and fence is not None)
+        if fence and not front and not (fence[1][0] == "`" and "`" in fence[2]):
             indented = not prefix.strip() and (len(prefix) > 3 or "\t" in prefix)
             in_markup = self._until is not None or self._half or self._loose
             self._lost = self._lost or indented or in_markup or "\t" in prefix
@@ -209,23 +210,22 @@ class _Outline:
         return None
 
     def _text(self, inner: str, start: int, end: int, true: bool, firm: bool, nested: bool) -> None:
-        hashes = _HASHES.match(inner)
+        hashes, under = _HASHES.match(inner), _UNDERLINE.match(inner) if self._above else None
         if hashes:
             self._add(len(hashes[0]), _heading_text(inner[hashes.end() :]), start, end, true, firm)
-        if hashes and true:
+        elif under:
+            true, firm = true and self._above_true, firm and self._above_firm
+            self._add(1 if under[1] == "=" else 2, "".join(self._above).strip(), self._above_at, end, true, firm)
+        if _NO_TEXT.match(inner) if not under else true:
             self._above = []
-        elif self._above and (under := _UNDERLINE.match(inner)):
-            level, raw = 1 if under[1] == "=" else 2, "".join(self._above).strip()
-            self._add(level, raw, self._above_at, end, true and self._above_true, firm and self._above_firm)
+        elif hashes and true:
             self._above = []
-        elif _NO_TEXT.match(inner):
-            self._above = []
-        else:
+        else:  # whatever is no heading for certain may as well be part of a paragraph
             if not self._above:
-                self._above_at, self._above_true, self._above_firm = start, true, firm
+                self._above_at, self._above_true, self._above_firm = start, True, True
             self._above.append(inner)
-            self._above_true = self._above_true and not nested and not inner.startswith(("|", "<"))
-            self._above_firm = self._above_firm and self._above_true and not inner.startswith("[")
+            self._above_true &= true and not (nested or hashes or under or inner.startswith(("|", "<")))
+            self._above_firm &= firm and self._above_true and not inner.startswith("[")
 
     def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
         self.found.append(_Heading(level, raw, start, end, true, firm))

@@ -148,12 +148,23 @@ def _is_folder(store: FolderStore, path: str) -> bool:
 
 
 def laid_out(dialect: str, config: Config) -> Layout:
-    """The dialect's table, with the alternate soul under the name the configuration gives it."""
+    """The dialect's table with what the configuration adds: the alternate soul's name, extra files, another folder for
+    transcripts."""
     layout = layout_for(dialect)
-    if config.persona.file == "SOUL_EVIL.md":
+    rows = []
+    if config.persona.file != "SOUL_EVIL.md":
+        rows.append(Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY))
+    for asked in config.prompt.additional:
+        if layout.row_of(DocPath.parse(asked.path)).role == "note":
+            rows.append(
+                Row(role="note", path=asked.path, policy=Policy.ASK)
+            )  # what every prompt holds is not just memory
+    if config.sessions.dir not in ("", "sessions"):
+        rows.append(Row(role="sessions", path=f"{config.sessions.dir}/", policy=Policy.CLOSED, kind="session"))
+    if not rows:
         return layout
-    alternate = Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY)
-    return replace(layout, others=(*(row for row in layout.others if row.role != "alternate-soul"), alternate))
+    taken = {row.role for row in rows} - {"note"}
+    return replace(layout, others=(*(row for row in layout.others if row.role not in taken), *rows))
 
 
 def was_interrupted(store: FolderStore) -> bool:

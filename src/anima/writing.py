@@ -76,7 +76,7 @@ class Writing:
             own = scan_added(base, change)
             found += own
             exists = base is not None or (_is_free(change) and self.books.store.exists(change.path))
-            fits = replace(situation, size=len(change.text), exists=exists)
+            fits = replace(situation, size=len(change.text.encode()), exists=exists)
             to_row = self.layout.row_of(change.to) if change.to else None
             verdict = judge(change, row=self.layout.row_of(change.path), to_row=to_row, policy=self.policy, findings=own,
                             situation=fits)  # fmt: skip

@@ -59,7 +59,7 @@ GROUPS = (
     ("See what the agent is told", "about_prompt", "prompt identity persona files read"),
     ("Write, and decide what may be written", "about_memory",
      "remember note write append edit move delete pending approve deny trust"),
-    ("Find", "about_search", "search index watch about"),
+    ("Find", "about_search", "search index watch about bench"),
     ("Look back", "about_past", "history diff undo restore why audit"),
 )  # fmt: skip
 

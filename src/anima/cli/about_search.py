@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    for verb in (search, index, watch, about):
+    for verb in (search, index, watch, about, bench):
         app.command(verb.__name__)(verb)
 
 
@@ -222,3 +222,25 @@ def about(
         say(f"Nothing here names {inert(name)}.")
     elif found.total > len(found.mentions):
         say(f"… and {found.total - len(found.mentions)} more; --limit shows them")
+
+
+def bench(
+    what: Annotated[str, typer.Argument(help="What to measure: retrieval.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Data files: LoCoMo or LongMemEval-S, as JSON or .xz.")
+    ] = None,
+    fusion: Annotated[str, typer.Option(help="context (ours), rrf or weighted.")] = "context",
+    json: JsonOption = False,
+) -> None:
+    """Measure retrieval on published data, beside plain FTS5 in the same run.
+
+    \b
+    anima bench retrieval locomo10.json longmemeval_s.json
+    """
+    from anima.cli.bench import main as measure
+
+    if what != "retrieval":
+        raise BadArguments(f"there is no measurement {what!r}; there is retrieval")
+    if not files:
+        raise BadArguments("name the data files: LoCoMo or LongMemEval-S, as JSON or .xz")
+    measure([*files, "--fusion", fusion, *(["--json"] if json else [])])

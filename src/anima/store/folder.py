@@ -10,9 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
@@ -132,6 +134,8 @@ class FolderStore:
 
         Where two names fold alike, the one that is spelt as the path is meant, else the first in order.
         """
+        if self._keeps_case and self._stands(path.text):
+            return path.text
         spelt = ""
         for part in path.parts:
             names = self._names(spelt)
@@ -140,6 +144,21 @@ class FolderStore:
                 return None
             spelt = f"{spelt}/{name}" if spelt else name
         return spelt
+
+    @cached_property
+    def _keeps_case(self) -> bool:
+        """Whether a name is found only as it is spelt, so that finding it tells how it is spelt."""
+        names = self.raw_names("") if sys.platform == "linux" else ()
+        twins = ((name, name.swapcase()) for name in names if name.swapcase() != name)
+        return next((twin in names or self.stat(twin) is None for _, twin in twins), False)
+
+    def _stands(self, actual: str) -> bool:
+        """Whether something of this very name is there, and not behind a link."""
+        try:
+            os.close(open_beneath(self.fd, actual, os.O_PATH))
+        except (OSError, ValueError):
+            return False
+        return True
 
     def names(self, folder: str) -> tuple[str, ...]:
         """The names in a folder as they are spelt on disk, in order; none when there is no such folder.
