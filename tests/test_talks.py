@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima.index.talks import Mark, Said, Talk, Talks
+from anima.index.talks import Mark, Part, Said, Talk, Talks
 from anima.index.words import cut
 from anima.scan import redact
 from anima.store.folder import FolderStore
 from anima.store.lines import LineFolder
 from anima.store.machine import Machine
 from anima.transcript import Header, SessionList, Transcript, forget, mended, stamp
-from anima.transcript.searching import Asker, Found, catch_up, preview, search
+from anima.transcript.searching import Asker, Finder, Found, preview
 from test_transcript import texts_with_secrets
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
@@ -41,6 +41,7 @@ class Place:
         self.listing = SessionList(self.folder, redact=redact)
         self.path = f"{self.store.root}/.anima/talks.sqlite"
         self.talks = Talks(self.path)
+        self.finder = Finder(self.folder, self.listing, self.talks)
 
     def clock(self) -> datetime:
         self.now += timedelta(seconds=1)
@@ -61,12 +62,9 @@ class Place:
     def ask(
         self, query: str, *, asker: Asker = KATE, limit: int = 50, plain: bool = False, max_chars: int = 200
     ) -> Found:
-        if not plain:
-            catch_up(self.talks, self.folder)
-        return search(
-            query, talks=None if plain else self.talks, folder=self.folder, listing=self.listing, asker=asker, limit=limit,
-            max_chars=max_chars,
-        )  # fmt: skip
+        finder = Finder(self.folder, self.listing, None) if plain else self.finder
+        finder.catch_up()
+        return finder.search(query, asker=asker, limit=limit, max_chars=max_chars)
 
     def close(self) -> None:
         self.talks.close()
@@ -262,16 +260,16 @@ def test_what_is_hidden_changes_no_order(place: Place) -> None:
 def test_only_what_is_new_is_taken_in(place: Place) -> None:
     talk = place.begin("a")
     talk.log("user", "one")
-    assert catch_up(place.talks, place.folder) == 1
-    assert catch_up(place.talks, place.folder) == 0
+    assert place.finder.catch_up() == 1
+    assert place.finder.catch_up() == 0
     talk.log("user", "two")
     talk.log("assistant", "three")
-    assert catch_up(place.talks, place.folder, only=["a"]) == 2
-    assert catch_up(place.talks, place.folder) == 0
+    assert place.finder.catch_up(only=["a"]) == 2
+    assert place.finder.catch_up() == 0
     talk.close()
-    assert catch_up(place.talks, place.folder) == 0
+    assert place.finder.catch_up() == 0
     assert [hit.entry for hit in place.ask("three").hits] == [2]
-    assert catch_up(place.talks, place.folder, only=["nobody"]) == 0
+    assert place.finder.catch_up(only=["nobody"]) == 0
 
 
 def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Place) -> None:
@@ -281,8 +279,8 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
     for _ in range(60):
         dice.choice(talks).log("user", " ".join(dice.choices(words, k=3)))
         if dice.random() < 0.3:
-            catch_up(place.talks, place.folder)
-    catch_up(place.talks, place.folder)
+            place.finder.catch_up()
+    place.finder.catch_up()
     fresh = Talks(place.path + ".new")
     catch_up(fresh, place.folder)
 
@@ -365,7 +363,7 @@ def test_no_secret_of_any_kind_is_in_the_index(place: Place) -> None:
     for _, text, _ in examples:
         talk.log("tool", text)
     talk.close()
-    assert catch_up(place.talks, place.folder) == len(examples)
+    assert place.finder.catch_up() == len(examples)
     place.talks.close()
     written = Path(place.path).read_bytes()
     for _, text, inside in examples:

@@ -122,6 +122,15 @@ class Said(NamedTuple):
     text: str
 
 
+class Part(NamedTuple):
+    """Some entries of a session, and how far it was and is then in the index."""
+
+    talk: Talk
+    said: Sequence[Said]
+    since: Mark
+    now: Mark
+
+
 class Heard(NamedTuple):
     """An entry that a search found."""
 
@@ -156,22 +165,20 @@ class Talks:
         """How far one session is in; None when there is no index to be had."""
         return self._tried(lambda db: _mark_of(db, place))
 
-    def put(self, talk: Talk, said: Sequence[Said], *, since: Mark, now: Mark) -> bool:
-        """Takes entries in, all or none. False when the session is no longer at `since`: somebody else was faster."""
-        words = [_words(one.text) for one in said]
+    @property
+    def epoch(self) -> int:
+        """Another number whenever the index was begun again, by whomever."""
+        return _inode(self._path)
 
-        def write(db: sqlite3.Connection) -> bool:
-            if _mark_of(db, talk.place) != since:
-                return False
-            number = db.execute(_PUT_SESSION, talk._asdict() | now._asdict()).fetchone()[0]
-            first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
-            turns = ((id, number, one.entry, one.time, one.role, one.source) for id, one in enumerate(said, first))
-            db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", turns)
-            db.executemany("insert into spoken values(?, ?)", ((id, one.text) for id, one in enumerate(said, first)))
-            db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
-            return True
+    def put(self, parts: Sequence[Part]) -> int:
+        """Takes entries in, in one transaction; how many. A part is left out when its session is no longer at `since`:
+        somebody else was faster."""
+        words = [[_words(one.text) for one in part.said] for part in parts]
 
-        return bool(self._tried(write, writing=True))
+        def write(db: sqlite3.Connection) -> int:
+            return sum(_put(db, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
+
+        return self._tried(write, writing=True) or 0 if parts else 0
 
     def drop(self, places: Iterable[str]) -> int:
         """Forgets sessions, and leaves none of their words in the file; how many there were."""
@@ -340,6 +347,18 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 def _mark_of(db: sqlite3.Connection, place: str) -> Mark:
     row = db.execute(f"{_KNOWN} where place = ?", (place,)).fetchone()
     return Mark(*_sound(row[1:], int)) if row else Mark()
+
+
+def _put(db: sqlite3.Connection, part: Part, words: Sequence[str]) -> int:
+    if _mark_of(db, part.talk.place) != part.since:
+        return 0
+    said, number = part.said, db.execute(_PUT_SESSION, part.talk._asdict() | part.now._asdict()).fetchone()[0]
+    first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
+    turns = ((id, number, one.entry, one.time, one.role, one.source) for id, one in enumerate(said, first))
+    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", turns)
+    db.executemany("insert into spoken values(?, ?)", ((id, one.text) for id, one in enumerate(said, first)))
+    db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
+    return len(said)
 
 
 def _sound(values: tuple[Any, ...], kind: type) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ Not here: the index (index.talks), and who may ask (sessions).
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from anima.errors import HomeError
-from anima.index.talks import Mark, Said, Talk, Talks
+from anima.index.talks import Heard, Mark, Part, Said, Talk, Talks
 from anima.index.words import fold
 from anima.store.lines import LineFile, LineFolder, Seen
 from anima.transcript.listing import SessionList
@@ -65,63 +66,114 @@ class Asker:
         return in_layer and (self.scopes is None or (header.scope or "") in self.scopes)
 
 
+class Finder:
+    """The search of one folder's transcripts. Lives as long as its home; safe to share by threads.
+
+    Without `talks` nothing is indexed, and transcripts are searched as they are.
+    """
+
+    def __init__(self, folder: LineFolder, listing: SessionList, talks: Talks | None) -> None:
+        self._folder, self._listing, self._talks = folder, listing, talks
+        self._mutex = threading.Lock()
+        self._seen: set[str] | None = None  # the files' stats when the index last was up to date
+        self._epoch = 0
+
+    def catch_up(self, only: Iterable[str] | None = None) -> int:
+        """Brings the index up to date with all transcripts, or with `only` these; how many entries came in.
+
+        A transcript that is gone, or was written anew because something in it was forgotten, leaves the index first.
+        """
+        if self._talks is None:
+            return 0
+        if only is not None:
+            return _taken_in(self._talks, self._folder, only)
+        with self._mutex:
+            return self._caught_up(self._talks)
+
+    def _caught_up(self, talks: Talks) -> int:
+        stats = set(self._folder.stats())
+        if self._seen is not None and self._epoch == talks.epoch:
+            before = self._seen
+            changed = [_id_of(stat) for stat in stats - before]
+            gone = {_id_of(stat) for stat in before - stats}.difference(changed)
+            talks.drop(self._folder.path_of(id) for id in gone if self._folder.look(id) is None)
+        else:
+            known = talks.known()
+            if known is None:
+                return 0
+            there = {self._folder.path_of(each.id): each for each in self._folder.walk()}
+            talks.drop(place for place in known if _is_in(self._folder, place) and place not in there)
+            changed = [each.id for place, each in there.items() if not _is_current(known.get(place), each)]
+        taken = _taken_in(talks, self._folder, changed)
+        self._seen, self._epoch = stats, talks.epoch
+        return taken
+
+    def search(self, query: str, *, asker: Asker, limit: int = 50, max_chars: int = 200) -> Found:
+        """The entries that hold the words of a query, with a preview of each. Catch up first."""
+        heard, talks = None, self._talks
+        if talks is not None:
+            heard = talks.search(query, agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
+        notes = talks.notes() if talks else ()
+        if heard is None:
+            hits = _plainly(query, self._folder, self._listing, asker, limit, max_chars)
+            return Found(hits=tuple(hits), backend="plain", notes=notes)
+        place = _place(query)
+        hits = (_heard(one, place, max_chars) for one in heard if _is_in(self._folder, one.place))
+        return Found(hits=tuple(hits), backend="fts5", notes=notes)
+
+
 # -- keeping up ---------------------------------------------------------------------------------------------------------
 
 
-def catch_up(talks: Talks, folder: LineFolder, *, only: Iterable[str] | None = None) -> int:
-    """Brings the index up to date with all transcripts of a folder, or with `only` these; how many entries came in.
-
-    A transcript that is gone, or was written anew because something in it was forgotten, leaves the index first.
-    """
-    if only is not None:
-        return sum(_caught_up(talks, folder, seen) for id in only if (seen := folder.look(id)))
-    known = talks.known()
-    if known is None:
-        return 0
-    there = {folder.path_of(each.id): each for each in folder.walk()}
-    ours = [place for place in known if _is_in(folder, place)]
-    talks.drop(place for place in ours if place not in there or _is_new(known[place], there[place]))
-    stale = [each for place, each in there.items() if not _is_current(known.get(place), each)]
-    return sum(_caught_up(talks, folder, each) for each in stale)
+def _taken_in(talks: Talks, folder: LineFolder, ids: Iterable[str]) -> int:
+    """Puts in what is new of some transcripts, so much at a time that nobody waits long."""
+    batch: list[Part] = []
+    taken = size = 0
+    for id in ids:
+        for part in _parts(talks, folder, id):
+            batch.append(part)
+            size += len(part.said)
+            if size >= _BATCH or len(batch) >= _BATCH:
+                taken, size = taken + talks.put(batch), 0
+                batch = []
+    return taken + talks.put(batch)
 
 
-def _caught_up(talks: Talks, folder: LineFolder, seen: Seen) -> int:
-    place = folder.path_of(seen.id)
-    mark = talks.mark(place)
-    if mark is None or _is_current(mark, seen):
-        return 0
+def _parts(talks: Talks, folder: LineFolder, id: str) -> Iterator[Part]:
+    """What of a transcript is not in the index yet."""
+    seen = folder.look(id)
+    mark = talks.mark(folder.path_of(id)) if seen else None
+    if seen is None or mark is None or _is_current(mark, seen):
+        return
     if mark != Mark() and _is_new(mark, seen):
-        talks.drop([place])
+        talks.drop([folder.path_of(id)])
         mark = Mark()
     try:
-        with folder.open(seen.id) as file:
-            return _taken_in(talks, place, file, mark)
+        with folder.open(id) as file:
+            yield from _cut(folder.path_of(id), file, mark)
     except HomeError:
-        return 0
+        return
 
 
-def _taken_in(talks: Talks, place: str, file: LineFile, mark: Mark) -> int:
-    """Puts in what stands after the mark, a batch at a time, so that nobody waits long."""
-    seen, header, taken = file.seen(), header_of(file), 0
+def _cut(place: str, file: LineFile, mark: Mark) -> Iterator[Part]:
+    seen, header = file.seen(), header_of(file)
     if header is None:  # nobody's, so nobody finds it
-        talks.put(Talk(place, file.id, "", "", ""), [], since=mark, now=Mark(seen.inode, seen.size, seen.mtime))
-        return 0
+        yield Part(Talk(place, file.id, "", "", ""), (), mark, Mark(seen.inode, seen.size, seen.mtime))
+        return
     talk = Talk(place, file.id, header.agent_id, header.layer or "", header.scope or "")
-    batch: list[Said] = []
+    said: list[Said] = []
     at = Count(mark.offset, mark.lines, mark.entries)
     for item in scan(file, since=at):
         if not isinstance(item, Placed):
             continue
         at = item.after
         if isinstance(item.record, Turn):
-            batch.append(_said(item.record))
-        if len(batch) >= _BATCH:
+            said.append(_said(item.record))
+        if len(said) >= _BATCH:
             now = Mark(seen.inode, 0, 0, *at)
-            if not talks.put(talk, batch, since=mark, now=now):
-                return taken
-            mark, taken, batch = now, taken + len(batch), []
-    whole = Mark(seen.inode, seen.size, seen.mtime, *at)
-    return taken + len(batch) if talks.put(talk, batch, since=mark, now=whole) else taken
+            yield Part(talk, said, mark, now)
+            mark, said = now, []
+    yield Part(talk, said, mark, Mark(seen.inode, seen.size, seen.mtime, *at))
 
 
 def _said(turn: Turn) -> Said:
@@ -133,6 +185,10 @@ def _said(turn: Turn) -> Said:
         source=turn.source_plugin,
         text=turn.content[:INDEXED],
     )
+
+
+def _id_of(stat: str) -> str:
+    return stat.rpartition(":")[0]
 
 
 def _is_in(folder: LineFolder, place: str) -> bool:
@@ -149,41 +205,25 @@ def _is_current(mark: Mark | None, seen: Seen) -> bool:
     return mark is not None and (mark.inode, mark.size, mark.mtime) == (seen.inode, seen.size, seen.mtime)
 
 
-# -- asking ---------------------------------------------------------------------------------------------------------------
+# -- what is shown --------------------------------------------------------------------------------------------------------
 
 
-def search(
-    query: str, *, talks: Talks | None, folder: LineFolder, listing: SessionList, asker: Asker, limit: int = 50,
-    max_chars: int = 200,
-) -> Found:  # fmt: skip
-    """The entries that hold the words of a query, with a preview of each. Catch up first."""
-    heard = None
-    if talks is not None:
-        heard = talks.search(query, agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
-    if heard is None or talks is None:
-        hits = tuple(_plainly(query, folder, listing, asker, limit, max_chars))
-        return Found(hits=hits, backend="plain", notes=talks.notes() if talks else ())
-    finder = _finder(query)
-    hits = tuple(
-        Hit(
-            session_id=one.session,
-            entry=one.entry,
-            timestamp=one.time,
-            role=one.role,
-            source_plugin=one.source,
-            preview=_shown(one.text, finder, max_chars),
-        )
-        for one in heard
-        if _is_in(folder, one.place)
+def _heard(one: Heard, place: re.Pattern[str] | None, max_chars: int) -> Hit:
+    return Hit(
+        session_id=one.session,
+        entry=one.entry,
+        timestamp=one.time,
+        role=one.role,
+        source_plugin=one.source,
+        preview=_shown(one.text, place, max_chars),
     )
-    return Found(hits=hits, backend="fts5", notes=talks.notes())
 
 
 def _plainly(
     query: str, folder: LineFolder, listing: SessionList, asker: Asker, limit: int, max_chars: int
 ) -> Iterator[Hit]:
     """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
-    parts, finder = [_bare(part) for part in query[:1000].split()], _finder(query)
+    parts, place = [_bare(part) for part in query[:1000].split()], _place(query)
     if not parts:
         return
     for row in listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes):
@@ -191,7 +231,7 @@ def _plainly(
             return
         found = _holding(folder, row.id, asker, parts, limit)
         limit -= len(found)
-        yield from (_hit(row.id, turn, finder, max_chars) for turn in reversed(found))
+        yield from (_hit(row.id, turn, place, max_chars) for turn in reversed(found))
 
 
 def _holding(folder: LineFolder, id: str, asker: Asker, parts: Collection[str], limit: int) -> deque[Turn]:
@@ -219,7 +259,7 @@ def _bare(text: str) -> str:
     return fold(unicodedata.normalize("NFKC", text))
 
 
-def _hit(session: str, turn: Turn, finder: re.Pattern[str] | None, max_chars: int) -> Hit:
+def _hit(session: str, turn: Turn, place: re.Pattern[str] | None, max_chars: int) -> Hit:
     moment = turn.time
     return Hit(
         session_id=session,
@@ -227,27 +267,27 @@ def _hit(session: str, turn: Turn, finder: re.Pattern[str] | None, max_chars: in
         timestamp=stamp(moment) if moment else "",
         role=turn.role,
         source_plugin=turn.source_plugin,
-        preview=_shown(turn.content[:INDEXED], finder, max_chars),
+        preview=_shown(turn.content[:INDEXED], place, max_chars),
     )
 
 
 def preview(text: str, query: str, *, max_chars: int) -> str:
     """One line of at most `max_chars` characters, around the first word of the query that stands in the text."""
-    return _shown(text[:INDEXED], _finder(query), max_chars)
+    return _shown(text[:INDEXED], _place(query), max_chars)
 
 
-def _shown(text: str, finder: re.Pattern[str] | None, max_chars: int) -> str:
+def _shown(text: str, place: re.Pattern[str] | None, max_chars: int) -> str:
     line = " ".join(text.split())
     if len(line) <= max_chars:
         return line
-    found = finder.search(line) if finder else None
+    found = place.search(line) if place else None
     start = max(0, min((found.start() if found else 0) - max_chars // 4, len(line) - max_chars))
     head, tail = "…" if start else "", "…" if start + max_chars < len(line) else ""
     room = max(0, max_chars - len(head) - len(tail))
     return (head + line[start + len(head) : start + len(head) + room] + tail)[:max_chars]
 
 
-def _finder(query: str) -> re.Pattern[str] | None:
+def _place(query: str) -> re.Pattern[str] | None:
     """Where a word of the query stands, or, since words are found by their stem, one that begins like it."""
     words = query[:1000].split()[:_SOUGHT]
     begun = (word[: max(_LEAST_STEM, len(word) - 3)] for word in words)
