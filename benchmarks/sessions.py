@@ -28,7 +28,7 @@ from anima.store.folder import FolderStore
 from anima.store.lines import LineFolder
 from anima.store.machine import Machine
 from anima.transcript import Header, SessionList, Transcript, Turn, encode, mended, read, stamp
-from anima.transcript.searching import Asker, catch_up, search
+from anima.transcript.searching import Asker, Finder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = {"log": 3.0, "list": 3.0, "search": 5.0}
@@ -138,7 +138,7 @@ def listing(bench: Bench, sessions: int) -> None:
 
 def searching(bench: Bench, entries: int) -> None:
     folder, talks = bench.folder("searching"), Talks(f"{bench.store.root}/.anima/talks.sqlite")
-    listed, asker = SessionList(folder, redact=redact), Asker(agent="kate")
+    finder, asker = Finder(folder, SessionList(folder, redact=redact), talks), Asker(agent="kate")
     plain = sqlite3.connect(bench.root / "bare.sqlite", isolation_level=None)
     plain.execute("create virtual table entry using fts5(text)")
     sessions = max(1, entries // 1000)
@@ -151,7 +151,7 @@ def searching(bench: Bench, entries: int) -> None:
         queries += [" ".join(bench.dice.sample(bench.dice.choice(texts).split(), k=2)) for _ in range(5)]
     plain.execute("commit")
     begun = time.perf_counter()
-    taken = catch_up(talks, folder)
+    taken = finder.catch_up()
     print(f"{f'{taken:,} entries of {sessions} sessions indexed':58} {(time.perf_counter() - begun) * 1e3:12.0f} ms")
     bench.dice.shuffle(queries)
     turn = iter(range(10**9))
@@ -165,8 +165,8 @@ def searching(bench: Bench, entries: int) -> None:
     def ours(*, caught_up: bool) -> int:
         query = queries[next(turn) // 2 % len(queries)]
         if not caught_up:
-            catch_up(talks, folder)
-        return len(search(query, talks=talks, folder=folder, listing=listed, asker=asker, limit=50).hits)
+            finder.catch_up()
+        return len(finder.search(query, asker=asker, limit=50).hits)
 
     assert ours(caught_up=False) >= 0 and next(turn)
     shown = f"search {entries:,} entries"

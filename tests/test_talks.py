@@ -282,7 +282,7 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
             place.finder.catch_up()
     place.finder.catch_up()
     fresh = Talks(place.path + ".new")
-    catch_up(fresh, place.folder)
+    Finder(place.folder, place.listing, fresh).catch_up()
 
     def hits(which: Talks) -> list[list[object]]:
         return [
@@ -299,7 +299,8 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
 def test_two_indexers_at_once_take_nothing_in_twice(place: Place) -> None:
     place.say("a", *(f"boat number {n}" for n in range(50)))
     other = Talks(place.path)
-    threads = [threading.Thread(target=catch_up, args=(talks, place.folder)) for talks in (place.talks, other) * 2]
+    finders = [Finder(place.folder, place.listing, talks) for talks in (place.talks, other) * 2]
+    threads = [threading.Thread(target=finder.catch_up) for finder in finders]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -311,9 +312,34 @@ def test_two_indexers_at_once_take_nothing_in_twice(place: Place) -> None:
 def test_a_put_from_an_older_place_is_refused(place: Place) -> None:
     talk = Talk("sessions/x.jsonl", "x", "kate", "", "main")
     said = [Said(0, "2026", "user", "", "boat")]
-    assert place.talks.put(talk, said, since=Mark(), now=Mark(1, 2, 3, 4, 5, 6))
-    assert not place.talks.put(talk, said, since=Mark(), now=Mark(1, 2, 3, 4, 5, 6))
+    part = Part(talk, said, Mark(), Mark(1, 2, 3, 4, 5, 6))
+    assert place.talks.put([part]) == 1
+    assert place.talks.put([part, part]) == 0
+    assert place.talks.put([part._replace(since=part.now)]) == 1
     assert place.talks.mark(talk.place) == Mark(1, 2, 3, 4, 5, 6)
+
+
+def test_an_index_that_another_process_began_again_is_filled_again(place: Place) -> None:
+    place.say("a", "the boat")
+    assert place.finder.catch_up() == 1
+    Path(place.path).unlink()
+    other = Talks(place.path)
+    assert other.known() == {}
+    assert place.finder.catch_up() == 1
+    assert len(place.finder.search("boat", asker=KATE).hits) == 1
+    other.close()
+
+
+def test_what_could_not_be_put_in_is_tried_again(place: Place) -> None:
+    place.say("a", "the boat")
+    place.finder.catch_up()
+    place.say("b", "another boat")
+    lock = Path(f"{place.path}.lock")
+    lock.unlink()
+    lock.mkdir()
+    assert place.finder.catch_up() == 0
+    lock.rmdir()
+    assert place.finder.catch_up() == 1
 
 
 def test_a_torn_tail_is_not_found_until_it_is_whole(place: Place) -> None:
@@ -424,8 +450,9 @@ def test_an_index_with_any_page_damaged_never_raises_and_never_lies(place: Place
             broken[dice.randrange(100, len(broken))] ^= 1 << dice.randrange(8)
         Path(place.path).write_bytes(bytes(broken))
         talks = Talks(place.path)
-        catch_up(talks, place.folder)
-        found = search("boat 77", talks=talks, folder=place.folder, listing=place.listing, asker=KATE)
+        finder = Finder(place.folder, place.listing, talks)
+        finder.catch_up()
+        found = finder.search("boat 77", asker=KATE)
         assert all(hit.session_id == "a" and hit.entry < 400 for hit in found.hits)
         said.extend(found.notes)
         talks.close()
@@ -435,8 +462,9 @@ def test_an_index_with_any_page_damaged_never_raises_and_never_lies(place: Place
 def test_without_a_place_for_the_index_transcripts_are_searched_as_they_are(place: Place, tmp_path: Path) -> None:
     place.say("a", "the blue boat")
     talks = Talks(str(tmp_path / "nowhere/talks.sqlite"))
-    assert catch_up(talks, place.folder) == 0
-    found = search("boat", talks=talks, folder=place.folder, listing=place.listing, asker=KATE)
+    finder = Finder(place.folder, place.listing, talks)
+    assert finder.catch_up() == 0
+    found = finder.search("boat", asker=KATE)
     assert (found.backend, [hit.entry for hit in found.hits]) == ("plain", [0])
     assert any("searched as they are" in note for note in found.notes)
     assert talks.notes() == ()
@@ -452,12 +480,13 @@ def test_several_folders_share_one_index_and_not_their_sessions(place: Place) ->
         talk = Transcript.create(folder, header, clock=place.clock)
         talk.log("user", f"the boat of {agent}")
         talk.close()
-        assert catch_up(place.talks, folder) == 1
+        assert Finder(folder, place.listing, place.talks).catch_up() == 1
     for folder, agent in zip(folders, ("kate", "lena"), strict=True):
         listing = SessionList(folder, redact=redact, slim=True)
-        found = search("boat", talks=place.talks, folder=folder, listing=listing, asker=Asker(agent=agent))
+        finder = Finder(folder, listing, place.talks)
+        found = finder.search("boat", asker=Asker(agent=agent))
         assert previews(found) == [f"the boat of {agent}"]
-        assert catch_up(place.talks, folder) == 0
+        assert finder.catch_up() == 0
 
 
 # -- previews ---------------------------------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ _PRAGMAS = (
 # Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
 # not stored beside their postings: cutting an entry's text again gives them, when they have to go.
 _TABLES = f"""
+create table made(epoch text not null);
+insert into made values(hex(randomblob(8)));
 create table session(
     id integer primary key, place text not null unique, name text not null, agent text not null, layer text not null,
     scope text not null, inode integer not null, size integer not null, mtime integer not null,
@@ -165,20 +167,19 @@ class Talks:
         """How far one session is in; None when there is no index to be had."""
         return self._tried(lambda db: _mark_of(db, place))
 
-    @property
-    def epoch(self) -> int:
-        """Another number whenever the index was begun again, by whomever."""
-        return _inode(self._path)
+    def epoch(self) -> str:
+        """Another word whenever the index was begun again, by whomever; "" when there is none to be had."""
+        return self._tried(lambda db: str(db.execute("select epoch from made").fetchone()[0])) or ""
 
-    def put(self, parts: Sequence[Part]) -> int:
-        """Takes entries in, in one transaction; how many. A part is left out when its session is no longer at `since`:
-        somebody else was faster."""
+    def put(self, parts: Sequence[Part]) -> int | None:
+        """Takes entries in, in one transaction; how many, or None when that failed. A part is left out when its session
+        is no longer at `since`: somebody else was faster."""
         words = [[_words(one.text) for one in part.said] for part in parts]
 
         def write(db: sqlite3.Connection) -> int:
             return sum(_put(db, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
 
-        return self._tried(write, writing=True) or 0 if parts else 0
+        return self._tried(write, writing=True) if parts else 0
 
     def drop(self, places: Iterable[str]) -> int:
         """Forgets sessions, and leaves none of their words in the file; how many there were."""

@@ -26,7 +26,7 @@ FILE = "sessions.json"
 SUMMARY = 80
 _VERSION = 1
 _MANY = 16  # so many changed rows are worth a new file, even when their sessions are still open
-_FEW = 64  # rows that are parsed at a time
+_FEW = 64  # rows that are parsed at first
 _SOUGHT = 200  # records in which a first word of the user is looked for
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -67,8 +67,9 @@ class Rows(Sequence[Listed]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[Listed]:
-        for start in range(0, len(self._lines), _FEW):
-            yield from _parsed(self._lines[start : start + _FEW])
+        yield from _parsed(self._lines[:_FEW])  # whoever wants the first few does not pay for the others
+        for start in range(_FEW, len(self._lines), 16 * _FEW):
+            yield from _parsed(self._lines[start : start + 16 * _FEW])
 
     @overload
     def __getitem__(self, at: int) -> Listed: ...

@@ -14,6 +14,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from anima.errors import HomeError
@@ -25,7 +26,8 @@ from anima.transcript.reading import Count, Placed, header_of, scan
 from anima.transcript.records import Header, Turn, stamp
 
 INDEXED = 200_000  # characters of an entry whose words are in the index
-_BATCH = 1000
+_BATCH = 1000  # entries that are put in at a time
+_MANY = 200  # sessions at a time
 _LEAST_STEM = 4
 _SOUGHT = 16  # words of a query for which a preview is looked for
 
@@ -75,8 +77,8 @@ class Finder:
     def __init__(self, folder: LineFolder, listing: SessionList, talks: Talks | None) -> None:
         self._folder, self._listing, self._talks = folder, listing, talks
         self._mutex = threading.Lock()
-        self._seen: set[str] | None = None  # the files' stats when the index last was up to date
-        self._epoch = 0
+        self._seen: set[str] = set()  # the files' stats when the index last was up to date
+        self._epoch = ""  # the index that was
 
     def catch_up(self, only: Iterable[str] | None = None) -> int:
         """Brings the index up to date with all transcripts, or with `only` these; how many entries came in.
@@ -86,27 +88,32 @@ class Finder:
         if self._talks is None:
             return 0
         if only is not None:
-            return _taken_in(self._talks, self._folder, only)
+            return _taken_in(self._talks, self._folder, only)[0]
         with self._mutex:
             return self._caught_up(self._talks)
 
     def _caught_up(self, talks: Talks) -> int:
-        stats = set(self._folder.stats())
-        if self._seen is not None and self._epoch == talks.epoch:
-            before = self._seen
-            changed = [_id_of(stat) for stat in stats - before]
-            gone = {_id_of(stat) for stat in before - stats}.difference(changed)
-            talks.drop(self._folder.path_of(id) for id in gone if self._folder.look(id) is None)
-        else:
-            known = talks.known()
-            if known is None:
-                return 0
-            there = {self._folder.path_of(each.id): each for each in self._folder.walk()}
-            talks.drop(place for place in known if _is_in(self._folder, place) and place not in there)
-            changed = [each.id for place, each in there.items() if not _is_current(known.get(place), each)]
-        taken = _taken_in(talks, self._folder, changed)
-        self._seen, self._epoch = stats, talks.epoch
+        stats, epoch = set(self._folder.stats()), talks.epoch()
+        if not epoch:
+            return 0
+        changed = self._changed(talks, stats) if epoch == self._epoch else self._stale(talks)
+        taken, is_whole = _taken_in(talks, self._folder, changed)
+        self._seen, self._epoch = stats, epoch if is_whole else ""
         return taken
+
+    def _changed(self, talks: Talks, stats: set[str]) -> list[str]:
+        """What has changed since the index last was up to date; what is gone leaves it."""
+        changed = [_id_of(stat) for stat in stats - self._seen]
+        gone = {_id_of(stat) for stat in self._seen - stats}.difference(changed)
+        talks.drop(self._folder.path_of(id) for id in gone if self._folder.look(id) is None)
+        return changed
+
+    def _stale(self, talks: Talks) -> list[str]:
+        """What is not as the index says; what is gone leaves it."""
+        known = talks.known() or {}
+        there = {self._folder.path_of(each.id): each for each in self._folder.walk()}
+        talks.drop(place for place in known if _is_in(self._folder, place) and place not in there)
+        return [each.id for place, each in there.items() if not _is_current(known.get(place), each)]
 
     def search(self, query: str, *, asker: Asker, limit: int = 50, max_chars: int = 200) -> Found:
         """The entries that hold the words of a query, with a preview of each. Catch up first."""
@@ -125,18 +132,17 @@ class Finder:
 # -- keeping up ---------------------------------------------------------------------------------------------------------
 
 
-def _taken_in(talks: Talks, folder: LineFolder, ids: Iterable[str]) -> int:
-    """Puts in what is new of some transcripts, so much at a time that nobody waits long."""
+def _taken_in(talks: Talks, folder: LineFolder, ids: Iterable[str]) -> tuple[int, bool]:
+    """Puts in what is new of some transcripts, so much at a time that nobody waits long; how many, and whether all."""
+    done: list[int | None] = []
     batch: list[Part] = []
-    taken = size = 0
-    for id in ids:
-        for part in _parts(talks, folder, id):
-            batch.append(part)
-            size += len(part.said)
-            if size >= _BATCH or len(batch) >= _BATCH:
-                taken, size = taken + talks.put(batch), 0
-                batch = []
-    return taken + talks.put(batch)
+    for part in chain.from_iterable(_parts(talks, folder, id) for id in ids):
+        batch.append(part)
+        if sum(len(each.said) for each in batch) >= _BATCH or len(batch) >= _MANY:
+            done.append(talks.put(batch))
+            batch = []
+    done.append(talks.put(batch))
+    return sum(number or 0 for number in done), None not in done
 
 
 def _parts(talks: Talks, folder: LineFolder, id: str) -> Iterator[Part]:
