@@ -430,21 +430,29 @@ class Tally:
             print(f"  WRONG  {self.wrong[-1]}", flush=True)
 
 
-def interrupted(case: Case, place: Path, tally: Tally, fault: Fault, *, step: int, first: int = 1) -> None:
-    """The operation with a fault at call 1, 2, 3 … until it completes."""
-    for n in count(first, step):
-        folder = copied(case.folder, place / "trial")
-        this = replace(fault, n=n)
+def interrupted(case: Case, place: Path, tally: Tally, fault: Fault, *, most: int | None = None, step: int = 1) -> None:
+    """The operation with a fault at call 1, 2, 3 … until it completes; or at about as many calls as `most`, spread."""
+    step = max(1, calls_of(case, place, fault) // most) if most else step
+    for n in count(1 + step // 2, step):
+        folder, this = copied(case.folder, place / "trial"), replace(fault, n=n)
         outcome = attempt(case.operation, folder, this)
         if outcome.ended and outcome.calls < n:
             discard(folder)
             return
-        tally.done[fault.what] += 1
-        tally.judge(case, folder, outcome, this, f"{this.what} at call {n} {outcome.hit}")
+        what = f"second {fault.what}" if case.operation.cold else fault.what
+        tally.done[what] += 1
+        tally.judge(case, folder, outcome, this, f"{what} at call {n} {outcome.hit}")
         discard(folder)
 
 
-def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int) -> None:
+def calls_of(case: Case, place: Path, fault: Fault) -> int:
+    folder = copied(case.folder, place / "trial")
+    calls = attempt(case.operation, folder, replace(fault, n=sys.maxsize)).calls
+    discard(folder)
+    return calls
+
+
+def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: int) -> None:
     """Kills the recovery, too: at each of its calls, for homes that were killed in the middle of a batch."""
     recovery = replace(case.operation, act=lambda home: home.books.view, cold=True)
     for n in count(1, step):
@@ -454,21 +462,9 @@ def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int) -> None:
             discard(folder)
             return
         if b'"kind":"intent"' in (folder / ".anima/ledger.jsonl").read_bytes().splitlines()[-1]:
-            again = Case(operation=recovery, folder=folder, before=case.before, after=case.after)
-            tally.done["second kill"] += _kill_recovery(again, place, tally)
+            second = Case(operation=recovery, folder=folder, before=case.before, after=case.after)
+            interrupted(second, place, tally, Fault(mode=KILL), step=again)
         discard(folder)
-
-
-def _kill_recovery(case: Case, place: Path, tally: Tally) -> int:
-    for n in count(1):
-        folder = copied(case.folder, place / "trial")
-        outcome = attempt(case.operation, folder, Fault(mode=KILL, n=n))
-        if outcome.ended:
-            discard(folder)
-            return n - 1
-        tally.judge(case, folder, outcome, Fault(), f"second kill at call {n}")
-        discard(folder)
-    raise AssertionError
 
 
 SYSCALLS = ("openat openat2 write pwrite64 fsync fdatasync rename renameat renameat2 link linkat unlink unlinkat mkdir "
@@ -533,24 +529,29 @@ def fill(disk: Path, *, leave: int) -> None:
 # -- all of it --------------------------------------------------------------------------------------------------------
 
 
-ERRORS = ((errno.EIO, ALL), (errno.ENOSPC, MAKE | WRITE | NAME), (errno.EDQUOT, MAKE | WRITE | NAME), (errno.EIO, SYNC),
-          (errno.EMFILE, LOOK | MAKE), (errno.EACCES, MAKE | NAME), (errno.EINTR, MAKE | WRITE))  # fmt: skip
+SPACE = MAKE | WRITE | NAME
+ERRORS = (  # the error, the calls it can come from, and whether it stays
+    (errno.EIO, ALL, False), (errno.ENOSPC, SPACE, True), (errno.EIO, SYNC, False), (errno.EIO, SYNC, True),
+    (errno.EIO, ALL, True), (errno.ENOSPC, SPACE, False), (errno.EDQUOT, SPACE, False), (errno.EDQUOT, SPACE, True),
+    (errno.EMFILE, LOOK | MAKE, False), (errno.EMFILE, LOOK | MAKE, True), (errno.EACCES, MAKE | NAME, False),
+    (errno.EINTR, MAKE | WRITE, False),
+)  # fmt: skip
 
 
 def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool) -> None:
     for case in cases:
         begun, already = time.monotonic(), sum(tally.done.values())
         seven = case.operation.name in THE_SEVEN
-        step = (13 if seven else 41) if short else 1
-        interrupted(case, place, tally, Fault(mode=KILL, kinds=CHANGING if short else CHANGING | LOOK), step=step)
-        interrupted(case, place, tally, Fault(mode=TEAR, kinds=WRITE), step=4 if short else 1)
-        interrupted(case, place, tally, Fault(mode=SHORT, kinds=WRITE), step=7 if short else 1)
-        for n, (error, kinds) in enumerate(ERRORS[:4] if short else ERRORS):
-            for sticky in (False, True) if error != errno.EINTR else (False,):
-                fault = Fault(mode=FAIL, error=error, kinds=kinds, sticky=sticky)
-                interrupted(case, place, tally, fault, step=step * 3 if short else 1 + 2 * (not seven), first=1 + n)
+        few = (4 if seven else 2) if short else None
+        kinds = CHANGING if short else CHANGING | LOOK
+        interrupted(case, place, tally, Fault(mode=KILL, kinds=kinds), most=few and 2 * few)
+        interrupted(case, place, tally, Fault(mode=TEAR, kinds=WRITE), most=few and 7)
+        interrupted(case, place, tally, Fault(mode=SHORT, kinds=WRITE), most=few)
+        for error, kinds, sticky in ERRORS[:4] if short else ERRORS:
+            fault = Fault(mode=FAIL, error=error, kinds=kinds, sticky=sticky)
+            interrupted(case, place, tally, fault, most=few)
         if case.operation.name in ("batch", "move", "append-long"):
-            crashed_twice(case, place, tally, step=19 if short else 3)
+            crashed_twice(case, place, tally, step=13 if short else 2, again=9 if short else 1)
         struck = sum(tally.done.values()) - already
         print(f"{case.operation.name:14} {struck:5} faults  {time.monotonic() - begun:6.1f} s", flush=True)
 

@@ -101,8 +101,9 @@ class Recorder:
 
     def _rename(self, a: Any, b: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> Iterator[Any]:
         (folder, name), (to_folder, to_name) = _place(a, src_dir_fd), _place(b, dst_dir_fd)
+        node = os.stat(a, dir_fd=src_dir_fd).st_ino
         yield True
-        yield Event(what="move", folder=folder, name=name, to_folder=to_folder, to_name=to_name)
+        yield Event(what="move", node=node, folder=folder, name=name, to_folder=to_folder, to_name=to_name)
 
     def _link(self, a: Any, b: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None,
               follow_symlinks: bool = True) -> Iterator[Any]:  # fmt: skip
@@ -205,11 +206,13 @@ class Disk:
             self.waiting.append(event)
 
     def sync(self, node: int) -> None:
-        """A file's contents, or a folder's names. A move is one step: both of its folders get it."""
+        """A file's contents, or a folder's names. A move is one step: both of its folders get it, and what led to it."""
         if node in self.files:
             self.kept_files[node] = self.files[node]
             return
-        for event in [event for event in self.waiting if node in (event.folder, event.to_folder)]:
+        told = [event for event in self.waiting if node in (event.folder, event.to_folder)]
+        moved = {(event.folder, event.name) for event in told if event.what == "move"}
+        for event in [event for event in self.waiting if event in told or (event.folder, event.name) in moved]:
             renamed(self.kept_folders, event)
             self.waiting.remove(event)
 
@@ -241,8 +244,9 @@ def renamed(folders: dict[int, dict[str, int]], event: Event) -> None:
             folders.setdefault(event.node, {})
     elif event.what == "drop":
         here.pop(event.name, None)
-    elif event.what == "move" and event.name in here:
-        folders.setdefault(event.to_folder, {})[event.to_name] = here.pop(event.name)
+    elif event.what == "move":
+        here.pop(event.name, None)
+        folders.setdefault(event.to_folder, {})[event.to_name] = event.node
 
 
 def put_together(root: int, folders: dict[int, dict[str, int]], files: dict[int, bytes], place: Path) -> Path:

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 
 from anima.index.talks import Talks
@@ -46,13 +47,13 @@ class Bench:
             "".join(self.dice.choices("aeioubcdfglmnprstv", k=self.dice.randint(3, 9))) for _ in range(20_000)
         ]
         self.words = list(dict.fromkeys(vocabulary))
-        self.weights = [1 / (n + 10) for n in range(len(self.words))]
+        self.weights = list(accumulate(1 / (n + 10) for n in range(len(self.words))))
 
     def folder(self, name: str) -> LineFolder:
-        return LineFolder(self.store, self.machine, name, mend=mended)
+        return transcripts_in(self.store, self.machine, name)
 
     def text(self) -> str:
-        return " ".join(self.dice.choices(self.words, self.weights, k=self.dice.randint(5, 45)))
+        return " ".join(self.dice.choices(self.words, cum_weights=self.weights, k=self.dice.randint(5, 45)))
 
     def pair(self, bare: Callable[[], object], ours: Callable[[], object]) -> tuple[float, float]:
         """Median seconds of both, measured turn about."""

@@ -1,7 +1,7 @@
 """A home survives kills, failing disks and crowds; and what a crash left is ended without hurting what came after.
 
-The first two tests are the short forms of benchmarks/faults.py and benchmarks/crowd.py. The others set up by hand what
-a crash can leave, which the kills reach only by chance.
+The first three tests are the short forms of benchmarks/faults.py, powercut.py and crowd.py. The others set up by hand
+what a crash can leave, which the kills reach only by chance.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def test_kills_and_failing_disks_leave_every_document_old_or_new() -> None:
     if found["skipped"] and found["kills"] == 0:
         pytest.skip(f"nothing could be killed here: {found['skipped']}")
     assert int(str(found["kills"])) > 0
+
+
+def test_a_power_cut_loses_nothing_that_was_acknowledged() -> None:
+    found = figures("powercut.py", "--short")
+    assert found["wrong"] == []
+    assert int(str(found["cuts"])) > 200
 
 
 def test_a_crowd_with_random_kills_loses_nothing() -> None:

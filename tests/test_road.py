@@ -30,6 +30,10 @@ EXCEPTIONS = {
     "index/talks.py": ({"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"}, "the index of transcripts: the same"),
     "cli/__init__.py": ({"os.open"}, "/dev/null, when whoever read our output is gone"),
     "cli/about_memory.py": ({"tempfile.TemporaryDirectory", "file.write_text", "subprocess.run"}, "the owner's editor"),
+    "cli/bench.py": (
+        {"sqlite3.connect", "tempfile.TemporaryDirectory"},
+        "a measurement in a temporary home of its own",
+    ),
     "cli/guide.py": ({"tempfile.TemporaryDirectory", "?.write_text"}, "a tour in a temporary home of its own"),
 }
 CHANGING_METHODS = {

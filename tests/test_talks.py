@@ -37,7 +37,7 @@ class Place:
         self.store = FolderStore(root)
         self.machine = Machine(self.store)
         self.machine.make()
-        self.folder = LineFolder(self.store, self.machine, "sessions", mend=mended)
+        self.folder = transcripts_in(self.store, self.machine, "sessions")
         self.listing = SessionList(self.folder, redact=redact)
         self.path = f"{self.store.root}/.anima/talks.sqlite"
         self.talks = Talks(self.path)
@@ -342,6 +342,21 @@ def test_what_could_not_be_put_in_is_tried_again(place: Place) -> None:
     assert place.finder.catch_up() == 1
 
 
+def test_names_that_are_no_sessions_do_no_harm(place: Place) -> None:
+    place.say("a", "the boat")
+    place.finder.catch_up()
+    strange = [place.root / "sessions" / name for name in ('a"b.jsonl', "two words.jsonl", "x.log.jsonl")]
+    for path in strange:
+        path.write_bytes((place.root / "sessions/a.jsonl").read_bytes())
+    (place.root / "sessions/folder.jsonl").mkdir()
+    assert place.finder.catch_up() == 0
+    for path in strange:
+        path.unlink()
+    (place.root / "sessions/folder.jsonl").rmdir()
+    assert place.finder.catch_up() == 0
+    assert len(place.ask("boat").hits) == 1
+
+
 def test_a_torn_tail_is_not_found_until_it_is_whole(place: Place) -> None:
     talk = place.begin("a")
     talk.log("user", "the whole boat")
@@ -472,7 +487,7 @@ def test_without_a_place_for_the_index_transcripts_are_searched_as_they_are(plac
 
 def test_several_folders_share_one_index_and_not_their_sessions(place: Place) -> None:
     folders = [
-        LineFolder(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl", mend=mended)
+        transcripts_in(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl")
         for name in "kl"
     ]
     for folder, agent in zip(folders, ("kate", "lena"), strict=True):

@@ -85,7 +85,7 @@ class Ticking:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[LineFolder]:
     store = FolderStore(tmp_path)
-    yield LineFolder(store, Machine(store), "sessions", mend=mended)
+    yield transcripts_in(store, Machine(store), "sessions")
     store.close()
 
 
@@ -484,7 +484,7 @@ from anima.store.lines import LineFolder
 from anima.store.machine import Machine
 from anima.transcript import Transcript, mended
 store = FolderStore(sys.argv[1])
-folder = LineFolder(store, Machine(store), "sessions", mend=mended)
+folder = transcripts_in(store, Machine(store), "sessions")
 talk = Transcript.resume(folder, "one", clock=lambda: datetime.now(UTC))
 sys.stdin.read(1)
 for n in range(int(sys.argv[3])):
@@ -628,8 +628,8 @@ def test_a_session_whose_header_cannot_be_read_is_not_resumed_and_still_read(
 def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     machine = Machine(store)
-    logs = LineFolder(store, machine, "agents/kate/sessions", suffix=".log.jsonl", mend=mended)
-    seen = LineFolder(store, machine, "agents/kate/sessions", suffix=".jsonl", mend=mended)
+    logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
+    seen = transcripts_in(store, machine, "agents/kate/sessions", suffix=".jsonl")
     talk = Transcript.create(logs, head(), clock=Ticking(), redact=redact, context=seen)
     for n in range(5):
         talk.log("user", f"{n}")
@@ -839,6 +839,16 @@ def test_broken_and_empty_transcripts_are_listed_as_nobodys(some: LineFolder, tm
     assert (found["broken"].entries, found["broken"].summary) == (1, "hello 1")
 
 
+def test_names_that_are_no_sessions_are_left_out_and_do_no_harm(some: LineFolder, tmp_path: Path) -> None:
+    for name in ('a"b.jsonl', "two words.jsonl", ".hidden.jsonl", "x.log.jsonl", "line\nend.jsonl", "\udcff.jsonl"):
+        (tmp_path / "sessions" / name).write_bytes(encode(head()))
+    (tmp_path / "sessions/folder.jsonl").mkdir()
+    (tmp_path / "sessions/link.jsonl").symlink_to(tmp_path / "sessions/a.jsonl")
+    for _ in range(2):
+        assert [row.id for row in SessionList(some, redact=redact).rows()] == ["c", "b", "a"]
+    assert set(json.loads(some.get("sessions.json") or b"")["sessions"]) == {"a", "b", "c"}
+
+
 def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(folder: LineFolder, tmp_path: Path) -> None:
     listing = SessionList(folder, redact=redact)
     assert len(listing.rows()) == 0
@@ -849,7 +859,7 @@ def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(folder: L
 def test_the_slim_list_of_a_pair_has_two_keys_and_leaves_other_rows_alone(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     machine = Machine(store)
-    logs = LineFolder(store, machine, "agents/kate/sessions", suffix=".log.jsonl", mend=mended)
+    logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
     talk = begun(logs)
     talk.log("user", "hello there")
     talk.close()

@@ -155,6 +155,7 @@ class _Outline:
         self._loose = self._half = False  # in markup that a blank line ends; in a comment that began inside a line
         self._above: list[str] = []  # the paragraph so far, for an underline
         self._above_at, self._above_true, self._above_firm = 0, False, False
+        self._above_wish = ""  # the last line of it that wants to be private
         self._lost = False  # it can be read in two ways what is code: nothing is firm from here on
         at, front = 0, front_matter_end(text)
         for line in lines_of(text):
@@ -215,17 +216,19 @@ class _Outline:
             self._add(len(hashes[0]), _heading_text(inner[hashes.end() :]), start, end, true, firm)
         elif under:
             true, firm = true and self._above_true, firm and self._above_firm
-            self._add(1 if under[1] == "=" else 2, "".join(self._above).strip(), self._above_at, end, true, firm)
-        if _NO_TEXT.match(inner) if not under else true:
+            raw = "".join(self._above).strip() if true else self._above_wish
+            self._add(1 if under[1] == "=" else 2, raw, self._above_at, end, true, firm)
+        if true if hashes or under else _NO_TEXT.match(inner):
             self._above = []
-        elif hashes and true:
-            self._above = []
-        else:  # whatever is no heading for certain may as well be part of a paragraph
-            if not self._above:
-                self._above_at, self._above_true, self._above_firm = start, True, True
-            self._above.append(inner)
-            self._above_true &= true and not (nested or hashes or under or inner.startswith(("|", "<")))
-            self._above_firm &= firm and self._above_true and not inner.startswith("[")
+            return
+        # Whatever is no heading for certain may as well be part of a paragraph.
+        if not self._above:
+            self._above_at, self._above_true, self._above_firm, self._above_wish = start, True, True, ""
+        self._above.append(inner)
+        self._above_true &= true and not (nested or hashes or under or inner.startswith(("|", "<")))
+        self._above_firm &= firm and self._above_true and not inner.startswith("[")
+        if _PRIVATE.search(inner):
+            self._above_wish = inner.strip()
 
     def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
         self.found.append(_Heading(level, raw, start, end, true, firm))

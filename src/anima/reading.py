@@ -43,10 +43,8 @@ DOUBT = ".anima/doubt"  # there since the first untrusted line was written
 _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
 _PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
-_SUSPECT = re.compile(
-    r"<\||\|>|\[/?INST|<<|<\s*/?\s*[a-z_]*(?:memory|context)\b|\b(?:Human|Assistant|System):", re.IGNORECASE
-)
-_SUSPECT_SIGNS = ("<", "|>", "[inst", "[/inst", "human:", "assistant:", "system:")  # one of them stands in any match
+# One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
+_SIGNS = ("<|", "|>", "INST]", "<<", "uman:", "ssistant:", "ystem:", "UMAN:", "SSISTANT:", "YSTEM:")
 _SKILL_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*\Z")
 _RUNTIME_LABELS = (("host", "Host"), ("model", "Model"), ("channel", "Channel"), ("session", "Session"))
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
@@ -311,7 +309,9 @@ class Reading:
         The ledger is asked only where it can matter: a home in which an untrusted line was ever written, or a text in
         which the scan sees something.
         """
-        if self._books_of is None or (DOUBT in at.absent and not suspicious(text)):
+        if self._books_of is None or (
+            DOUBT in at.absent and not (self._begun_ledger and suspicious(self._in_sight(text)))
+        ):
             return text
         known, lines = self._books_of().view, lines_of(text)
         kept = [line for line in lines if self._fit_to_show(known.source(document.path, line), line)]
@@ -322,6 +322,15 @@ class Reading:
         at.notes.append(f"{place}: {said}; anima why {place}:LINE tells why, anima trust shows them again")
         reasons.append(said)
         return "".join(kept)
+
+    def _in_sight(self, text: str) -> str:
+        """What of a text a prompt can show at all: of a long one, only its two ends."""
+        most = 2 * self.limits.file
+        return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"
+
+    @property
+    def _begun_ledger(self) -> bool:
+        return self.store.stat(".anima/ledger.jsonl") is not None
 
     def _fit_to_show(self, source: Source, line: str) -> bool:
         """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
@@ -340,8 +349,10 @@ class Reading:
         raw, source = (len(document.text), document.path) if document else (len(text), None)
         whole = not reasons
         notes: tuple[str, ...] = ()
-        if found := hidden(text):
+        if hidden(self._in_sight(text)):
             from anima.scan import reveal
+
+            found = hidden(text)
 
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
@@ -596,7 +607,7 @@ def _logs_of(day: date, names: Sequence[str]) -> list[str]:
 
 def stated_zone(text: str) -> tzinfo | None:
     """The timezone a USER.md states, such as `- **Timezone:** America/Bogota`; the first that there is."""
-    if "zone" not in text.lower():
+    if not ("zone" in text or "Zone" in text or "ZONE" in text):
         return None
     for stated in _ZONE.finditer(text):
         try:
@@ -618,8 +629,7 @@ def hidden(text: str) -> tuple[Finding, ...]:
 
 def suspicious(text: str) -> bool:
     """A quick look for what could be dangerous in a line from outside; the scan then says whether it is."""
-    plain = text.lower()
-    return (any(sign in plain for sign in _SUSPECT_SIGNS) and bool(_SUSPECT.search(text))) or bool(hidden(text))
+    return any(sign in text for sign in _SIGNS) or bool(hidden(text))
 
 
 def skill_line(folder: str, path: str, matter: object) -> str:

@@ -1,9 +1,10 @@
 """The full-text index of transcripts, one SQLite file: which entry of which session holds which words.
 
-Promise: derived from the transcripts, by bytes: of a session that has grown only what is new is put in. A file that is
-missing, damaged or of another version is begun again; nothing here raises because of it. Agent, layer and scope are filtered in the
-query, and hits are ordered by nothing that a hidden session could change. Words are cut by `index.words`; a query is
-data. Safe to share by threads and processes. Not here: parsing transcripts and previews (transcript).
+Promise: derived from the transcripts; of a session that has grown only what is new is put in. A file that is missing,
+damaged or of another version is begun again, and nothing here raises because of it. Agent, layer and scope are filtered
+in the query, and the order of hits depends on nothing that a hidden session could change. Words are cut by
+`index.words`; a query is data. What is dropped leaves no word in the file. Safe to share by threads and processes.
+Not here: parsing transcripts, knowing which have changed, previews (transcript).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 from anima.index.units import CUTTING
 from anima.index.words import ask, cut
 
-FORMAT = 2
+FORMAT = 1
 _VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF
 MAX_WORDS = 32  # of a query
 MAX_QUERY = 1000
@@ -392,10 +393,10 @@ def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) ->
     for n, (word, number) in enumerate(present.items()):
         given |= {f"word{n}": _quoted(word), f"weight{n}": math.log(1 + most / number)}
     parts = [
-        f"select turn.id as id, :weight{n} as weight {_MATCHING.replace(':query', f':word{n}')}"
+        f"select turn.id as id, turn.time as time, :weight{n} as weight {_MATCHING.replace(':query', f':word{n}')}"
         for n in range(len(present))
     ]
-    top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, id desc"
+    top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, time desc, id desc"
     return db.execute(f"with top as materialized ({top} limit :limit) {_SHOWN}", given).fetchall()
 
 

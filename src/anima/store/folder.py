@@ -8,6 +8,7 @@ Home. Not here: who may see or write what (layout, gate), and in which order (re
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import sys
@@ -18,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
-from anima.model import DocPath, Document, Entry, digest_of, fold
+from anima.model import DocPath, Document, Entry, fold
 from anima.store.beneath import open_beneath, open_folder, open_regular
 
 MAX_BYTES = 8 * 2**20
@@ -108,7 +109,7 @@ class FolderStore:
             raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})",
                           hint="save it as UTF-8") from None  # fmt: skip
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
-        document = Document(path=DocPath.parse(actual), text=text, digest=digest_of(text), time=moment)
+        document = Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
         if time.time_ns() - found.st_mtime_ns > _FRESH_NS:
             self._read[actual] = (signature, document)
         return document

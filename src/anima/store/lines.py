@@ -101,19 +101,21 @@ class LineFolder:
             os.close(fd)
 
     def stats(self) -> list[str]:
-        """`<id>:<mtime>.<size>` of every file, in no order: a walk that costs little more than its stats, so that
-        thousands of files can be compared with what they were. Names may be among them that are no ids."""
+        """`<id>:<mtime>.<size>` of everything that has an id for a name, in no order: a walk that costs little more than
+        its stats, so that thousands of files can be compared with what they were."""
         try:
             fd = open_folder(self.store.fd, self.folder)
         except OSError:
             return []
-        suffix, cut = self.suffix, -len(self.suffix)
+        suffix, cut, is_id = self.suffix, -len(self.suffix), _ID.match
         try:
             with os.scandir(fd) as names:
                 return [
-                    f"{item.name[:cut]}:{found.st_mtime_ns}.{found.st_size}"
+                    f"{id}:{found.st_mtime_ns}.{found.st_size}"
                     for item in names
-                    if item.name.endswith(suffix) and (found := item.stat(follow_symlinks=False))
+                    if item.name.endswith(suffix)
+                    and is_id(id := item.name[:cut])
+                    and (found := item.stat(follow_symlinks=False))
                 ]
         except OSError:  # one vanished while we looked
             return [f"{id}:{mtime}.{size}" for id, _, size, mtime in self.walk()]

@@ -8,7 +8,7 @@ whoever searches, because it brings SQLite along.
 
 from __future__ import annotations
 
-from anima.transcript.listing import Listed, SessionList
+from anima.transcript.listing import Listed, Rows, SessionList
 from anima.transcript.reading import (
     START,
     Count,
@@ -41,7 +41,7 @@ from anima.transcript.records import (
     stamp,
     time_of,
 )
-from anima.transcript.writing import Transcript, forget, unchanged
+from anima.transcript.writing import Transcript, forget, transcripts_in, unchanged
 
 __all__ = [
     "ROLES",
@@ -61,6 +61,7 @@ __all__ = [
     "Redact",
     "Resumed",
     "Role",
+    "Rows",
     "SessionList",
     "State",
     "Transcript",
@@ -76,5 +77,6 @@ __all__ = [
     "scan",
     "stamp",
     "time_of",
+    "transcripts_in",
     "unchanged",
 ]

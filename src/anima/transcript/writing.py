@@ -17,7 +17,9 @@ from datetime import datetime
 from typing import Any
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
+from anima.store.folder import FolderStore
 from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
+from anima.store.machine import Machine
 from anima.transcript.reading import START, Count, Resumed, count, read, resumed
 from anima.transcript.records import (
     ROLES,
@@ -33,6 +35,7 @@ from anima.transcript.records import (
     Turn,
     clean,
     encode,
+    mended,
     parse,
     stamp,
 )
@@ -40,6 +43,11 @@ from anima.transcript.records import (
 Clock = Callable[[], datetime]
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
+
+
+def transcripts_in(store: FolderStore, machine: Machine, folder: str, *, suffix: str = ".jsonl") -> LineFolder:
+    """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
+    return LineFolder(store, machine, folder, suffix=suffix, mend=mended)
 
 
 def unchanged(text: str) -> tuple[str, tuple[()]]:
