@@ -28,7 +28,7 @@ from anima.scan import redact
 from anima.store.folder import FolderStore
 from anima.store.lines import LineFolder
 from anima.store.machine import Machine
-from anima.transcript import Header, SessionList, Transcript, Turn, encode, mended, read, stamp
+from anima.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
 from anima.transcript.searching import Asker, Finder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,9 +19,8 @@ from anima.index.talks import Mark, Part, Said, Talk, Talks
 from anima.index.words import cut
 from anima.scan import redact
 from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
 from anima.store.machine import Machine
-from anima.transcript import Header, SessionList, Transcript, forget, mended, stamp
+from anima.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
 from anima.transcript.searching import Asker, Finder, Found, preview
 from test_transcript import texts_with_secrets
 
@@ -487,8 +486,7 @@ def test_without_a_place_for_the_index_transcripts_are_searched_as_they_are(plac
 
 def test_several_folders_share_one_index_and_not_their_sessions(place: Place) -> None:
     folders = [
-        transcripts_in(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl")
-        for name in "kl"
+        transcripts_in(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl") for name in "kl"
     ]
     for folder, agent in zip(folders, ("kate", "lena"), strict=True):
         header = Header(id="same", timestamp=stamp(NOON), agent_id=agent)

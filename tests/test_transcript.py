@@ -43,12 +43,12 @@ from anima.transcript import (
     entry_at,
     forget,
     header_of,
-    mended,
     parse,
     read,
     scan,
     stamp,
     time_of,
+    transcripts_in,
 )
 from anima.transcript.reading import count, resumed
 
@@ -480,9 +480,8 @@ _SPEAKER = """
 import sys
 from datetime import UTC, datetime
 from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
 from anima.store.machine import Machine
-from anima.transcript import Transcript, mended
+from anima.transcript import Transcript, transcripts_in
 store = FolderStore(sys.argv[1])
 folder = transcripts_in(store, Machine(store), "sessions")
 talk = Transcript.resume(folder, "one", clock=lambda: datetime.now(UTC))

@@ -277,8 +277,11 @@ class Books:
 
     @property
     def has_late_text(self) -> bool:
-        """Whether a text was replaced that history may not hold yet; appending to it would bury it."""
-        return self._newest_text > self._anchored[1]
+        """Whether a text was replaced that history may not hold yet; appending to it would bury it.
+
+        No while history is broken: a log must not wait for it line by line.
+        """
+        return self._newest_text > self._anchored[1] and self._history_problem is None
 
     def commit(self, *, reason: str = "") -> str | None:
         """Commits every change since the last anchor; None when there is nothing, or history is off or broken."""

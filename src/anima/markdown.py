@@ -109,7 +109,16 @@ def _plain_yaml(body: str, path: str) -> Mapping[str, Any]:
                 if getattr(event, "anchor", None):
                     raise BadText(path, "its front matter uses YAML anchors or aliases, which are not read")
         value = yaml.safe_load(body)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    # Beside its own errors the parser lets others through, for values whose tag says what they are not.
+    except (
+        yaml.YAMLError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = f" near line {line + 2}" if line is not None else ""
         raise BadText(path, f"its front matter is not YAML{where}") from None

@@ -255,7 +255,7 @@ class Reading:
                 yield from self._knowledge(at, row)
             elif at.listener.scope not in row.scopes:
                 if row.form == "skills":
-                    yield _hidden(row, row.path, at.listener)
+                    yield _hidden(row, "skills/", at.listener)
             elif row.form == "skills":
                 yield from self._skills(at, row)
             elif row.form == "fixed":
@@ -324,9 +324,12 @@ class Reading:
         return "".join(kept)
 
     def _in_sight(self, text: str) -> str:
-        """What of a text a prompt can show at all: of a long one, only its two ends."""
+        """What of a text a prompt can show at all: of a long one, only its two ends, blanks around it apart."""
         most = 2 * self.limits.file
-        return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"
+        if len(text) <= 2 * most:
+            return text
+        text = text.strip()
+        return f"{text[:most]}\n{text[-most:]}"
 
     @property
     def _begun_ledger(self) -> bool:
@@ -349,10 +352,9 @@ class Reading:
         raw, source = (len(document.text), document.path) if document else (len(text), None)
         whole = not reasons
         notes: tuple[str, ...] = ()
-        if hidden(self._in_sight(text)):
+        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
+        if hidden(in_sight) and (found := hidden(text)):  # a cut through an emoji may look like something
             from anima.scan import reveal
-
-            found = hidden(text)
 
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)

@@ -225,6 +225,7 @@ class SessionList:
 # `"<id>":{"updatedAt":"<24 characters>",…,"closed":false}`, one to a line: the time has a fixed place, so that sorting
 # needs no parsing. Then the stats of the files the rows were made from, and a checksum of all.
 
+_CHECK = 11  # bytes of the checksum and what follows it
 _HEAD, _MIDDLE, _FOOT = b'{"version":1,"sessions":{\n', b'\n},"seen":[\n', b'\n],"check":"'
 
 
@@ -254,13 +255,13 @@ def _dumped(held: _Held) -> bytes:
 
 def _read(data: bytes) -> _Held | None:
     """The list in a file; None when a byte of it is not as we wrote it."""
-    body, check = data[:-11], data[-11:]
-    if check != f'{zlib.crc32(body):08x}"}}\n'.encode() or not body.startswith(_HEAD):
+    check = f'{zlib.crc32(memoryview(data)[:-_CHECK]):08x}"}}\n'.encode()
+    middle = data.rfind(_MIDDLE)
+    if not data.endswith(check) or not data.startswith(_HEAD) or middle < 0:
         return None
-    rows, _, stats = body[len(_HEAD) : -len(_FOOT)].partition(_MIDDLE)
-    if not rows:
-        return _Held([], set())
-    return _Held(rows.split(b",\n"), set(stats[1:-1].decode("utf-8", "replace").split('",\n"')))
+    rows = data[len(_HEAD) : middle]
+    stats = data[middle + len(_MIDDLE) + 1 : -len(_FOOT) - _CHECK - 1].decode("utf-8", "replace")
+    return _Held(rows.split(b",\n"), set(stats.split('",\n"'))) if rows else _Held([], set())
 
 
 def _is_foreign(data: bytes) -> bool:
