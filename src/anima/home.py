@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from anima.search import Answer
     from anima.sessions import Session
     from anima.store.git import Revision
+    from anima.transcript import Redact
     from anima.writing import Writing
 
 
@@ -226,6 +227,17 @@ class Home:
         name = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         listener = self.listener(scope=scope, sender=sender)
         return Session(self, listener, id=name, channel=channel, sender=sender, access=access, model=model)
+
+    def redaction(self) -> Redact:
+        """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
+        from anima.scan import compile_patterns, redact
+        from anima.transcript import unchanged
+
+        asked = self.config.sessions
+        if not asked.redact:
+            return unchanged
+        patterns = compile_patterns(asked.patterns)
+        return lambda text: redact(text, patterns)
 
     def identity(self) -> Resolved:
         """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""

@@ -22,11 +22,13 @@ from anima.markdown import lines_of, view
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import UNTRUSTED, Access, Actor, Change, DocPath, Kind, Origin, Receipt, Runtime, Verdict, digest_of
 from anima.tools import tool_for
+from anima.transcript import Header, Transcript, stamp, transcripts_in
 
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.prompt import Prompt
     from anima.search import Answer
+    from anima.transcript import Role, Turn
 
 MAX_TEXT = 12_000
 MAX_HIT = 4_000
@@ -50,6 +52,7 @@ class Session:
         self._mutex = threading.RLock()
         self._recent: deque[datetime] = deque()
         self._closed = False
+        self._transcript: Transcript | None = None
         self._runtime = Runtime(model=model, channel=channel, session=id)
         self.prompt: Prompt = self._fresh_prompt()
 
@@ -69,11 +72,54 @@ class Session:
     ) -> None:
         self.close()
 
+    def log(
+        self, role: Role, content: str, *, message_id: str | None = None, sender_id: str | None = None
+    ) -> Turn | None:
+        """Records one line of the conversation, secrets struck out; None where transcripts are switched off.
+
+        The transcript begins with the first line, so a session in which nothing is said leaves none.
+        """
+        with self._mutex:
+            if self._closed:
+                raise BadArguments(f"session {self.id} is closed")
+            if not self._home.config.sessions.dir:
+                return None
+            if self._transcript is None:
+                self._transcript = self._begun()
+            speaker = sender_id if sender_id is not None or role != "user" else self.sender
+            return self._transcript.log(role, content, message_id=message_id, sender_id=speaker)
+
+    def _begun(self) -> Transcript:
+        """A transcript whose header says who listened, which soul was worn, and what the prompt was made of."""
+        home = self._home
+        folder = transcripts_in(home.store, home.books.machine, home.config.sessions.dir)
+        manifest = tuple(
+            {
+                "path": line.path,
+                "role": line.role,
+                "status": line.status,
+                "chars_shown": line.chars_shown,
+                "reason": line.reason,
+            }
+            for line in self.prompt.manifest
+        )
+        header = Header(
+            id=self.id, timestamp=stamp(home.clock()), agent_id=home.agent, source_plugin=self.channel or "",
+            scope=str(self.listener.scope), sender_id=self.sender, layer=self.listener.layer or None, persona=self.prompt.persona,
+            manifest=manifest,
+        )  # fmt: skip
+        transcript = Transcript.create(folder, header, clock=home.clock, redact=home.redaction())
+        if self.tainted:
+            transcript.state(taint=self.tainted, flows=self.flows)
+        return transcript
+
     def close(self) -> None:
-        """Commits what the session appended. Closing twice does no harm."""
+        """Ends the transcript and commits what the session appended. Closing twice does no harm."""
         with self._mutex:
             if not self._closed:
                 self._closed = True
+                if self._transcript is not None:
+                    self._transcript.close()
                 self._home.books.commit(reason=f"session {self.id} closed")
 
     # -- trust ----------------------------------------------------------------------------------------------------------
@@ -87,6 +133,8 @@ class Session:
         with self._mutex:
             self.tainted |= {found} & UNTRUSTED
             self.flows = flows_after(self.flows, FlowEvent.tainted(found), self._home.writing.policy)
+            if self._transcript is not None:
+                self._transcript.state(taint=self.tainted, flows=self.flows)
 
     def trust(self) -> None:
         """The owner vouches for what was read so far."""
