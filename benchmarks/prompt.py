@@ -5,11 +5,13 @@ microseconds, of runs in this one process unless it says otherwise. Files are in
 
 raw        os.open, os.fstat, os.read, os.close of every document the prompt is made of
 scan       the same, decoded and looked through for hidden text with `anima.scan.hidden`
+read       the same documents by `home.read` (beneath the home, no links, exact text and digest), and the same scan
 cold       the first `home.prompt(scope="main")` of a Home that was just opened (opening is not in it): nothing was read,
            listed or kept yet; only Python itself is warm
 warm       the same again, while nothing changed on disk
 stats      os.stat of the very places the kept prompt depends on
-shell      `anima prompt` as a process of its own, against `python -c 'import typer, rich.console'`, taken in turns
+shell      `anima prompt` as a process of its own, against `python -c 'import typer, rich.console'`, taken in turns and
+           both compiled, as installed packages are
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from anima import Home
 from anima.scan import hidden
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+COLUMNS = ("raw", "scan", "read", "cold", "warm", "stats")
 GOALS = {"cold": 3.0, "warm": 5.0, "shell": 2.0}
 SHELL_RUNS = 15
 NOW = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)
@@ -69,14 +72,19 @@ def scan(paths: Iterable[str]) -> None:
         hidden(raw.decode("utf-8"))
 
 
-def cold(root: Path) -> float:
-    """All homes are opened first: opening one between two measurements would measure that, too."""
+def first_of(root: Path, act: Callable[[Home], object]) -> float:
+    """What it costs a Home that has done nothing yet. All are opened first: opening one in between would count, too."""
     homes = [Home.open(root, clock=lambda: NOW) for _ in range(RUNS)]
     waiting = iter(homes)
-    found = median_of(lambda: next(waiting).prompt(scope="main"))
+    found = median_of(lambda: act(next(waiting)))
     for home in homes:
         home.close()
     return found
+
+
+def read_and_scan(home: Home, names: Iterable[str]) -> None:
+    for name in names:
+        hidden(home.read(name).text)
 
 
 def measure(root: Path) -> tuple[int, dict[str, float], int, int]:
@@ -87,10 +95,12 @@ def measure(root: Path) -> tuple[int, dict[str, float], int, int]:
             sys.exit("the prompt was not kept; there is nothing warm to measure")
         places = [place for place, _ in kept.places]
         files = [place for place in places if os.path.isfile(place) and "/.anima/" not in place]
+        names = [os.path.relpath(file, home.root) for file in files]
         found = {
             "raw": median_of(lambda: read(files)),
             "scan": median_of(lambda: scan(files)),
-            "cold": cold(root),
+            "read": first_of(root, lambda home: read_and_scan(home, names)),
+            "cold": first_of(root, lambda home: home.prompt(scope="main")),
             "warm": median_of(lambda: home.prompt(scope="main"), runs=RUNS * 5),
             "stats": median_of(lambda: [os.stat(place, follow_symlinks=False) for place in places], runs=RUNS * 5),
         }
@@ -102,12 +112,14 @@ def shell(root: Path) -> tuple[float, float]:
     script = Path(sys.executable).parent / "anima"
     command = [str(script)] if script.exists() else [sys.executable, "-m", "anima.cli"]
     ours, imports = [*command, "prompt", "--home", str(root)], [sys.executable, "-c", "import typer, rich.console"]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env["PYTHONPYCACHEPREFIX"] = f"{root}.compiled"
     times: dict[int, list[float]] = {0: [], 1: []}
     for run in range(SHELL_RUNS + 1):
         for which, argv in enumerate((ours, imports)):
             start = time.perf_counter()
-            subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            if run:  # the first of each only fills the page cache
+            subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+            if run:  # the first of each only compiles, and fills the page cache
                 times[which].append(time.perf_counter() - start)
     return statistics.median(times[0]), statistics.median(times[1])
 
@@ -120,17 +132,15 @@ def main() -> None:
     gc.disable()  # a collection in the middle of a run belongs to whoever filled the heap
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ANIMA_CONFIG"] = f"{folder}/config"
-        print(f"{'home':>8} {'raw':>8} {'scan':>8} {'cold':>8} {'warm':>8} {'stats':>8}")
+        print(f"{'home':>8} " + " ".join(f"{name:>8}" for name in COLUMNS))
         for size in (6_000, 60_000, 600_000):
             root = Path(folder, f"home{size}")
             make_home(root, size)
             real, found, files, places = measure(root)
-            print(
-                f"{real // 1000:>5} KB "
-                + " ".join(f"{found[name]:8.1f}" for name in ("raw", "scan", "cold", "warm", "stats"))
-            )
+            print(f"{real // 1000:>5} KB " + " ".join(f"{found[name]:8.1f}" for name in COLUMNS))
             print(f"{'':9}{files} files, {places} places")
             print(f"{'':9}cold / scan   {verdict('cold', found['cold'] / found['scan'])}")
+            print(f"{'':9}cold / read   {verdict('cold', found['cold'] / found['read'])}")
             print(f"{'':9}warm / stats  {verdict('warm', found['warm'] / found['stats'])}")
         ours, imports = shell(Path(folder, "home6000"))
         print(f"shell: anima prompt {ours * 1e3:.0f} ms, import typer, rich.console {imports * 1e3:.0f} ms")

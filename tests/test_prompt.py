@@ -196,6 +196,8 @@ def test_the_stable_part_stays_while_memory_logs_and_the_clock_move(
         "prompt.total_chars": draw(st.integers(200, 20_000)),
         "prompt.file_chars": draw(st.integers(50, 6_000)),
         "prompt.additional": draw(st.lists(st.sampled_from(["VISION.md", *MOVING[dialect]]), max_size=2)),
+        "persona.at": "",  # an hour at which another soul is worn changes the stable part, as it should
+        "persona.duration": "",
     }
     states = {"empty": "", "huge": "# SOUL\n- it grew and grew\n" * 9_000, "other": "something else\n"}
     moment = [NOW]

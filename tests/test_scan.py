@@ -789,7 +789,8 @@ def cpu(work: Callable[[str], object], seed: str, size: int) -> float:
 
 def grows_linearly(work: Callable[[str], object], seed: str, size: int) -> bool:
     """Whether four times the text costs about four times the work; quadratic work would cost sixteen times."""
-    return cpu(work, seed, size) <= 9 * cpu(work, seed, size // 4) + 0.1
+    # A busy machine spoils one measurement, not three; quadratic work fails them all.
+    return any(cpu(work, seed, size) <= 9 * cpu(work, seed, size // 4) + 0.1 for _ in range(3))
 
 
 @pytest.mark.parametrize("name", FLOODS)

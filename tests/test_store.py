@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import stat
@@ -191,6 +192,14 @@ def test_nothing_is_left_behind(parts: FolderParts) -> None:
     add(parts, NOTE, "three\n")
     parts.machine.put("pending/p1.json", b"x")
     assert list((parts.root / ".anima/stage").iterdir()) == []
+
+
+def test_a_staged_text_that_is_being_written_is_not_swept(parts: FolderParts) -> None:
+    names = [parts.machine.stage(b"being written"), parts.machine.stage(b"left behind")]
+    with open(parts.root / names[0], "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        parts.again().hand.sweep()
+        assert [parts.machine.staged_bytes(name) for name in names] == [b"being written", None]
 
 
 # -- a machine's folder that somebody deletes -------------------------------------------------------------------------

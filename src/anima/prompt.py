@@ -206,7 +206,7 @@ def _guard(pattern: str, title: str) -> re.Pattern[str]:
 def _straight(text: str) -> str:
     """The text with line feeds alone between its lines: what else a reader may take for a line end becomes one."""
     signs = _PLAIN_BREAKS if text.isascii() else _PLAIN_BREAKS + "\x85\u2028\u2029"
-    return "\n".join(text.splitlines()) if any(sign in text for sign in signs) else text
+    return "\n".join(text.splitlines()) if any(map(text.__contains__, signs)) else text
 
 
 _PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
@@ -214,7 +214,10 @@ _PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
 
 def defuse(text: str, layout: Layout, title: str = "") -> str:
     """Data that can neither close its frame nor pass for the border of another block than the one of this title."""
-    text = _straight(text)
+    return _defused(_straight(text), layout, title)
+
+
+def _defused(text: str, layout: Layout, title: str) -> str:
     if layout.guard:
         text = _guard(layout.guard, title).sub("\n\\\\", "\n" + text)[1:]
     return defuse_tags(text, layout.frame) if layout.frame else text
@@ -223,7 +226,7 @@ def defuse(text: str, layout: Layout, title: str = "") -> str:
 def _safe(text: str, block: _Block, layout: Layout) -> str:
     """A text as it may stand in its block: data is defused; where blocks are tags, so are the tags in any text."""
     if block.piece.row.data and not block.piece.problem:
-        return defuse(text, layout, block.title)
+        return _defused(text, layout, block.title)
     return defuse_tags(text, layout.frame) if layout.heading.startswith("<") else text
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anima import identity as identities
 from anima import persona as personas
@@ -44,7 +44,8 @@ _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
 _PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
-_SIGNS = ("<|", "|>", "INST]", "<<", "uman:", "ssistant:", "ystem:", "UMAN:", "SSISTANT:", "YSTEM:")
+_SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
+_SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
 _SKILL_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*\Z")
 _RUNTIME_LABELS = (("host", "Host"), ("model", "Model"), ("channel", "Channel"), ("session", "Session"))
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
@@ -63,6 +64,7 @@ class _Gathered:
     absent: set[str] = field(default_factory=set)  # places where nothing was
     zone: tzinfo | None = None
     now: datetime = field(init=False)
+    clock: str = ""  # the runtime text
     notes: list[str] = field(default_factory=list)
     persona: str | None = None  # the file of the soul that is worn
     alternate: bool = False
@@ -96,15 +98,15 @@ class Reading:
         self.persona_rule = personas.PersonaRule.of(
             file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration
         )
+        tokens = layout.memory_tokens if config.prompt.memory_tokens is None else config.prompt.memory_tokens
+        self.limits = Limits(
+            file=config.prompt.file_chars or layout.file_chars,
+            total=config.prompt.total_chars or layout.total_chars,
+            memory=None if tokens is None else tokens * 4,
+        )
+        self._user_row = layout.row("user") if layout.has("user") else None
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self._table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
-
-    @property
-    def limits(self) -> Limits:
-        asked, layout = self.config.prompt, self.layout
-        tokens = layout.memory_tokens if asked.memory_tokens is None else asked.memory_tokens
-        return Limits(file=asked.file_chars or layout.file_chars, total=asked.total_chars or layout.total_chars,
-                      memory=None if tokens is None else tokens * 4)  # fmt: skip
 
     def prompt(self, listener: Listener, *, runtime: Runtime, hook: Hook | None = None) -> Prompt:
         """The prompt for a listener, from what is on disk now."""
@@ -145,10 +147,8 @@ class Reading:
     def _zone(self, listener: Listener | None, read: Callable[[DocPath], Document]) -> tzinfo | None:
         if self.config.timezone:
             return timezone(self.config.timezone)
-        if not self.layout.has("user"):
-            return None
-        row = self.layout.row("user")
-        for path in dict.fromkeys([listener.path_of(row) if listener else row.path, row.path]):
+        row = self._user_row
+        for path in dict.fromkeys([listener.path_of(row) if listener else row.path, row.path] if row else ()):
             try:
                 document = read(DocPath.parse(path))
             except HomeError:
@@ -164,8 +164,7 @@ class Reading:
 
     def _keep(self, at: _Gathered, runtime: Runtime, prompt: Prompt) -> None:
         """Keeps a prompt with what it depends on, unless some of that is so young that it could change unnoticed."""
-        clock = self._runtime_text(at.listener, runtime, at.now)
-        if prompt.volatile.count(clock) != 1:
+        if not at.clock or prompt.volatile.count(at.clock) != 1:
             return
         places, root, young = [], self.store.root, at.started - _FRESH_NS
         for place in at.seen:
@@ -180,7 +179,7 @@ class Reading:
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         absent, wish = tuple(f"{root}/{place}" for place in at.absent), self._wish(at.now)
-        self._kept[at.listener, runtime] = _Kept(tuple(places), absent, at.zone, at.now.date(), wish, clock, prompt)
+        self._kept[at.listener, runtime] = _Kept(tuple(places), absent, at.zone, at.now.date(), wish, at.clock, prompt)
 
     def _still(self, kept: _Kept, listener: Listener, runtime: Runtime) -> Prompt | None:
         stat = os.stat
@@ -263,8 +262,8 @@ class Reading:
             elif row.form == "extra" and self.config.prompt.extra:
                 yield self._shown(row, "", self.config.prompt.extra, [])
             elif row.form == "runtime":
-                text = self._runtime_text(at.listener, runtime, at.now)
-                yield Piece(row=row, path="", text=text, chars_raw=len(text))
+                at.clock = self._runtime_text(at.listener, runtime, at.now)
+                yield Piece(row=row, path="", text=at.clock, chars_raw=len(at.clock))
 
     def _file(self, at: _Gathered, row: Row) -> Piece:
         if row.role == "soul":
@@ -273,28 +272,29 @@ class Reading:
         if row.form == "identity" and not piece.problem:
             line = identities.render(identities.parse(piece.text))
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
-        if row.role == "bootstrap" and piece.problem == "missing":
-            return replace(piece, reason="the first conversation is over")
         return piece
 
-    def _document(self, at: _Gathered, row: Row, path: str, visible: bool) -> Piece:
-        """A file as this listener sees it: whole, in part, hidden, missing or unreadable."""
+    def _document(self, at: _Gathered, row: Row, path: str, visible: bool, **log: Any) -> Piece:
+        """A file as this listener sees it: whole, in part, hidden, missing or unreadable. `log` says which day's it is."""
         try:
             document = self._read(at, DocPath.parse(path))
         except HomeError as error:
-            return self._unread(at, row, path, error) if visible else _hidden(row, path, at.listener)
-        text, reasons = document.text, list[str]()
-        if not visible or "<!--" in text:
+            return self._unread(at, row, path, error, **log) if visible else _hidden(row, path, at.listener)
+        reasons: list[str] = []
+        text = document.text
+        if not visible or _has_comment(text):
             text = self._allowed(at.listener, document, visible, reasons)
         if not visible and not text.strip():
             return _hidden(row, path, at.listener)
-        if LEDGER in at.seen:
+        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
+        odd = bool(hidden(in_sight))
+        if self._books_of and LEDGER in at.seen and (odd or DOUBT in at.seen or suspicious(in_sight)):
             text = self._trusted(at, document, text, reasons)
-        return self._shown(row, path, text, reasons, document)
+        return self._shown(row, path, text, reasons, odd=odd, document=document, **log)
 
     def _allowed(self, listener: Listener, document: Document, visible: bool, reasons: list[str]) -> str:
         """What section marks leave of a document for a listener; says what they kept back."""
-        if not visible and not ("<!--" in document.text and listener.is_shared_with(self.layout, document.path)):
+        if not visible and not (_has_comment(document.text) and listener.is_shared_with(self.layout, document.path)):
             return ""
         part = view(document.text, scope=listener.scope, visible=visible, owner=listener.owns(document.path))
         if not visible:
@@ -309,10 +309,7 @@ class Reading:
         The ledger is asked only where it can matter: a home in which an untrusted line was ever written, or a text in
         which the scan sees something.
         """
-        if self._books_of is None or (
-            DOUBT in at.absent and not (self._begun_ledger and suspicious(self._in_sight(text)))
-        ):
-            return text
+        assert self._books_of is not None
         known, lines = self._books_of().view, lines_of(text)
         kept = [line for line in lines if self._fit_to_show(known.source(document.path, line), line)]
         if not (gone := len(lines) - len(kept)):
@@ -331,46 +328,45 @@ class Reading:
         text = text.strip()
         return f"{text[:most]}\n{text[-most:]}"
 
-    @property
-    def _begun_ledger(self) -> bool:
-        return self.store.stat(".anima/ledger.jsonl") is not None
-
     def _fit_to_show(self, source: Source, line: str) -> bool:
         """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
         from anima.model import Actor, Severity
 
         if source.actor is not Actor.OUTSIDE or source.trusted_at is not None:
             return source.trusted
-        if not suspicious(line):
+        if not (suspicious(line) or hidden(line)):
             return True
         from anima.scan import scan_text
 
         return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
 
-    def _shown(self, row: Row, path: str, text: str, reasons: list[str], document: Document | None = None) -> Piece:
-        """A piece of a text, with what a person would not see in it made visible."""
+    def _shown(
+        self, row: Row, path: str, text: str, reasons: list[str], *, odd: bool = True, document: Document | None = None,
+        **log: Any,
+    ) -> Piece:  # fmt: skip
+        """A piece of a text, with what a person would not see in it made visible (unless nothing in it is `odd`)."""
         raw, source = (len(document.text), document.path) if document else (len(text), None)
-        whole = not reasons
         notes: tuple[str, ...] = ()
-        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
-        if hidden(in_sight) and (found := hidden(text)):  # a cut through an emoji may look like something
+        whole = not reasons
+        if odd and (found := hidden(text)):  # a look at a part may have cut through an emoji
             from anima.scan import reveal
 
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
             reasons.append(f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible")
         return Piece(row=row, path=path, text=text, chars_raw=raw, whole=whole,
-                     reason="; ".join(reasons), source=source, notes=notes)  # fmt: skip
+                     reason="; ".join(reasons), source=source, notes=notes, **log)  # fmt: skip
 
-    def _unread(self, at: _Gathered, row: Row, path: str, error: HomeError) -> Piece:
+    def _unread(self, at: _Gathered, row: Row, path: str, error: HomeError, **log: Any) -> Piece:
         if isinstance(error, NoSuchDocument):
-            marker = self.layout.missing.format(path=path) if row.expected else ""
-            return Piece(row=row, path=path, text=marker, problem="missing", reason="there is no such file")
+            marker, why = self.layout.missing.format(path=path) if row.expected else "", "there is no such file"
+            if row.role == "bootstrap":
+                why = "the first conversation is over"
+            return Piece(row=row, path=path, text=marker, problem="missing", reason=why, **log)
         why = error.why if isinstance(error, BadText | BadPath) else str(error).partition(": ")[2]
         at.notes.append(f"{path}: {why}")
-        return Piece(
-            row=row, path=path, text=f"<!-- {path} cannot be read: {why} -->", problem="unreadable", reason=why
-        )
+        marker = f"<!-- {path} cannot be read: {why} -->"
+        return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why, **log)
 
     def _soul(self, at: _Gathered, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
@@ -406,20 +402,21 @@ class Reading:
         kept_back = 0
         for when, day in (("Today", at.now.date()), ("Yesterday", at.now.date() - timedelta(days=1))):
             for name in _logs_of(day, names):
-                piece = self._log(at, row, folder, name, visible)
+                piece = self._log(at, row, folder, name, visible, when=when, first=first)
                 if piece is None or piece.problem == "hidden":
                     kept_back += 1
                     continue
-                yield replace(piece, when=when, day=name.rpartition(".")[0], first=first)
+                yield piece
                 first = first and not piece.text.strip()
         if not visible and (kept_back or first):
             yield _hidden(row, f"{folder}/", at.listener)  # one row for all: their names may tell something too
         elif first and not kept_back:
             yield self._no_log(at, row, folder)
 
-    def _log(self, at: _Gathered, row: Row, folder: str, name: str, visible: bool) -> Piece | None:
+    def _log(self, at: _Gathered, row: Row, folder: str, name: str, visible: bool, **log: Any) -> Piece | None:
         try:
-            return self._document(at, row, DocPath.parse(f"{folder}/{name}").text, visible)
+            path, day = DocPath.parse(f"{folder}/{name}").text, name.rpartition(".")[0]
+            return self._document(at, row, path, visible, day=day, **log)
         except BadPath as error:
             if visible:
                 at.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
@@ -585,9 +582,13 @@ class _Secrets:
         return same_file or any(tells(text, others, whole=not wide) for text in texts)
 
 
+def _has_comment(text: str) -> bool:
+    return "<" in text and "<!--" in text  # one sign alone is found many times faster
+
+
 def _private_parts(document: Document) -> Iterator[Secret]:
     """The private sections of a document that is not private itself."""
-    for section in sections(document.text) if "<!--" in document.text else ():
+    for section in sections(document.text) if _has_comment(document.text) else ():
         if section.private:
             yield Secret(path=document.path, text=document.text[section.body : section.end])
 
@@ -631,7 +632,9 @@ def hidden(text: str) -> tuple[Finding, ...]:
 
 def suspicious(text: str) -> bool:
     """A quick look for what could be dangerous in a line from outside; the scan then says whether it is."""
-    return any(sign in text for sign in _SIGNS) or bool(hidden(text))
+    if any(rare in text and any(map(text.__contains__, signs)) for rare, signs in _SIGNS.items()):
+        return True
+    return ":" in text and any(before.endswith(_SPEAKERS) for before in text.split(":")[:-1])
 
 
 def skill_line(folder: str, path: str, matter: object) -> str:

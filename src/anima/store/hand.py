@@ -272,8 +272,7 @@ class Hand:
 
     def sweep(self) -> None:
         """Forgets every staged text. Nobody can need one while we hold the lock and no batch is begun."""
-        for name in list(self._machine.staged()):
-            self._machine.unstage(name)
+        self._machine.sweep()
 
 
 def _check_writable(path: DocPath, found: os.stat_result) -> None:

@@ -6,6 +6,7 @@ here follows a link. No document path can reach it (DocPath refuses a leading do
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
@@ -74,24 +75,26 @@ class Machine:
             os.close(fd)
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
-        """Replaces a small file atomically and durably; with `only_new`, leaves one that is there.
-
-        Whoever calls holds the home lock: a sweep takes staged texts away.
-        """
+        """Replaces a small file atomically and durably; with `only_new`, leaves one that is there."""
         folder = f"{FOLDER}/{name}".rpartition("/")[0]
-        staged = None
         try:
             self._store.make_folder(folder)
-            staged = self.stage(data)
-            self.move(staged, f"{FOLDER}/{name}", only_new=only_new)
+            try:
+                self._put(f"{FOLDER}/{name}", data, only_new)
+            except FileNotFoundError:  # somebody swept what we had staged; whoever holds the home lock is spared that
+                self._put(f"{FOLDER}/{name}", data, only_new)
             self.sync_folder(folder)
         except FileExistsError:
             pass
         except OSError as error:
             raise _damaged(name, error) from None
+
+    def _put(self, path: str, data: bytes, only_new: bool) -> None:
+        staged = self.stage(data)
+        try:
+            self.move(staged, path, only_new=only_new)
         finally:
-            if staged is not None:
-                self.unstage(staged)
+            self.unstage(staged)
 
     def remove(self, name: str) -> bool:
         """Deletes a small file durably; False when there was none."""
@@ -132,6 +135,21 @@ class Machine:
 
     def staged(self) -> Iterator[str]:
         return (f"{STAGE}/{name}" for name in self._store.raw_names(STAGE))
+
+    def sweep(self) -> None:
+        """Forgets staged texts, but for those that somebody holds a lock on. Whoever calls holds the home lock."""
+        for name in list(self.staged()):
+            try:
+                fd, _ = open_regular(self._store.fd, name)
+            except OSError:
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.unstage(name)
+            except OSError:
+                pass  # it is being written
+            finally:
+                os.close(fd)
 
     def staged_bytes(self, name: str) -> bytes | None:
         """A staged text; None when there is none, or when the name is none that we give."""
