@@ -34,6 +34,7 @@ FLOORS: list[tuple[str, ...]] = [
     ),
     ("agent", "tenants"),
     ("cli", "mcp", "web", "adapters", "importers"),
+    ("testing",),
 ]  # fmt: skip
 ORDERED = {0, 1, 3}
 
@@ -45,6 +46,7 @@ WORLDLY = (
 MAY_ASK_THE_WORLD = {
     "home.py": "the one place where clock, dice and environment come in",
     "cli/": "a face: it runs in somebody's shell",
+    "testing.py": "dice for tests",
     "store/": "a key and the name of a temporary file must not be guessable, not even in a test",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -15,6 +16,8 @@ from functools import lru_cache
 from typing import Literal
 
 from anima.errors import BadArguments, BadPath
+
+Complete = Callable[[str], str]  # a model, as a host gives it: a question in, an answer out, no tools
 
 
 class Scope(StrEnum):
