@@ -26,10 +26,12 @@ FLOORS: list[tuple[str, ...]] = [
     ("register", "store", "ledger", "embed", "index"),
     (
         "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",
-        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush",
+        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush", "routing",
     ),
     (
-        "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "sessions", "sweeps", "home", "health",
+        "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "figures", "knowing",
+        "calling", "flushing",
+        "sessions", "sweeps", "home", "health",
         "about", "watching",
     ),
     ("agent", "tenants"),

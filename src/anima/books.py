@@ -257,7 +257,8 @@ class Books:
         own = self._own_git()
         place = f"{self.store.root}/.git" if own else f"{self.store.root}/.anima/history.git"
         self.machine.make()
-        exclude = (".anima/", "sessions/", ".*") if own else ()
+        talks = {"sessions", self.config.sessions.dir or "sessions"}  # what was said is not history's to keep
+        exclude = (".anima/", *(f"/{folder}/" for folder in sorted(talks)), ".*") if own else ()
         try:
             self._history = History.create(place, bare=not own, exclude=exclude)
         except (HomeError, OSError) as error:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 Kind = Literal["remember", "preference", "decision", "promise", "correction", "fact"]
 SILENCE = "NO_REPLY"
 SHARE = 0.4  # of the turns, for what nobody marked
 MAX_LINE = 320
+MAX_MARKED = 1_500
+_MOST_MARKED = 20
 _LEAST = 0.0
 
 
@@ -26,6 +29,7 @@ class Said:
     role: str
     text: str
     number: int
+    time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +160,7 @@ def _judged(turn: Said) -> Kept | None:
     score = telling(text)
     if kind == "fact" and score < _LEAST:
         return None
-    line = _cut(text) if kind == "remember" else _telling(text, at)
+    line = _marked(text) if kind == "remember" else _telling(text, at)
     return Kept(kind=kind, text=line, number=turn.number, score=score)
 
 
@@ -213,8 +217,18 @@ def _telling(text: str, at: int) -> str:
     return _cut(" ".join(kept) or _sentence_at(text, at).strip())
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LINE else text[: MAX_LINE - 1].rsplit(" ", 1)[0] + "…"
+def _marked(text: str) -> str:
+    """What the user wants kept: the whole turn, or of a very long one each marked sentence and what follows it."""
+    if len(text) <= MAX_MARKED:
+        return text
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip()]
+    marked = {n for n, sentence in enumerate(sentences) if _REMEMBER.search(sentence)}
+    wanted = sorted(n for n in marked | {n + 1 for n in marked} if n < len(sentences))
+    return " … ".join(_cut(sentences[n], MAX_MARKED) for n in wanted[:_MOST_MARKED])
+
+
+def _cut(text: str, most: int = MAX_LINE) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
 def silent_turn(day: str, path: str) -> str:

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Self
 from anima import opening
 from anima.config import Config
 from anima.dialects import Detection
-from anima.errors import BadArguments, HomeError, NoSuchDocument
+from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession
 from anima.layout import Layout
 from anima.listener import Listener, layer_of
-from anima.model import Access, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.reading import Hook, Reading
 from anima.register import Register
 from anima.register import folder as user_folder
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from anima.sessions import Session
     from anima.store.git import Revision
     from anima.transcript import Redact
+    from anima.transcripts import Transcripts
     from anima.writing import Writing
 
 
@@ -64,6 +65,7 @@ class Home:
         self._writing: Writing | None = None
         self._keeping: Keeping | None = None
         self._indexing: Indexing | None = None
+        self._transcripts: Transcripts | None = None
         self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
 
     # -- opening --------------------------------------------------------------------------------------------------------
@@ -130,6 +132,8 @@ class Home:
             if self.store.fd >= 0:
                 if self._indexing is not None:
                     self._indexing.close()
+                if self._transcripts is not None:
+                    self._transcripts.close()
                 if self._books is not None:
                     if self._writing is not None:
                         self._books.commit()
@@ -198,6 +202,16 @@ class Home:
                 self._indexing = Indexing(self.store, self.layout, self.books, embedder=make)
             return self._indexing
 
+    @property
+    def transcripts(self) -> Transcripts:
+        """What was said. Where `sessions.dir` is empty there is none, and nobody may ask."""
+        with self._mutex:
+            if self._transcripts is None:
+                from anima.transcripts import Transcripts
+
+                self._transcripts = Transcripts(self)
+            return self._transcripts
+
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if self._indexing is not None:
             self._indexing.touched(paths)
@@ -217,16 +231,79 @@ class Home:
 
     def session(
         self, *, scope: Scope | str, channel: str | None = None, sender: str | None = None, access: Access = "rw",
-        model: str | None = None,
+        model: str | None = None, complete: Complete | None = None, account: str | None = None, chat: str | None = None,
+        chat_type: str | None = None,
     ) -> Session:  # fmt: skip
-        """A conversation: the agent's hand in this home. Its prompt is frozen now."""
-        import uuid
+        """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
+        A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
+        Raises BadArguments when a binding gives this channel, account and chat to another agent.
+        """
+        from anima.routing import narrowed
         from anima.sessions import Session
 
-        name = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
-        listener = self.listener(scope=scope, sender=sender)
-        return Session(self, listener, id=name, channel=channel, sender=sender, access=access, model=model)
+        self._check_bound(channel, account, chat)
+        listener = self.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender)
+        return Session(self, listener, id=self.new_id(), channel=channel, sender=sender, access=access, model=model,
+                       complete=complete)  # fmt: skip
+
+    def session_by_key(
+        self, key: str, *, sender: str | None = None, access: Access = "rw", model: str | None = None,
+        complete: Complete | None = None, account: str | None = None,
+    ) -> Session:  # fmt: skip
+        """A conversation whose scope its session key says, such as `agent:main:telegram:group:42`; unclear is GROUP."""
+        from anima.routing import route_of
+
+        route = route_of(key)
+        if route.agent and route.agent != self.agent:
+            raise BadArguments(f"this key is agent {route.agent!r}'s, and this home is open as {self.agent!r}",
+                               hint=f"Home.open(path, agent={route.agent!r})")  # fmt: skip
+        return self.session(scope=route.scope, channel=route.channel or None, sender=sender, access=access, model=model,
+                            complete=complete, account=account, chat=route.chat or None)  # fmt: skip
+
+    def resume(
+        self, id: str, *, model: str | None = None, access: Access = "rw", complete: Complete | None = None
+    ) -> Session:
+        """Takes a session up again: its listener, what it had read, and how far it was written down. The prompt is new.
+
+        Raises NoSuchSession, for another agent's too.
+        """
+        from anima.sessions import Session
+
+        if not self.config.sessions.dir:
+            raise NoSuchSession(f"{id}: no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
+        talk = self.transcripts.resume(id)
+        try:
+            header = talk.header
+            listener = self.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
+            if listener.layer != (header.layer or ""):
+                raise NoSuchSession(f"{id}: this session was held when other senders were the owner",
+                                    hint="begin a new one; anima session reads this one")  # fmt: skip
+            return Session(self, listener, id=id, channel=header.source_plugin or None, sender=header.sender_id,
+                           access=access, model=model, complete=complete, talk=talk)  # fmt: skip
+        except BaseException:
+            talk.abandon()
+            raise
+
+    def agent_for(self, *, channel: str | None = None, account: str | None = None, chat: str | None = None) -> str:
+        """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
+        from anima.routing import agent_for
+
+        return agent_for(self.config.binding, channel=channel, account=account, chat=chat,
+                         default=opening.first_agent(self.config))  # fmt: skip
+
+    def _check_bound(self, channel: str | None, account: str | None, chat: str | None) -> None:
+        """One agent never speaks in the place of another."""
+        if self.config.binding and (channel or account or chat):
+            agent = self.agent_for(channel=channel, account=account, chat=chat)
+            if agent != self.agent:
+                raise BadArguments(f"a binding gives this to agent {agent!r}, and this home is open as {self.agent!r}",
+                                   hint=f"Home.open(path, agent={agent!r})")  # fmt: skip
+
+    def new_id(self) -> str:
+        import uuid
+
+        return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
 
     def redaction(self) -> Redact:
         """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""

@@ -241,6 +241,11 @@ class Keeping:
         change = self._change(path, now, text)
         return self.writing.submit([change], what="restore", of=revision[:12])
 
+    def text_at(self, path: DocPath, revision: str) -> str | None:
+        """A document as a revision holds it; None when it was not there, or there is no history."""
+        history = self._history()
+        return self._shown(history, revision, path) if history else None
+
     def _at(self, history: History, at: str) -> str:
         moment = _moment(at)
         found = next((r for r in history.log(limit=1_000_000) if r.time <= moment), None)

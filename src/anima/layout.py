@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from anima.model import DocPath, Scope, fold
 
@@ -52,6 +52,14 @@ class Row:
     text: str = ""  # for form "fixed"
 
 
+class TalkPlace(NamedTuple):
+    """Where transcripts stand, and how their files end; `context` only where a dialect keeps a pair."""
+
+    folder: str
+    log: str = ".jsonl"
+    context: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """A dialect's table with its budgets and marks. Lives as long as the Home that opened it."""
@@ -66,6 +74,7 @@ class Layout:
     curated: str = "MEMORY.md"
     daily: str = "memory"
     topics: str = "memory/topics"
+    talks: str = ""  # a folder of each agent's own for pairs of transcripts, with {agent}; empty: `sessions.dir`
     heading: str = "# {title}"  # drawn above each block; empty for none
     join: str = "\n\n"
     missing: str = "<!-- {path} is missing -->"
@@ -96,6 +105,12 @@ class Layout:
             if folder := self._named.get(key + "/"):
                 return folder
         return ANYTHING
+
+    def transcripts_of(self, agent: str, configured: str) -> TalkPlace:
+        """Where an agent's transcripts stand: what the owner configured, else what the dialect says."""
+        if self.talks and configured == "sessions":
+            return TalkPlace(self.talks.format(agent=agent), ".log.jsonl", ".jsonl")
+        return TalkPlace(configured)
 
     def daily_path(self, day: date) -> DocPath:
         return DocPath.parse(f"{self.daily}/{day.isoformat()}.md")

@@ -1,68 +1,99 @@
 """A Session: the agent's hand in a home, with the scope, sender and taint it was opened with.
 
 Promise: an agent reaches documents only through `call`; what it reads passes the scope filter, what it writes passes
-the road with its session's taint; reading untrusted text taints the session for good, until the owner clears it. A
-Session lives from `home.session` to `close` and is safe to share by threads. Not here: the tool table (tools).
+the road with its session's taint; reading untrusted text taints the session for good, also across a resume, until the
+owner clears it. What was said is on the disk before `log` returns, and what is worth keeping of it is written down
+before the context is cut. A Session lives from `home.session` to `close` and is safe to share by threads.
+Not here: the tool table (tools), what each tool does (calling), how a flush is done (flushing).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from anima.errors import BadArguments, NoSuchDocument
+from anima.calling import Calling
+from anima.errors import BadArguments, HomeError
+from anima.flush import Said
+from anima.flushing import SIZE, Flushed, Flushing, Pressure
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.listener import Listener
-from anima.markdown import lines_of, view
-from anima.memory import log_heading, log_line, remembered, replaced, twin_of
-from anima.model import UNTRUSTED, Access, Actor, Change, DocPath, Kind, Origin, Receipt, Runtime, Verdict, digest_of
-from anima.tools import tool_for
-from anima.transcript import Header, Transcript, stamp, transcripts_in
+from anima.markdown import sections, view
+from anima.model import (
+    UNTRUSTED,
+    Access,
+    Actor,
+    Change,
+    Complete,
+    DocPath,
+    Kind,
+    Origin,
+    Receipt,
+    Runtime,
+    Scope,
+    Verdict,
+)
+from anima.tools import Tool, chosen, tools_in
+from anima.transcript import Header, Transcript, stamp
+from anima.transcripts import origins
 
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.prompt import Prompt
-    from anima.search import Answer
     from anima.transcript import Role, Turn
 
-MAX_TEXT = 12_000
-MAX_HIT = 4_000
-MAX_RECALLED_LINES = 40
-SESSION_KINDS = frozenset({"session"})
-MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
+ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
+ESSENTIAL_CHARS = 6_000
 _MINUTE = timedelta(minutes=1)
+_ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
 
 
 class Session:
-    """One conversation. Make it with `home.session(scope=…)`."""
+    """One conversation. Make it with `home.session(scope=…)`, or take one up with `home.resume(id)`."""
 
     def __init__(
         self, home: Home, listener: Listener, *, id: str, channel: str | None = None, sender: str | None = None, access: Access = "rw",
-        model: str | None = None,
+        model: str | None = None, complete: Complete | None = None, parent: Session | None = None, talk: Transcript | None = None,
     ) -> None:  # fmt: skip
-        self._home, self.listener, self.id = home, listener, id
-        self.channel, self.sender, self.access = channel, sender, access
-        self.tainted: frozenset[Origin] = frozenset()
-        self.flows: frozenset[str] = frozenset()
-        self._mutex = threading.RLock()
+        own = next((agent for agent in home.config.agent if agent.id == home.agent), None)
+        self.home, self.listener, self.id, self.parent = home, listener, id, parent
+        self.channel, self.sender, self.model = channel, sender, model
+        self.access: Access = _narrower(access, own.workspace_access if own else "rw")
+        self._allowed = own.allowed_tools if own else ("*",)
+        self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
+        self.flows: frozenset[str] = parent.flows if parent else frozenset()
+        self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
+        self._complete = complete
+        self._mutex, self._flush_mutex = threading.RLock(), threading.RLock()
+        self._is_flushing = self._closed = False
         self._recent: deque[datetime] = deque()
-        self._closed = False
-        self._transcript: Transcript | None = None
+        self._talk = talk
         self._runtime = Runtime(model=model, channel=channel, session=id)
         self.prompt: Prompt = self._fresh_prompt()
+        self._calling, self._flushing = Calling(self), Flushing(self)
+        if talk is not None:
+            self._carry_on(talk)
 
-    def _fresh_prompt(self) -> Prompt:
-        return self._home.prompt_for(self.listener, self._runtime)
-
-    def refresh(self) -> Prompt:
-        """A new prompt from what is on disk now; until then the one of the session's start holds."""
-        self.prompt = self._fresh_prompt()
-        return self.prompt
+    def _carry_on(self, talk: Transcript) -> None:
+        """Takes up what the transcript says was read and flushed. Where it cannot be read, the worst is assumed."""
+        last = talk.resumed
+        if last is None:
+            return
+        if last.damaged:
+            self.tainted |= UNTRUSTED
+        elif last.state is not None:
+            self.tainted |= origins(last.state.taint)
+            self.flows |= frozenset(last.state.flows)
+        for origin in self.tainted:
+            self.flows = flows_after(self.flows, FlowEvent.tainted(origin), self.home.writing.policy)
+        self._recorded = (self.tainted, self.flows)
+        self._flushing.carry_on(last)
+        self._note_persona()
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +103,33 @@ class Session:
     ) -> None:
         self.close()
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """One thread at a time."""
+        with self._mutex:
+            if self._closed:
+                raise BadArguments(f"session {self.id} is closed")
+            yield
+
+    # -- the prompt -----------------------------------------------------------------------------------------------------
+
+    def _fresh_prompt(self) -> Prompt:
+        return self.home.prompt_for(self.listener, self._runtime)
+
+    def refresh(self) -> Prompt:
+        """A new prompt from what is on disk now; until then the one of the session's start holds."""
+        before, self.prompt = self.prompt.persona, self._fresh_prompt()
+        if self._talk is not None and self.prompt.persona != before:
+            self._note_persona()
+        return self.prompt
+
+    def _note_persona(self) -> None:
+        """Which soul was worn from here on, for the record."""
+        fields = {"session": self.id, "file": self.prompt.persona, "scope": str(self.listener.scope)}
+        self.home.books.note("persona", {key: value for key, value in fields.items() if value}, sync=False)
+
+    # -- the record -----------------------------------------------------------------------------------------------------
+
     def log(
         self, role: Role, content: str, *, message_id: str | None = None, sender_id: str | None = None
     ) -> Turn | None:
@@ -79,48 +137,54 @@ class Session:
 
         The transcript begins with the first line, so a session in which nothing is said leaves none.
         """
-        with self._mutex:
-            if self._closed:
-                raise BadArguments(f"session {self.id} is closed")
-            if not self._home.config.sessions.dir:
-                return None
-            if self._transcript is None:
-                self._transcript = self._begun()
-            speaker = sender_id if sender_id is not None or role != "user" else self.sender
-            return self._transcript.log(role, content, message_id=message_id, sender_id=speaker)
+        with self.at_work():
+            turn = self._logged(role, content, message_id, sender_id)
+            if role == "user" and self.home.config.prompt.freeze == "turn":
+                self.refresh()
+            return turn
+
+    def _logged(self, role: Role, content: str, message_id: str | None, sender_id: str | None) -> Turn | None:
+        if not self.home.config.sessions.dir:
+            text = self.home.redaction()(content)[0]
+            self._flushing.heard(Said(role=role, text=text, number=0, time=self.home.clock()))
+            return None
+        if self._talk is None:
+            self._talk = self._begun()
+        speaker = sender_id if sender_id is not None or role != "user" else self.sender
+        return self._talk.log(role, content, message_id=message_id, sender_id=speaker)
 
     def _begun(self) -> Transcript:
         """A transcript whose header says who listened, which soul was worn, and what the prompt was made of."""
-        home = self._home
-        folder = transcripts_in(home.store, home.books.machine, home.config.sessions.dir)
+        home = self.home
         manifest = tuple(
-            {
-                "path": line.path,
-                "role": line.role,
-                "status": line.status,
-                "chars_shown": line.chars_shown,
-                "reason": line.reason,
-            }
+            {"path": line.path, "role": line.role, "status": line.status, "chars_shown": line.chars_shown, "reason": line.reason}
             for line in self.prompt.manifest
-        )
+        )  # fmt: skip
         header = Header(
             id=self.id, timestamp=stamp(home.clock()), agent_id=home.agent, source_plugin=self.channel or "",
             scope=str(self.listener.scope), sender_id=self.sender, layer=self.listener.layer or None, persona=self.prompt.persona,
-            manifest=manifest,
+            manifest=manifest, parent=self.parent.id if self.parent else None,
         )  # fmt: skip
-        transcript = Transcript.create(folder, header, clock=home.clock, redact=home.redaction())
-        if self.tainted:
-            transcript.state(taint=self.tainted, flows=self.flows)
-        return transcript
+        talk = home.transcripts.begin(header)
+        if self.tainted or self.flows:
+            self._record_trust(talk)
+        self._note_persona()
+        return talk
 
     def close(self) -> None:
-        """Ends the transcript and commits what the session appended. Closing twice does no harm."""
+        """Writes down what is worth keeping, ends the transcript and commits. Closing twice does no harm."""
+        if self._closed:
+            return
+        try:
+            self.flush("close")
+        except HomeError:
+            pass  # what was said is in the transcript; whoever takes the session up again flushes it
         with self._mutex:
-            if not self._closed:
-                self._closed = True
-                if self._transcript is not None:
-                    self._transcript.close()
-                self._home.books.commit(reason=f"session {self.id} closed")
+            self._closed = True
+            if self._talk is not None:
+                self._talk.close()
+                self.home.transcripts.listing.refresh()
+        self.home.books.commit(reason=f"session {self.id} closed")
 
     # -- trust ----------------------------------------------------------------------------------------------------------
 
@@ -132,261 +196,158 @@ class Session:
             raise BadArguments(f"there is no origin {origin!r}; there are {', '.join(Origin)}") from None
         with self._mutex:
             self.tainted |= {found} & UNTRUSTED
-            self.flows = flows_after(self.flows, FlowEvent.tainted(found), self._home.writing.policy)
-            if self._transcript is not None:
-                self._transcript.state(taint=self.tainted, flows=self.flows)
+            self.took_in(FlowEvent.tainted(found))
+            if self.parent is not None:
+                self.parent.taint(found)  # what a sub-session reports goes back to whoever called it
+
+    def took_in(self, event: FlowEvent) -> None:
+        """Something came in: flow rules it wakes are kept, on the disk too, once there is a record."""
+        with self._mutex:
+            self.flows = flows_after(self.flows, event, self.home.writing.policy)
+            if self._talk is not None and (self.tainted, self.flows) != self._recorded:
+                self._record_trust(self._talk)
+
+    def _record_trust(self, talk: Transcript) -> None:
+        talk.state(taint=self.tainted, flows=self.flows)
+        self._recorded = (self.tainted, self.flows)
+
+    def overhear(self, ids: Iterable[str]) -> None:
+        """Words of other sessions came in: what had tainted those taints this one."""
+        for origin in self.home.transcripts.doubts(set(ids) - {self.id}):
+            self.taint(origin)
 
     def trust(self) -> None:
         """The owner vouches for what was read so far."""
         with self._mutex:
             self.tainted, self.flows = frozenset(), frozenset()
+            if self._talk is not None:
+                self._record_trust(self._talk)
 
     def may(self, action: str) -> Verdict:
         """What a host asks before it does something, such as sending a message out (`outbound`)."""
-        return may(action, self.flows, self._home.writing.policy)
+        return may(action, self.flows, self.home.writing.policy)
 
     # -- tools ----------------------------------------------------------------------------------------------------------
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools this session has: those of its scope that the configuration allows its agent."""
+        without = () if self.home.config.sessions.dir else ("session_logs",)
+        return tools_in(self.listener.scope, self._allowed, without=without)
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments."""
         if self._closed:
             raise BadArguments(f"session {self.id} is closed")
-        tool = tool_for(name, self.listener.scope)
-        given = tool.checked(arguments or {})
+        tool = chosen(name, self.tools())
+        given = tool.checked({} if arguments is None else arguments)
         if self.access == "none":
             raise BadArguments("this session has no access to the home")
-        found: dict[str, Any] = getattr(self, f"_{name}")(
-            **{("start" if k == "from" else k): v for k, v in given.items()}
-        )
-        return found
+        return self._calling.run(name, given)
 
-    def _memory_search(self, *, query: str, limit: int, min_score: float, corpus: str, fusion: str) -> dict[str, Any]:
-        home = self._home
-        kinds = {"memory": MEMORY_KINDS, "sessions": SESSION_KINDS, "all": MEMORY_KINDS | SESSION_KINDS}[corpus]
-        answer = home.indexing.search(self.listener, query, limit=limit, at=home.reading.now(self.listener), min_score=float(min_score),
-                                      fusion=fusion, kinds=kinds)  # fmt: skip
-        self._note_recall(query, answer)
-        hits = [
-            {"path": hit.path.text, "start_line": hit.start_line, "end_line": hit.end_line, "text": hit.text[:MAX_HIT],
-             "score": round(hit.score, 4), "citation": hit.citation, "provider": hit.provider} for hit in answer
-        ]  # fmt: skip
-        return {"hits": hits, "notes": list(answer.notes)}
-
-    def _note_recall(self, query: str, answer: Answer) -> None:
-        """One record of what this search brought back: digests, ranks and scores, no text. Dreaming counts them."""
-        if not answer.hits:
-            return
-        home, key = self._home, self._home.books.key
-        hits = [
-            {"path": hit.path.text, "lines": [d for d in key.lines(hit.text) if d][:MAX_RECALLED_LINES], "rank": rank,
-             "score": round(hit.score, 4)} for rank, hit in enumerate(answer, start=1)
-        ]  # fmt: skip
-        fields: dict[str, object] = {"query": key.of(" ".join(query.casefold().split())), "hits": hits, "session": self.id,
-                  "scope": str(self.listener.scope), "day": home.reading.today(self.listener).isoformat()}  # fmt: skip
-        if self.listener.layer:
-            fields["layer"] = self.listener.layer
-        home.books.note("recall", fields, sync=False)
-
-    def _memory_get(self, *, path: str, start: int, lines: int) -> dict[str, Any]:
-        place, text = self._seen(path)
-        found = lines_of(text)
-        chosen: list[str] = []
-        size = 0
-        for line in found[start - 1 : start - 1 + lines]:
-            if chosen and size + len(line) > MAX_TEXT:
-                break
-            chosen.append(line)
-            size += len(line)
-        shown = "".join(chosen)[:MAX_TEXT]
-        after = start + len(chosen)
-        self._note_reading(place, shown)
-        rest = after <= len(found)
-        result: dict[str, Any] = {
-            "path": place.text,
-            "from": start,
-            "lines": len(chosen),
-            "text": shown,
-            "truncated": rest,
-        }
-        return result | ({"next_from": after} if rest else {})
-
-    def _seen(self, path: str) -> tuple[DocPath, str]:
-        """A document as this listener may see it. Not theirs and not there are one answer."""
-        place = self._place(path)
-        document = self._home.store.read(place)
-        layout = self._home.layout
-        part = view(document.text, scope=self.listener.scope, visible=self.listener.sees(layout, document.path),
-                    owner=self.listener.owns(document.path))  # fmt: skip
-        if not part.text and (document.text or not self.listener.sees(layout, document.path)):
-            raise NoSuchDocument(place.text)
-        return document.path, part.text
-
-    def _place(self, path: str) -> DocPath:
-        """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
-        place = DocPath.parse(path)
-        layer, layout = self.listener.layer, self._home.layout
-        if not layer or place.key.startswith("users/"):
-            return place
-        for role in ("user", "memory"):
-            if layout.has(role) and place.key == DocPath.parse(layout.row(role).path).key:
-                return DocPath.parse(self.listener.path_of(layout.row(role)))
-        folder = layout.daily.casefold() + "/"
-        if place.key.startswith(folder):
-            return DocPath.parse(f"users/{layer}/memory/{place.text[len(folder) :]}")
-        return place
-
-    def _note_reading(self, path: DocPath, text: str) -> None:
-        """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
-        with self._mutex:
-            policy = self._home.writing.policy
-            self.flows = flows_after(self.flows, FlowEvent.read(path, by_tool=True), policy)
-            if self._home.books.begun and self._home.books.view.has_doubt(path):
-                for line in lines_of(text):
-                    source = self._home.books.view.source(path, line)
-                    if not source.trusted:
-                        for origin in ({source.origin} | source.taint) & UNTRUSTED:
-                            self.taint(origin)
-
-    def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
-        home = self._home
-        folder = path.strip("/")
-        found = [entry for entry in home.tree(folder, depth) if self._lists(entry)]
-        return {"path": folder, "entries": found}
-
-    def _lists(self, entry: str) -> bool:
-        place = DocPath.parse(entry.rstrip("/"))
-        if entry.endswith("/"):
-            inside = f"{place.text}/"
-            return any(self._lists_file(e.path) for e in self._home.store.list_all(inside.rstrip("/")))
-        return self._lists_file(entry)
-
-    def _lists_file(self, path: str) -> bool:
-        return self.listener.sees(self._home.layout, DocPath.parse(path))
-
-    def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
-        if not self.listener.is_owner:
-            raise NoSuchDocument(path or "history")
-        place = self._place(path) if path else None
-        if place is not None:
-            self._seen(place.text)
-        visible = [r for r in self._home.keeping.history(place, limit=limit) if self._may_see_revision(r.paths)]
-        rows = []
-        for revision in visible:
-            row = {
-                "id": revision.id[:12],
-                "time": revision.time.isoformat(),
-                "actor": revision.actor,
-                "subject": revision.subject,
-            }
-            rows.append(
-                row
-                | (
-                    {"diff": self._home.keeping.diff(revision.id, path=place)[:MAX_TEXT]}
-                    if diff and self.listener.sees_all
-                    else {}
-                )
-            )
-        return {"revisions": rows}
-
-    def _may_see_revision(self, paths: tuple[str, ...]) -> bool:
-        return self.listener.sees_all or all(self._lists_file(path) for path in paths)
-
-    def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
-        revision = self._home.books.commit(reason=note)
-        return {"revision": revision[:12] if revision else None, "skipped": revision is None}
-
-    # -- writing ----------------------------------------------------------------------------------------------------------
-
-    def _memory_write(
-        self, *, target: str, content: str, append: bool, section: str | None, old_string: str | None, new_string: str | None,
-        replace_all: bool, reason: str,
-    ) -> dict[str, Any]:  # fmt: skip
-        with self._mutex:
-            if old_string is not None or new_string is not None:
-                if old_string is None or new_string is None:
-                    raise BadArguments("memory_write: an edit needs both old_string and new_string")
-                change: Change | Receipt = self._edited(self._target(target), old_string, new_string, replace_all)
-            elif target == "daily_log":
-                change = self._noted(content)
-            elif target == "memory" and append:
-                change = self._remembered(content, section)
-            elif target == "bootstrap" and not content.strip():
-                change = self._wish(self._target(target), Kind.DELETE)
-            else:
-                change = self._written(self._target(target), content, append)
-            if isinstance(change, Receipt):
-                return _answer(change)
-            return _answer(self._submit(change, reason))
-
-    def _target(self, target: str) -> DocPath:
-        layout = self._home.layout
-        if target == "daily_log":
-            return self.listener.daily_path(layout, self._home.reading.today(self.listener))
-        roles = {"memory": "memory", "heartbeat": "heartbeat", "bootstrap": "bootstrap"}
-        if target in roles:
-            if not layout.has(roles[target]):
-                raise BadArguments(f"memory_write: this home has no {target}")
-            return DocPath.parse(self.listener.path_of(layout.row(roles[target])))
-        return self._place(target)
-
-    def _noted(self, content: str) -> Change:
-        now = self._home.reading.now(self.listener)
-        path = self.listener.daily_path(self._home.layout, now.date())
-        return replace(self._wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
-
-    def _remembered(self, content: str, section: str | None) -> Change | Receipt:
-        path = self._target("memory")
-        text = self._text(path)
-        if content.strip() and (twin := twin_of(text or "", content)):
-            return Receipt(
-                status="refused",
-                path=path,
-                rule="duplicate",
-                reason=f"{path} line {twin.line} says so already: {twin.text}",
-            )
-        return self._wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
-
-    def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
-        self._seen(path.text)  # one cannot edit what one may not see
-        text = self._home.read(path).text
-        return self._wish(path, Kind.WRITE, replaced(text, old, new, every=every, path=path.text), base=digest_of(text))
-
-    def _written(self, path: DocPath, content: str, append: bool) -> Change:
-        if append:
-            return self._wish(path, Kind.APPEND, content)
-        return self._wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
-
-    def _text(self, path: DocPath) -> str | None:
-        try:
-            return self._home.read(path).text
-        except NoSuchDocument:
-            return None
-
-    def _wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
+    def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
+        """A change as this session makes it, with its scope and taint."""
         return Change(path=path, kind=kind, text=text, base=base, actor=Actor.AGENT, origin=Origin.AGENT, session=self.id,
                       scope=self.listener.scope, taint=self.tainted)  # fmt: skip
 
-    def _submit(self, change: Change, reason: str) -> Receipt:
-        now = self._home.clock()
-        while self._recent and now - self._recent[0] > _MINUTE:
-            self._recent.popleft()
-        situation = Situation(recent=len(self._recent), flows=self.flows, access=self.access, layer=self.listener.layer)
-        receipt = self._home.writing.submit([replace(change, reason=reason)], situation=situation)[0]
-        if receipt.status != "refused":
-            self._recent.append(now)
-        return receipt
+    def submit(self, change: Change, *, what: str = "write") -> Receipt:
+        """Takes a change the road in, under this session's limits."""
+        with self._mutex:
+            now = self.home.clock()
+            while self._recent and now - self._recent[0] > _MINUTE:
+                self._recent.popleft()
+            situation = Situation(
+                recent=len(self._recent), flows=self.flows, access=self.access, layer=self.listener.layer
+            )
+            receipt = self.home.writing.submit([change], situation=situation, what=what)[0]
+            if receipt.status != "refused":
+                self._recent.append(now)
+            return receipt
+
+    def sub(self, *, model: str | None = None, complete: Complete | None = None) -> Session:
+        """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no memory.
+
+        What taints it taints this session too, because its report comes back here.
+        """
+        listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer)
+        return Session(self.home, listener, id=self.home.new_id(), channel=self.channel, sender=self.sender, access=self.access,
+                       model=model or self.model, complete=complete, parent=self)  # fmt: skip
+
+    # -- before and after the cut -----------------------------------------------------------------------------------------
+
+    def pressure(self, tokens: int) -> Pressure:
+        """Says how many tokens the context holds now. Near the limit, once a cycle, memory is flushed."""
+        asked = self.home.config.sessions
+        limit = asked.window - min(asked.reserve + asked.soft, asked.window // 2)
+        with self._mutex:
+            size = self._talk.size - self._flushing.cycle_start if self._talk else 0
+        near = tokens >= limit or size >= SIZE
+        flushed = self.flush("pressure") if near and not self._flushing.cycle_done else None
+        return Pressure(tokens=tokens, limit=limit, near=near, flushed=flushed)
+
+    def flush(self, reason: str, *, complete: Complete | None = None) -> Flushed:
+        """Writes down what is worth keeping of everything said since the last flush. For any host, before any cut:
+        near the limit, on an overflow, `/new`, `/reset`. Doing it twice writes nothing twice.
+
+        With a completion function, here or given to the session, the model adds its own lines once a cycle.
+        """
+        with self._flush_mutex:
+            if self._is_flushing or self._closed:  # the host's own model came back here
+                return Flushed(reason=reason, status="nothing", through=self._flushing.through)
+            self._is_flushing = True
+            try:
+                done = self._flushing.run(reason, self._talk, complete or self._complete)
+                self._flushing.cycle_done |= reason == "pressure"
+                return done
+            finally:
+                self._is_flushing = False
+
+    def after_compaction(self, *, tokens: int = 0, summary: str | None = None, kept: int = 0) -> str:
+        """Says that the context was cut: what was not flushed yet is, the cut is recorded, and a new cycle begins.
+        Gives what the model must be told again: the essential sections of AGENTS.md, and the time."""
+        self.flush("compaction")
+        with self.at_work():
+            if self._talk is not None:
+                self._talk.boundary(
+                    uuid=self.home.new_id(), token_count=max(0, tokens), summary=summary, kept=max(0, kept)
+                )
+            self._flushing.begin_cycle(self._talk.size if self._talk else 0)
+            return self._essentials()
+
+    def _essentials(self) -> str:
+        now = self.now()
+        told = [
+            f"This conversation was shortened. It is {now:%A, %Y-%m-%d %H:%M}. What was worth keeping is in the log of the day."
+        ]
+        path = DocPath.parse(self.home.layout.row("agents").path) if self.home.layout.has("agents") else None
+        if path is not None and self.listener.sees(self.home.layout, path):
+            told += _essential(self._agents(path))
+        return "\n\n".join(told)[:ESSENTIAL_CHARS]
+
+    def _agents(self, path: DocPath) -> str:
+        try:
+            text = self.home.read(path).text
+        except HomeError:
+            return ""
+        return view(text, scope=self.listener.scope, visible=True, owner=self.listener.owns(path)).text
+
+    def now(self) -> datetime:
+        """The moment in the timezone of whoever this session is with."""
+        return self.home.reading.now(self.listener)
 
 
-def _digest(text: str | None) -> str:
-    return "" if text is None else digest_of(text)
-
-
-def _answer(receipt: Receipt) -> dict[str, Any]:
-    findings = [{"kind": f.kind, "line": f.line, "message": f.message} for f in receipt.findings]
-    found: dict[str, Any] = {"status": receipt.status, "path": receipt.path.text, "revision": receipt.revision and receipt.revision[:12],
-                             "proposal": receipt.proposal, "rule": receipt.rule, "findings": findings}  # fmt: skip
-    if receipt.status != "written" and receipt.reason:
-        found["reason"] = receipt.reason
-    if receipt.status == "pending":
-        found["review"] = f"the owner decides: anima pending, then anima approve {receipt.proposal}"
+def _essential(text: str) -> list[str]:
+    """The sections of a guide that must come back after a cut: by their names, or marked `<!-- essential -->`."""
+    found, end = [], 0
+    for section in sections(text):
+        marked = "<!-- essential -->" in text[section.start : section.body]
+        if section.start >= end and section.level and (marked or section.title.casefold() in ESSENTIAL):
+            found.append(text[section.start : section.end].strip())
+            end = section.end
     return found
+
+
+def _narrower(one: str, other: str) -> Access:
+    for access in (one, other):
+        if access not in _ACCESS:
+            raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {access!r}")
+    return next(access for access in _ACCESS if access in (one, other))

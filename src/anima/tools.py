@@ -6,12 +6,13 @@ wrong one is answered with a sentence a model can act on. Not here: what a tool 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
-from anima.errors import BadArguments
+from anima.errors import BadArguments, printable
 from anima.model import Scope
 
 ALL = frozenset(Scope)
@@ -170,17 +171,64 @@ TABLE: dict[str, Tool] = {
             scopes=frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT}),
             read_only=False,
         ),
+        Tool(
+            name="who_am_i",
+            about="Who you are: your name, nature and the beginning of your soul. Use it when somebody asks who you are.",
+            arguments=(),
+        ),
+        Tool(
+            name="what_do_i_know",
+            about=(
+                "An outline of what you know for certain: the sections of your curated memory with their first lines. Use it when somebody "
+                "asks what you know or remember; use memory_search to find something in particular."
+            ),
+            arguments=(
+                Argument(name="section", kind="text", about="only sections whose heading holds this", most=200),
+                Argument(name="limit", kind="number", about="how many sections", default=20, low=1, high=50),
+            ),
+            scopes=MAIN,
+        ),
+        Tool(
+            name="my_stats",
+            about="How you live: sessions, memories stored and promoted, the last dream, and what you recalled most in seven days.",
+            arguments=(),
+            scopes=MAIN,
+        ),
+        Tool(
+            name="session_logs",
+            about=(
+                "What was said in your own conversations. list_sessions names them, read_session shows one from its beginning, recent the "
+                "end of one (this one unless session_id says another), search finds entries by words in all of them."
+            ),
+            arguments=(
+                Argument(name="action", kind="text", about="what to do", required=True,
+                         one_of=("list_sessions", "read_session", "search", "recent")),
+                Argument(name="session_id", kind="text", about="which session; recent defaults to this one", most=200),
+                Argument(name="query", kind="text", about="for search: the words to find", most=2_000),
+                Argument(name="limit", kind="number", about="how many at most; 50, for recent 10", low=1, high=500),
+                Argument(name="max_chars", kind="number", about="characters of each entry that are shown", default=200, low=20,
+                         high=4_000),
+            ),
+            scopes=MAIN,
+        ),
     )
 }  # fmt: skip
 
 
-def tool_for(name: str, scope: Scope) -> Tool:
-    """The tool of that name in a scope. Raises BadArguments; one that exists in other scopes only is not there."""
-    found = TABLE.get(name)
-    if found is not None and scope in found.scopes:
-        return found
-    there = [tool.name for tool in TABLE.values() if scope in tool.scopes]
-    near = get_close_matches(name, there, n=1)
-    raise BadArguments(
-        f"there is no tool {name!r} here; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(there)}")
+def tools_in(scope: Scope, allowed: Sequence[str] = ("*",), *, without: Collection[str] = ()) -> tuple[Tool, ...]:
+    """The tools that exist in a scope, of those that a pattern such as `memory_*` allows."""
+    return tuple(
+        tool
+        for tool in TABLE.values()
+        if scope in tool.scopes and tool.name not in without and any(fnmatchcase(tool.name, each) for each in allowed)
     )
+
+
+def chosen(name: str, there: Sequence[Tool]) -> Tool:
+    """The tool of that name. Raises BadArguments; one that exists elsewhere only is not there."""
+    names = {tool.name: tool for tool in there}
+    if name in names:
+        return names[name]
+    near = get_close_matches(str(name)[:100], names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
+    raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")

@@ -60,6 +60,7 @@ GROUPS = (
     ("Write, and decide what may be written", "about_memory",
      "remember note write append edit move delete pending approve deny trust"),
     ("Find", "about_search", "search index watch about bench"),
+    ("Look at conversations", "about_sessions", "sessions session stats call"),
     ("Look back", "about_past", "history diff undo restore why audit"),
 )  # fmt: skip
 

@@ -124,14 +124,22 @@ def identity(agent: AgentOption = None, home: HomeOption = None, json: JsonOptio
     say(f"avatar    {inert(avatar.source or '–', lines=False)}  ({avatar.kind}{why})")
 
 
-def persona(home: HomeOption = None, json: JsonOption = False) -> None:
+def persona(
+    log: Annotated[bool, typer.Option("--log", help="Show which soul was worn in which session.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="With --log: how many, the latest first.")] = 20,
+    home: HomeOption = None,
+    json: JsonOption = False,
+) -> None:
     """Show which soul is worn now, and when the alternate one is.
 
     \b
     Examples:
       anima persona
-      anima persona --json
+      anima persona --log
     """
+    if log:
+        _persona_log(home, limit, json)
+        return
     with open_home(home) as opened:
         rule, decision, now = opened.config.persona, opened.persona(), opened.reading.now()
         present = opened.exists(rule.file)
@@ -144,6 +152,22 @@ def persona(home: HomeOption = None, json: JsonOption = False) -> None:
     times += [f"by chance {rule.chance * 100:g} % of the time"] if rule.chance else []
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
     say(f"{inert(rule.file, lines=False)}{'' if present else ' (there is no such file)'}: {when}")
+
+
+def _persona_log(home: str | None, limit: int, json: bool) -> None:
+    """What the ledger says was worn, the latest first."""
+    with open_home(home) as opened:
+        worn = list(opened.books.ledger.records(kinds=("persona",))) if opened.books.begun else []
+        zone = opened.reading.zone()
+        rows = [{"time": record.time.astimezone(zone), **record.fields} for record in worn[: -limit - 1 : -1]]
+    if json:
+        say_json(rows)
+        return
+    for row in rows:
+        told = f"{row['time']:%Y-%m-%d %H:%M}  {row.get('file', 'none')}  ({row.get('scope')}, session {str(row.get('session'))[:8]})"
+        say(inert(told, lines=False))
+    if not rows:
+        say("No conversation was recorded yet, so no soul was worn in one.")
 
 
 def files(

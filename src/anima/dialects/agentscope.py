@@ -46,6 +46,7 @@ AGENTSCOPE = Layout(
         Row(role="heartbeat", path="HEARTBEAT.md", scopes=frozenset({H}), stable=False, policy=Policy.ASK),
         Row(role="agent-state", path="agents/", policy=Policy.CLOSED, kind="session"),
     ),
+    talks="agents/{agent}/sessions",
     file_chars=100_000,
     total_chars=400_000,
     memory_tokens=8_000,

@@ -87,6 +87,8 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
         return said(Answer.DENY, "read-only", access=access)
     if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
         return said(Answer.DENY, "layer", layer=printable(layer, 60))
+    if facts.has_placeholder and not facts.is_import:
+        return said(Answer.DENY, "placeholder")
     return _beyond_dreaming(facts) if facts.change.actor is Actor.DREAMER else None
 
 

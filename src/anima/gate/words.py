@@ -30,6 +30,7 @@ RULES: dict[str, str] = {
     "size": f"one write has at most {SIZE_LIMIT:,} bytes, and this one has {{size:,}}; write less at a time",
     "rate": f"this session wrote {RATE_LIMIT} times within a minute; wait a minute and write again",
     "secret": "it holds a secret ({kinds}), and memory keeps none; leave the secret out and write the rest",
+    "placeholder": "it holds the mark of a secret that was struck out ([REDACTED:…]); leave the mark out and write the rest",
     "subagent": "a sub-agent does not write memory; it reports to the agent that called it",
     "hidden-text": "it holds text that a reader does not see ({kinds})",
     "special-token": "it holds marks that a model could take for the frame of a conversation ({kinds})",

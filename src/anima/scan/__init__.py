@@ -46,6 +46,7 @@ def _plain(text: str) -> Iterator[Span]:
     found = list(credentials.spans(text))
     safe = _blanked(text, found)  # the same length, so that places stay the same
     yield from found
+    yield from credentials.placeholders(text)
     yield from markup.comments(text, safe)
     yield from markup.marks(safe, folded, origins)
     yield from phrases.instructions(safe, folded, origins)

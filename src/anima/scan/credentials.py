@@ -67,6 +67,15 @@ def spans(text: str) -> Iterable[Span]:
     return _spans(text, _all(text, ()))
 
 
+def placeholders(text: str) -> Iterator[Span]:
+    """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
+    if "[REDACTED:" in text:
+        for found in PLACEHOLDER.finditer(text):
+            yield Span(
+                *found.span(), "placeholder", Severity.NOTE, found[0], "the mark of a secret that was struck out"
+            )
+
+
 def _spans(text: str, found: Iterable[Found]) -> Iterator[Span]:
     for start, end, kind in found:
         yield Span(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")

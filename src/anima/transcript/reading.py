@@ -87,6 +87,8 @@ class Resumed:
     state: State | None
     boundary: Boundary | None
     flushes: tuple[Flush, ...]
+    through: int  # entries that flushes have looked at, in any cycle
+    cycle_start: int  # the byte at which the last boundary stands; 0 before the first
     closed: bool
     count: Count
     damaged: tuple[Damage, ...]  # of records that are no entries; a taint may have been among them
@@ -146,10 +148,19 @@ def resumed(file: Readable) -> Resumed | None:
         state=states[-1] if states else None,
         boundary=cuts[-1][1] if cuts else None,
         flushes=tuple(record for record in records[cuts[-1][0] if cuts else 0 :] if isinstance(record, Flush)),
+        cycle_start=max(
+            (i.offset for i in found if isinstance(i, Placed) and isinstance(i.record, Boundary)), default=0
+        ),
+        through=max((_through(record) for record in records if isinstance(record, Flush)), default=0),
         closed=isinstance(last_record(file, end), Close),
         count=end,
         damaged=tuple(item for item in found if isinstance(item, Damage)),
     )
+
+
+def _through(flush: Flush) -> int:
+    found = flush.fields.get("through")
+    return found if isinstance(found, int) else 0
 
 
 def last_record(file: Readable, end: Count) -> Record | None:

@@ -42,6 +42,7 @@ from anima.transcript.records import (
 
 Clock = Callable[[], datetime]
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_RACE = 100_000  # entries that others may have added to a session that two processes carry on
 _SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
 
 
@@ -121,6 +122,12 @@ class Transcript:
     def size(self) -> int:
         """How many bytes there are, as far as we have seen."""
         return self._count.offset
+
+    def since(self, entry: int) -> tuple[tuple[Turn, ...], int]:
+        """The entries from one on, in their order, and how many there are in all."""
+        with self._mutex:
+            page = read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
+        return page.entries, page.total
 
     # -- what is recorded -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,322 @@
+"""What each tool of the table does in a session: the agent's reading, searching and writing.
+
+Promise: what is read passes the scope filter, what is written is a Change with the session's scope and taint, and
+reading untrusted text taints the session. Not here: the table and its arguments (tools), the session's life (sessions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from anima import knowing
+from anima.errors import BadArguments, NoSuchDocument
+from anima.gate import FlowEvent
+from anima.markdown import lines_of, view
+from anima.memory import log_heading, log_line, remembered, replaced, twin_of
+from anima.model import UNTRUSTED, Change, DocPath, Kind, Receipt, Scope, digest_of
+
+if TYPE_CHECKING:
+    from anima.search import Answer
+    from anima.sessions import Session
+
+MAX_TEXT = 12_000
+MAX_HIT = 4_000
+MAX_RECALLED_LINES = 40
+TALK_CHARS = 700
+MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
+
+
+class Calling:
+    """The tools of one session. Lives as long as it does."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._home, self.listener = session, session.home, session.listener
+
+    def run(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Carries out a call whose arguments are checked."""
+        work: Callable[..., dict[str, Any]] = getattr(self, f"_{name}")
+        return work(**{("start" if key == "from" else key): value for key, value in given.items()})
+
+    # -- finding and reading ----------------------------------------------------------------------------------------------
+
+    def _memory_search(self, *, query: str, limit: int, min_score: float, corpus: str, fusion: str) -> dict[str, Any]:
+        if corpus == "sessions":
+            talked, notes = self._talked(query, limit)
+            return {"hits": [hit for hit in talked if hit["score"] >= min_score], "notes": notes}
+        home = self._home
+        answer = home.indexing.search(self.listener, query, limit=limit, at=home.reading.now(self.listener), min_score=float(min_score),
+                                      fusion=fusion, kinds=MEMORY_KINDS)  # fmt: skip
+        self._note_recall(query, answer)
+        for hit in answer:
+            self._note_reading(hit.path, hit.text)
+        hits: list[dict[str, Any]] = [
+            {"path": hit.path.text, "start_line": hit.start_line, "end_line": hit.end_line, "text": hit.text[:MAX_HIT],
+             "score": round(hit.score, 4), "citation": hit.citation, "provider": hit.provider} for hit in answer
+        ]  # fmt: skip
+        if corpus == "memory":
+            return {"hits": hits, "notes": list(answer.notes)}
+        talked, notes = self._talked(query, limit)
+        both = [hit for pair in zip_longest(hits, talked) for hit in pair if hit and hit["score"] >= min_score]
+        return {"hits": both[:limit], "notes": [*answer.notes, *notes]}
+
+    def _talked(self, query: str, limit: int) -> tuple[list[dict[str, Any]], list[str]]:
+        """Entries of transcripts, in the form of hits; their score is only their rank."""
+        home = self._home
+        if not home.config.sessions.dir or self.listener.scope is not Scope.MAIN:
+            return [], ["transcripts are not searched here"]
+        found = home.transcripts.search(query, home.transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)
+        self._session.overhear(hit.session_id for hit in found.hits)
+        folder = home.transcripts.folder
+        hits = [
+            {"path": folder.path_of(hit.session_id), "start_line": hit.entry + 1, "end_line": hit.entry + 1,
+             "text": f"{hit.role}: {hit.preview}", "score": round(1 / rank, 4), "provider": "sessions",
+             "citation": f"session {hit.session_id}, entry {hit.entry} ({hit.timestamp[:16]})"}
+            for rank, hit in enumerate(found.hits, start=1)
+        ]  # fmt: skip
+        return hits, list(found.notes) if hits else [*found.notes, "no transcript of yours holds these words"]
+
+    def _note_recall(self, query: str, answer: Answer) -> None:
+        """One record of what this search brought back: digests, ranks and scores, no text. Dreaming counts them."""
+        if not answer.hits:
+            return
+        home, key = self._home, self._home.books.key
+        hits = [
+            {"path": hit.path.text, "lines": [d for d in key.lines(hit.text) if d][:MAX_RECALLED_LINES], "rank": rank,
+             "score": round(hit.score, 4)} for rank, hit in enumerate(answer, start=1)
+        ]  # fmt: skip
+        fields: dict[str, object] = {"query": key.of(" ".join(query.casefold().split())), "hits": hits, "session": self._session.id,
+                  "scope": str(self.listener.scope), "day": home.reading.today(self.listener).isoformat()}  # fmt: skip
+        if self.listener.layer:
+            fields["layer"] = self.listener.layer
+        home.books.note("recall", fields, sync=False)
+
+    def _memory_get(self, *, path: str, start: int, lines: int) -> dict[str, Any]:
+        place, text = self._seen(path)
+        found = lines_of(text)
+        chosen: list[str] = []
+        size = 0
+        for line in found[start - 1 : start - 1 + lines]:
+            if chosen and size + len(line) > MAX_TEXT:
+                break
+            chosen.append(line)
+            size += len(line)
+        shown = "".join(chosen)[:MAX_TEXT]
+        after = start + len(chosen)
+        self._note_reading(place, shown)
+        rest = after <= len(found)
+        result: dict[str, Any] = {
+            "path": place.text,
+            "from": start,
+            "lines": len(chosen),
+            "text": shown,
+            "truncated": rest,
+        }
+        return result | ({"next_from": after} if rest else {})
+
+    def _seen(self, path: str) -> tuple[DocPath, str]:
+        """A document as this listener may see it. Not theirs and not there are one answer."""
+        place = self._place(path)
+        layout = self._home.layout
+        if layout.row_of(place).kind == "session":
+            raise BadArguments(f"{place}: transcripts are read with session_logs")
+        document = self._home.store.read(place)
+        part = view(document.text, scope=self.listener.scope, visible=self.listener.sees(layout, document.path),
+                    owner=self.listener.owns(document.path))  # fmt: skip
+        if not part.text and (document.text or not self.listener.sees(layout, document.path)):
+            raise NoSuchDocument(place.text)
+        return document.path, part.text
+
+    def _place(self, path: str) -> DocPath:
+        """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
+        place = DocPath.parse(path)
+        layer, layout = self.listener.layer, self._home.layout
+        if not layer or place.key.startswith("users/"):
+            return place
+        for role in ("user", "memory"):
+            if layout.has(role) and place.key == DocPath.parse(layout.row(role).path).key:
+                return DocPath.parse(self.listener.path_of(layout.row(role)))
+        folder = layout.daily.casefold() + "/"
+        if place.key.startswith(folder):
+            return DocPath.parse(f"users/{layer}/memory/{place.text[len(folder) :]}")
+        return place
+
+    def _note_reading(self, path: DocPath, text: str) -> None:
+        """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
+        session, books = self._session, self._home.books
+        session.took_in(FlowEvent.read(path, by_tool=True))
+        if books.begun and books.view.has_doubt(path):
+            sources = [books.view.source(path, line) for line in lines_of(text)]
+            for origin in {o for s in sources if not s.trusted for o in (s.origin, *s.taint)} & UNTRUSTED:
+                session.taint(origin)
+
+    def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
+        home = self._home
+        folder = path.strip("/")
+        found = [entry for entry in home.tree(folder, depth) if self._lists(entry)]
+        return {"path": folder, "entries": found}
+
+    def _lists(self, entry: str) -> bool:
+        place = DocPath.parse(entry.rstrip("/"))
+        if entry.endswith("/"):
+            inside = f"{place.text}/"
+            return any(self._lists_file(e.path) for e in self._home.store.list_all(inside.rstrip("/")))
+        return self._lists_file(entry)
+
+    def _lists_file(self, path: str) -> bool:
+        place, layout = DocPath.parse(path), self._home.layout
+        return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
+
+    def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
+        if not self.listener.is_owner:
+            raise NoSuchDocument(path or "history")
+        place = self._place(path) if path else None
+        if place is not None:
+            self._seen(place.text)
+        visible = [r for r in self._home.keeping.history(place, limit=limit) if self._may_see_revision(r.paths)]
+        rows = []
+        for revision in visible:
+            row = {
+                "id": revision.id[:12],
+                "time": revision.time.isoformat(),
+                "actor": revision.actor,
+                "subject": revision.subject,
+            }
+            rows.append(
+                row
+                | (
+                    {"diff": self._home.keeping.diff(revision.id, path=place)[:MAX_TEXT]}
+                    if diff and self.listener.sees_all
+                    else {}
+                )
+            )
+        return {"revisions": rows}
+
+    def _may_see_revision(self, paths: tuple[str, ...]) -> bool:
+        return self.listener.sees_all or all(self._lists_file(path) for path in paths)
+
+    def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
+        revision = self._home.books.commit(reason=note)
+        return {"revision": revision[:12] if revision else None, "skipped": revision is None}
+
+    # -- knowing oneself --------------------------------------------------------------------------------------------------
+
+    def _who_am_i(self) -> dict[str, Any]:
+        session = self._session
+        return knowing.who_am_i(self._home, self.listener, model=session.model, persona=session.prompt.persona)
+
+    def _what_do_i_know(self, *, section: str | None, limit: int) -> dict[str, Any]:
+        path, text = self._memory()
+        answer = knowing.what_do_i_know(text, section=section, limit=limit)
+        self._note_reading(path, text)
+        return answer
+
+    def _my_stats(self) -> dict[str, Any]:
+        home = self._home
+        asker = home.transcripts.asker(self.listener) if home.config.sessions.dir else None
+        return knowing.my_stats(home, self.listener, asker, self._memory()[1])
+
+    def _session_logs(
+        self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
+    ) -> dict[str, Any]:
+        home = self._home
+        logs = knowing.SessionLogs(home, home.transcripts.asker(self.listener), current=self._session.id)
+        answer = logs.answer(action, session_id=session_id, query=query, limit=limit, max_chars=max_chars)
+        self._session.overhear(logs.touched)
+        return answer
+
+    def _memory(self) -> tuple[DocPath, str]:
+        """This listener's curated memory as they see it; no text where there is none."""
+        path = self._target("memory")
+        try:
+            return self._seen(path.text)
+        except NoSuchDocument:
+            return path, ""
+
+    # -- writing ----------------------------------------------------------------------------------------------------------
+
+    def _memory_write(
+        self, *, target: str, content: str, append: bool, section: str | None, old_string: str | None, new_string: str | None,
+        replace_all: bool, reason: str,
+    ) -> dict[str, Any]:  # fmt: skip
+        with self._session.at_work():
+            if old_string is not None or new_string is not None:
+                if old_string is None or new_string is None:
+                    raise BadArguments("memory_write: an edit needs both old_string and new_string")
+                change: Change | Receipt = self._edited(self._target(target), old_string, new_string, replace_all)
+            elif target == "daily_log":
+                change = self._noted(content)
+            elif target == "memory" and append:
+                change = self._remembered(content, section)
+            elif target == "bootstrap" and not content.strip():
+                change = self._session.wish(self._target(target), Kind.DELETE)
+            else:
+                change = self._written(self._target(target), content, append)
+            if isinstance(change, Receipt):
+                return _answer(change)
+            return _answer(self._session.submit(replace(change, reason=reason)))
+
+    def _target(self, target: str) -> DocPath:
+        layout = self._home.layout
+        if target == "daily_log":
+            return self.listener.daily_path(layout, self._home.reading.today(self.listener))
+        roles = {"memory": "memory", "heartbeat": "heartbeat", "bootstrap": "bootstrap"}
+        if target in roles:
+            if not layout.has(roles[target]):
+                raise BadArguments(f"memory_write: this home has no {target}")
+            return DocPath.parse(self.listener.path_of(layout.row(roles[target])))
+        return self._place(target)
+
+    def _noted(self, content: str) -> Change:
+        now = self._home.reading.now(self.listener)
+        path = self.listener.daily_path(self._home.layout, now.date())
+        return replace(self._session.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
+
+    def _remembered(self, content: str, section: str | None) -> Change | Receipt:
+        path = self._target("memory")
+        text = self._text(path)
+        if content.strip() and (twin := twin_of(text or "", content)):
+            return Receipt(
+                status="refused",
+                path=path,
+                rule="duplicate",
+                reason=f"{path} line {twin.line} says so already: {twin.text}",
+            )
+        return self._session.wish(
+            path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text)
+        )
+
+    def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
+        self._seen(path.text)  # one cannot edit what one may not see
+        text = self._home.read(path).text
+        return self._session.wish(
+            path, Kind.WRITE, replaced(text, old, new, every=every, path=path.text), base=digest_of(text)
+        )
+
+    def _written(self, path: DocPath, content: str, append: bool) -> Change:
+        if append:
+            return self._session.wish(path, Kind.APPEND, content)
+        return self._session.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
+
+    def _text(self, path: DocPath) -> str | None:
+        try:
+            return self._home.read(path).text
+        except NoSuchDocument:
+            return None
+
+
+def _digest(text: str | None) -> str:
+    return "" if text is None else digest_of(text)
+
+
+def _answer(receipt: Receipt) -> dict[str, Any]:
+    findings = [{"kind": f.kind, "line": f.line, "message": f.message} for f in receipt.findings]
+    found: dict[str, Any] = {"status": receipt.status, "path": receipt.path.text, "revision": receipt.revision and receipt.revision[:12],
+                             "proposal": receipt.proposal, "rule": receipt.rule, "findings": findings}  # fmt: skip
+    if receipt.status != "written" and receipt.reason:
+        found["reason"] = receipt.reason
+    if receipt.status == "pending":
+        found["review"] = f"the owner decides: anima pending, then anima approve {receipt.proposal}"
+    return found

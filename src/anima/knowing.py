@@ -1,0 +1,258 @@
+"""What an agent can say about itself: who it is, what it knows, how it lives, and what was said in its sessions.
+
+Promise: answers are short enough for a model to take in one turn, hold only what the session's listener may see, and
+say when something was left out. Each is a plain dictionary. Not here: the tool table (tools), the transcripts (transcripts).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from anima.errors import BadArguments, HomeError
+from anima.index.words import tags
+from anima.markdown import bullet_text, lines_of, view
+from anima.model import DocPath
+
+if TYPE_CHECKING:
+    from anima.home import Home
+    from anima.listener import Listener
+    from anima.transcript import Listed, Turn
+    from anima.transcript.searching import Asker
+
+SOUL_CHARS = 2_048
+KNOWN_BYTES = 6_144
+KNOWN_BULLETS = 10
+TAGS = 10
+TAGGED_RECALLS = 200
+WEEK = timedelta(days=7)
+RECENT = 10
+_BULLET = re.compile(r"[-*] +\S")
+_DREAMED = re.compile(r"_\(score=[^)]*\)_\s*\Z")
+
+
+# -- who am I -----------------------------------------------------------------------------------------------------------
+
+
+def who_am_i(home: Home, listener: Listener, *, model: str | None, persona: str | None) -> dict[str, Any]:
+    """Name and nature, as far as this listener sees them; the folder only for the owner alone."""
+    found: dict[str, Any] = {"agent_id": home.agent, "model": model}
+    if listener.sees_all:
+        found["workspace_dir"] = home.root
+    fields = ("name", "creature", "vibe", "emoji", "avatar")
+    shown = home.identity().identity if _sees(home, listener, "identity") else None
+    found["identity"] = {key: getattr(shown, key) if shown else None for key in fields}
+    found["soul_excerpt"] = _soul(home, listener, persona)
+    return found
+
+
+def _sees(home: Home, listener: Listener, role: str) -> bool:
+    if not home.layout.has(role):
+        return True  # there is no such file; what is shown comes from the configuration
+    return listener.sees(home.layout, DocPath.parse(home.layout.row(role).path))
+
+
+def _soul(home: Home, listener: Listener, persona: str | None) -> str | None:
+    """The beginning of the soul that the session's prompt shows; None where it shows none."""
+    if persona is None:
+        return None
+    try:
+        text = home.read(persona).text
+    except HomeError:
+        return None
+    shown = view(text, scope=listener.scope, visible=True, owner=listener.is_owner).text.strip()
+    return shown if len(shown) <= SOUL_CHARS else shown[:SOUL_CHARS] + "…"
+
+
+# -- what do I know -----------------------------------------------------------------------------------------------------
+
+
+def what_do_i_know(text: str, *, section: str | None, limit: int) -> dict[str, Any]:
+    """The sections of a memory with their first bullets, until so many bytes of JSON are full."""
+    sections = [found for found in _outlined(text) if not section or section.casefold() in found[0].casefold()]
+    shown: list[dict[str, Any]] = []
+    truncated, size = len(sections) > limit, 64
+    for heading, bullets in sections[:limit]:
+        one, cut = _fitted(heading, bullets, KNOWN_BYTES - size)
+        truncated |= cut
+        if one is None:
+            break
+        shown.append(one)
+        size += _size(one) + 2
+    return {"sections": shown, "truncated": truncated}
+
+
+def _outlined(text: str) -> list[tuple[str, list[str]]]:
+    """`## ` headings and the bullets beneath each; what stands before the first has none."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in lines_of(text):
+        if line.startswith("## "):
+            found.append((line[3:].partition("<!--")[0].strip(), []))
+        elif _BULLET.match(line):
+            found[-1][1].append(bullet_text(line))
+    return [each for each in found if each[1]]
+
+
+def _fitted(heading: str, bullets: list[str], room: int) -> tuple[dict[str, Any] | None, bool]:
+    """A section with as many of its bullets as there is room for, and whether some are missing."""
+    heading = heading[:200]
+    kept: list[str] = []
+    for bullet in bullets[:KNOWN_BULLETS]:
+        if _size({"heading": heading, "bullets": [*kept, bullet], "extra_bullets": len(bullets)}) + 2 > room:
+            break
+        kept.append(bullet)
+    if not kept:
+        return None, True
+    extra = len(bullets) - len(kept)
+    return {"heading": heading, "bullets": kept, "extra_bullets": extra}, extra > 0
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+# -- my stats -----------------------------------------------------------------------------------------------------------
+
+
+def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -> dict[str, Any]:
+    """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
+    bullets = [line for line in lines_of(memory) if _BULLET.match(line)]
+    recalls = list(_recalls(home, listener))
+    return {
+        "sessions_total": len(home.transcripts.rows(asker)) if asker else 0,
+        "memories_stored": len(bullets),
+        "memories_promoted": sum(bool(_DREAMED.search(line.rstrip())) for line in bullets),
+        "last_dream_ts": _last_dream(home) if listener.is_owner else None,
+        "recall_events_7d": len(recalls),
+        "top_concept_tags_7d": _tags(home, listener, recalls[-TAGGED_RECALLS:]),
+        "workspace_files_present": _present(home, listener),
+    }
+
+
+def _recalls(home: Home, listener: Listener) -> Iterator[dict[str, Any]]:
+    if not home.books.begun:
+        return
+    since = home.clock() - WEEK
+    for record in home.books.ledger.records(kinds=("recall",)):
+        if record.time >= since and record.fields.get("layer", "") == listener.layer:
+            yield dict(record.fields)
+
+
+def _last_dream(home: Home) -> str | None:
+    if not home.books.begun:
+        return None
+    last = None
+    for record in home.books.ledger.records(kinds=("sweep",)):
+        last = record.time.isoformat()
+    return last
+
+
+def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The concepts of the lines that were recalled, as far as they still stand in their documents; best hits first."""
+    wanted: dict[str, dict[str, list[float]]] = {}
+    for recall in recalls:
+        for hit in recall.get("hits", ()):
+            for digest in hit.get("lines", ()):
+                wanted.setdefault(str(hit.get("path")), {}).setdefault(str(digest), []).append(
+                    float(hit.get("score", 0))
+                )
+    weight: dict[str, float] = defaultdict(float)
+    count: Counter[str] = Counter()
+    for path, digests in wanted.items():
+        for line in _lines_seen(home, listener, path):
+            scores = digests.get(home.books.key.line(line), [])
+            for tag in tags(bullet_text(line)) if scores else ():
+                weight[tag] += sum(scores)
+                count[tag] += len(scores)
+    best = sorted(weight, key=lambda tag: (-weight[tag], tag))[:TAGS]
+    return [{"tag": tag, "count": count[tag]} for tag in best]
+
+
+def _lines_seen(home: Home, listener: Listener, path: str) -> list[str]:
+    try:
+        place = DocPath.parse(path)
+        text = home.read(place).text
+    except HomeError:
+        return []
+    visible = listener.sees(home.layout, place)
+    return lines_of(view(text, scope=listener.scope, visible=visible, owner=listener.owns(place)).text)
+
+
+def _present(home: Home, listener: Listener) -> list[str]:
+    """The files of the table that are there, of those this listener sees."""
+    places = (DocPath.parse(listener.path_of(row)) for row in home.layout.rows if row.path.endswith(".md"))
+    return [place.text for place in dict.fromkeys(places) if home.exists(place) and listener.sees(home.layout, place)]
+
+
+# -- session logs -------------------------------------------------------------------------------------------------------
+
+
+class SessionLogs:
+    """The actions of `session_logs` for one asker. `touched` are the sessions whose words were shown."""
+
+    def __init__(self, home: Home, asker: Asker, *, current: str) -> None:
+        self._talks, self._asker, self._current = home.transcripts, asker, current
+        self.touched: set[str] = set()
+
+    def answer(
+        self, action: str, *, session_id: str | None, query: str | None, limit: int | None, max_chars: int
+    ) -> dict[str, Any]:
+        if action == "list_sessions":
+            rows = self._talks.rows(self._asker)
+            return {
+                "ok": True,
+                "sessions": [_listed(row, max_chars) for row in rows[: limit or 50]],
+                "total": len(rows),
+            }
+        if action == "search":
+            return self._searched(query, limit or 50, max_chars)
+        recent = action == "recent"
+        if not session_id and not recent:
+            raise BadArguments("session_logs: read_session needs session_id; list_sessions names them")
+        return self._read(session_id or self._current, limit or (RECENT if recent else 50), max_chars, newest=recent)
+
+    def _read(self, id: str, limit: int, max_chars: int, *, newest: bool) -> dict[str, Any]:
+        if id == self._current and self._talks.folder.look(id) is None:  # nothing was said yet
+            return {"ok": True, "session_id": id, "entries": [], "total_entries": 0, "returned": 0, "truncated": False}
+        row = self._talks.get(id, self._asker)
+        page = self._talks.read(id, self._asker, limit=limit, newest=newest, known=row)
+        self.touched.add(id)
+        entries = [_entry(turn, max_chars) for turn in page.entries]
+        found: dict[str, Any] = {
+            "ok": True, "session_id": id, "header": _listed(row, max_chars), "entries": entries,
+            "total_entries": page.total, "returned": len(entries), "truncated": page.truncated,
+        }  # fmt: skip
+        if page.damaged:
+            found["damaged"] = [f"line {each.line} cannot be read: {each.why}" for each in page.damaged[:20]]
+        return found
+
+    def _searched(self, query: str | None, limit: int, max_chars: int) -> dict[str, Any]:
+        if not query or not query.strip():
+            raise BadArguments("session_logs: search needs a query of at least one word")
+        found = self._talks.search(query, self._asker, limit=limit, max_chars=max_chars)
+        self.touched |= {hit.session_id for hit in found.hits}
+        hits = [
+            {"session_id": hit.session_id, "entry": hit.entry, "timestamp": hit.timestamp, "role": hit.role,
+             "source_plugin": hit.source_plugin, "preview": hit.preview} for hit in found.hits
+        ]  # fmt: skip
+        return {"ok": True, "backend": found.backend, "hits": hits, "notes": list(found.notes)}
+
+
+def _listed(row: Listed, max_chars: int) -> dict[str, Any]:
+    return {
+        "session_id": row.id, "agent_id": row.agent_id, "source_plugin": row.source_plugin, "scope": row.scope,
+        "summary": row.summary[:max_chars], "entry_count": row.entries, "first_timestamp": row.started_at,
+        "last_timestamp": row.updated_at, "persona": row.persona, "closed": row.closed,
+    }  # fmt: skip
+
+
+def _entry(turn: Turn, max_chars: int) -> dict[str, Any]:
+    text = turn.content
+    return {
+        "entry": turn.number, "timestamp": turn.timestamp, "role": turn.role, "source_plugin": turn.source_plugin,
+        "sender_id": turn.sender_id, "content": text if len(text) <= max_chars else text[: max_chars - 1] + "…",
+    }  # fmt: skip

@@ -1,0 +1,143 @@
+"""The transcripts of one home: begun, carried on, listed, read and searched, for whoever may.
+
+Promise: an agent sees transcripts of its own and of nobody else's layer, and where they hold untrusted text, says so.
+Opened when first needed; lives as long as its Home. Not here: the format (transcript), who logs what (sessions).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from anima.errors import HomeError, NoSuchSession
+from anima.index.talks import Talks
+from anima.listener import Listener
+from anima.model import UNTRUSTED, Origin, Scope
+from anima.transcript import Header, Listed, Page, Rows, SessionList, Transcript, header_of, read, transcripts_in
+from anima.transcript.reading import resumed
+from anima.transcript.searching import Asker, Finder, Found
+
+if TYPE_CHECKING:
+    from anima.home import Home
+    from anima.store.lines import LineFolder
+
+INDEX = ".anima/talks.sqlite"
+
+
+class Transcripts:
+    """What was said in a home's sessions. None of it exists where `sessions.dir` is empty."""
+
+    def __init__(self, home: Home) -> None:
+        self._home, self._mutex = home, threading.RLock()
+        place = home.layout.transcripts_of(home.agent, home.config.sessions.dir)
+        self.folder = transcripts_in(home.store, home.books.machine, place.folder, suffix=place.log)
+        self._context: LineFolder | None = (
+            transcripts_in(home.store, home.books.machine, place.folder, suffix=place.context)
+            if place.context
+            else None
+        )
+        self.redact = home.redaction()
+        self.listing = SessionList(self.folder, redact=self.redact, slim=bool(place.context))
+        self._finder: Finder | None = None
+        self._talks: Talks | None = None
+        self._doubts: dict[tuple[str, int], frozenset[Origin]] = {}
+
+    # -- writing --------------------------------------------------------------------------------------------------------
+
+    def begin(self, header: Header) -> Transcript:
+        return Transcript.create(self.folder, header, clock=self._home.clock, redact=self.redact, context=self._context)
+
+    def resume(self, id: str) -> Transcript:
+        """A transcript of this agent's that goes on. Another agent's is not there."""
+        found = Transcript.resume(self.folder, id, clock=self._home.clock, redact=self.redact, context=self._context)
+        if found.header.agent_id != self._home.agent:
+            found.abandon()
+            raise NoSuchSession(f"{id}: there is no such session")
+        return found
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+
+    def asker(self, listener: Listener) -> Asker:
+        """Whose transcripts a listener may see: those of their own layer, in the owner's own kind of session alone."""
+        layers = frozenset({listener.layer}) if listener.scope is Scope.MAIN else frozenset[str]()
+        return Asker(agent=self._home.agent, layers=layers, scopes=None)
+
+    def owner(self) -> Asker:
+        """The owner at hand sees what everybody said to this agent."""
+        return Asker(agent=self._home.agent, layers=None, scopes=None)
+
+    def rows(self, asker: Asker, limit: int | None = None) -> Rows:
+        return self.listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
+
+    def get(self, id: str, asker: Asker) -> Listed:
+        """One session of the asker's. Somebody else's and none at all are one answer."""
+        row = self.listing.get(id) if id else None
+        if row is None or row.agent_id != asker.agent or (asker.layers is not None and row.layer not in asker.layers):
+            raise NoSuchSession(f"{id}: there is no such session", hint="anima sessions lists them")
+        return row
+
+    def read(
+        self, id: str, asker: Asker, *, start: int = 0, limit: int = 50, newest: bool = False, known: Listed | None = None
+    ) -> Page:  # fmt: skip
+        """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
+        row = known or self.get(id, asker)
+        with self.folder.open(id) as file:
+            if not asker.sees(header_of(file)):
+                raise NoSuchSession(f"{id}: there is no such session")
+            return read(file, start=start, limit=limit, newest=newest, known=row.known)
+
+    def search(self, query: str, asker: Asker, *, limit: int, max_chars: int) -> Found:
+        if asker.layers is not None and not asker.layers:
+            return Found(hits=(), backend="plain")
+        finder = self._opened()
+        notes: tuple[str, ...] = ()
+        try:
+            finder.catch_up()
+        except HomeError as error:
+            notes = (f"transcripts are searched as they were before: {error}",)
+        found = finder.search(query, asker=asker, limit=limit, max_chars=max_chars)
+        return replace(found, notes=(*notes, *found.notes))
+
+    def _opened(self) -> Finder:
+        with self._mutex:
+            if self._finder is None:
+                self._home.books.machine.make()
+                self._talks = Talks(f"{self._home.root}/{INDEX}")
+                self._finder = Finder(self.folder, self.listing, self._talks)
+            return self._finder
+
+    def doubts(self, ids: Iterable[str]) -> frozenset[Origin]:
+        """The untrusted origins of what was said in some sessions: what each had read, and strangers' own words."""
+        return frozenset[Origin]().union(*(self._doubt(id) for id in set(ids)))
+
+    def _doubt(self, id: str) -> frozenset[Origin]:
+        seen = self.folder.look(id)
+        key = (id, seen.size if seen else -1)
+        if key not in self._doubts:
+            self._doubts[key] = self._looked(id)
+        return self._doubts[key]
+
+    def _looked(self, id: str) -> frozenset[Origin]:
+        try:
+            with self.folder.open(id) as file:
+                found = resumed(file)
+        except HomeError:
+            return UNTRUSTED
+        if found is None or found.damaged:
+            return UNTRUSTED  # what it had read may have been among what cannot be read now
+        strange = found.header.scope == Scope.GROUP or bool(found.header.layer)
+        return origins(found.state.taint if found.state else ()) | ({Origin.PEER} if strange else set())
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._talks is not None:
+                self._talks.close()
+            self._finder = self._talks = None
+
+
+def origins(names: Iterable[str]) -> frozenset[Origin]:
+    """Origins as a transcript names them; one we do not know could be any."""
+    known = {str(origin): frozenset({origin}) for origin in UNTRUSTED}
+    return frozenset[Origin]().union(*(known.get(name, UNTRUSTED) for name in names))
