@@ -20,6 +20,7 @@ MAX_LINE = 320
 MAX_MARKED = 1_500
 _MOST_MARKED = 20
 _LEAST = 0.0
+STATED, CHANGED = 0.6, 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Kept:
 
 def _any(patterns: str) -> re.Pattern[str]:
     """One pattern for many, which are parted by semicolons; each must stand as words of its own, where words are parted."""
-    found = [" ".join(one.split()) for one in patterns.split(" ; ")]
+    found = [" ".join(one.split()) for one in re.split(r"\s;\s", patterns)]
     apart = "|".join(one for one in found if one[0] < "\u2e80")
     joined = "".join(f"|{one}" for one in found if one[0] >= "\u2e80")
     return re.compile(rf"(?<!\w)(?:{apart})(?!\w){joined}", re.IGNORECASE)
@@ -70,6 +71,34 @@ _PREFERENCE = _any(
     pas) ; j'aime ; j'adore ; prefiro ; eu gosto ; preferisco ; mi piace ; odeio
     """
 )
+_STANDING = _any(
+    r"""
+    from now on ; going forward ; as a rule ; whenever you ;
+    (?:please )?(?:use|write|say|answer|reply|speak) (?:[\w'-]+ ){1,4}(?:not|instead of|rather than|only) ;
+    keep (?:it|them|your|the)? ?(?:replies|answers|messages|responses|things|it)? ?(?:short|brief|formal|informal|simple|polite) ;
+    (?:answer|reply|speak|write)(?: to)?(?: me)? in (?:english|spanish|german|french|italian|portuguese|dutch|chinese|japanese) ;
+    i changed my mind ; on second thought ; a partir de ahora ; ab jetzt ; ab sofort ; désormais ; d'ora in poi ;
+    a partir de agora
+    """
+)
+_STATED = _any(
+    r"""
+    (?:my|our|his|her|their|[^\W\d_]+['’]s) (?:[\w'’-]+ ){1,4}(?:is|are|was|were|will be|has|have|lives?|works?) ; i(?:['’]m| am)
+    (?:a|an|the|from|in|on|now|not|no longer|allergic|vegetarian|vegan|diabetic|married|single|divorced|pregnant|retired|
+    \d+) ; i (?:work|live|study|teach|grew up|own|drive|speak|play|need|take|use) ; i have (?:a|an|two|three|four|\d+) ; (?:is|
+    are|was) (?:called|named|spelled|spelt|due|at|on|in|with|\d) ; (?:is|are|was) (?:a|an) [\w'’-]+,? (?:not|and not) ; i(?:['’]m|
+    am) \w+(?:ian|an) ; mi \w+ (?:es|se llama|vive|trabaja) ; soy ; vivo en ; trabajo ; tengo ; mein\w* \w+ (?:ist|heißt|wohnt)
+    ; ich (?:bin|wohne|arbeite|heiße) ; (?:mon|ma) \w+ (?:est|s'appelle|habite) ; je suis ; j'habite ; meu \w+ é ; minha \w+ é
+    ; (?:mio|mia) \w+ (?:è|si chiama) ; sono
+    """
+)
+_CHANGED = _any(
+    r"""
+    no longer ; not anymore ; any more ; instead ; used to ; (?:has |have |'s |'ve )?(?:moved|switched|changed|quit|left|
+    started|stopped|cancelled|postponed|rescheduled|renamed|replaced) ; new ; ya no ; en vez de ; nicht mehr ; ne \w+ plus ;
+    não \w+ mais ; non \w+ più
+    """
+)
 _DECISION = _any(
     r"""
     (?:we|i)(?:'ve| have)? (?:decided|agreed|settled on|chose|picked) ; let'?s (?:go with|use|do|take) ; the
@@ -87,6 +116,7 @@ _PROMISE = _any(
     (?:mando|chiamo)
     """
 )
+_ORDER = re.compile(r"(?i)(?:^|[.!?]\s+)(?:please )?(?:always|never|don['’]?t ever)\s+\w+")
 _CORRECTION = re.compile(
     r"(?i)(?:^|[.!?]\s+)(?:no,? (?:actually|it'?s|that'?s|i meant|not)|actually,|correction|i meant|sorry, i meant|"
     r"that'?s (?:wrong|not right|incorrect)|not \S+(?: \S+){0,3}, but |en realidad|me equivoqué|no es |nein,|eigentlich|"
@@ -168,6 +198,7 @@ def _kind(text: str) -> tuple[Kind, int]:
     """Why a turn is worth keeping, and where the mark stands. A question that only mentions the word is no mark."""
     patterns: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ("remember", _REMEMBER), ("correction", _CORRECTION), ("decision", _DECISION), ("promise", _PROMISE), ("preference", _PREFERENCE),
+        ("preference", _STANDING), ("preference", _ORDER),
     )  # fmt: skip
     for kind, pattern in patterns:
         for found in pattern.finditer(text):
@@ -190,7 +221,9 @@ def telling(text: str) -> float:
         + 1.0 * min(words, 40) / 40
     )
     score += 0.8 * _share(_FIRST, text) + 0.7 * _share(_PAST, text) + 0.5 * _share(_PEOPLE, text)
-    score -= 1.6 * asked + 0.6 * bool(_GREETING.match(text)) + 0.6 * (words < 6)
+    stated = bool(_STATED.search(text))
+    score += STATED * stated + CHANGED * bool(_CHANGED.search(text))
+    score -= 1.6 * asked + 0.6 * bool(_GREETING.match(text)) + 0.6 * (words < 6 and not stated)
     return score + 1.2
 
 

@@ -307,14 +307,14 @@ class Home:
 
     def redaction(self) -> Redact:
         """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
-        from anima.scan import compile_patterns, redact
+        from anima.scan import compile_patterns, redact_said
         from anima.transcript import unchanged
 
         asked = self.config.sessions
         if not asked.redact:
             return unchanged
         patterns = compile_patterns(asked.patterns)
-        return lambda text: redact(text, patterns)
+        return lambda text: redact_said(text, patterns)
 
     def identity(self) -> Resolved:
         """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""

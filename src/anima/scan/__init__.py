@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from anima.model import Finding, Severity
 from anima.scan import blobs, credentials, invisible, markup, phrases
 from anima.scan.chars import Origins, fold, suspicious, visible
-from anima.scan.credentials import PLACEHOLDER, compile_patterns, redact, secrets
+from anima.scan.credentials import PLACEHOLDER, compile_patterns, redact, redact_said, secrets
 from anima.scan.invisible import hidden, reveal
 from anima.scan.markup import FRAME_NAMES
 from anima.scan.spans import Span, findings
@@ -25,6 +25,7 @@ __all__ = [
     "compile_patterns",
     "hidden",
     "redact",
+    "redact_said",
     "reveal",
     "scan_text",
     "secrets",

@@ -8,9 +8,11 @@ Not here: what becomes of a text with a secret, which is the gate's to say.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from re import Pattern
+from typing import Any
 
 from anima.errors import BadConfig
 from anima.model import Finding, Severity
@@ -20,6 +22,7 @@ from anima.scan.lazy import lazy
 from anima.scan.spans import Span, findings
 
 PLACEHOLDER = lazy(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
+_LEAST_SECRET = 4
 _ROUNDS = 8  # one removed secret can lay another bare
 _AWS_SECRET = lazy(r"(?<![A-Za-z0-9+/=])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 _SHORTEST_KEY = 15
@@ -43,6 +46,39 @@ def redact(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple
         pieces += [text[at:start], f"[REDACTED:{kind}]"]
         at = end
     return "".join([*pieces, text[at:]]), findings(text, _spans(text, found))
+
+
+def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
+    """As `redact`, and where the text is JSON, as tools answer, each of its strings is looked at by itself as well.
+
+    Quotes, brackets and escapes (`contrase\\u00f1a`) can hide what stands around a secret and gives it away.
+    """
+    shown, found = redact(text, patterns)
+    for leaf in _leaves(text):
+        for finding in redact(leaf, patterns)[1]:
+            secret, kind = leaf[finding.start : finding.end], finding.kind.partition(":")[2]
+            for spelt in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
+                if len(spelt) >= _LEAST_SECRET and spelt in shown:
+                    shown, found = shown.replace(spelt, f"[REDACTED:{kind}]"), (*found, finding)
+    return shown, found
+
+
+def _leaves(text: str) -> Iterator[str]:
+    """The strings of a text that is JSON."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return
+    try:
+        waiting: list[Any] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.values(), *(f"{key}: {item}" for key, item in value.items() if isinstance(item, str))]
+        elif isinstance(value, list):
+            waiting += value
 
 
 def compile_patterns(raw: Sequence[str]) -> tuple[Pattern[str], ...]:
