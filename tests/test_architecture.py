@@ -26,13 +26,12 @@ FLOORS: list[tuple[str, ...]] = [
     ("register", "store", "ledger", "embed", "index"),
     (
         "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",
-        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush", "routing",
+        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush", "routing", "schedule", "bank",
+        "operations", "plots",
     ),
     (
-        "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "figures", "knowing",
-        "calling", "flushing",
-        "sessions", "sweeps", "home", "health",
-        "about", "watching",
+        "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "figures",
+        "knowing", "calling", "flushing", "sessions", "reflecting", "sweeps", "home", "health", "about", "watching",
     ),
     ("agent", "tenants"),
     ("cli", "mcp", "web", "adapters", "importers"),

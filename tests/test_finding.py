@@ -5,6 +5,7 @@ import os
 import random
 import re
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from anima import Home, Scope
 from anima.about import look_up, names_in
+from anima.bank import reflect, retained
 from anima.errors import BadArguments
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()
@@ -244,6 +246,38 @@ def test_about_gives_page_mentions_newest_first_and_company(home):
     assert dict(found.linked)["Diego"] == 2
     assert not any("Banana" in m.text for m in found.mentions)
     assert look_up(home, "Ana", scope=Scope.GROUP).total == 0
+
+
+def test_about_a_date_tells_what_held_then_and_nothing_that_came_later(home):
+    home.write("MEMORY.md", "# Memory\n\n- Ana lives in Lima (since 2026-02-03)\n")
+    home.write("memory/topics/past.md", "# Past\n\n- Ana lives in Bogota (from 2026-01-03 until 2026-02-03)\n")
+    home.write("memory/2026-01-20.md", "- Ana came by\n")
+    home.write("memory/2026-03-01.md", "- Ana left\n")
+
+    then = look_up(home, "Ana", scope=Scope.MAIN, at=date(2026, 1, 31))
+
+    assert [fact.text for fact in then.facts] == ["Ana lives in Bogota"]
+    assert [mention.text for mention in then.mentions] == ["Ana came by"]
+    assert [fact.text for fact in look_up(home, "ana", scope=Scope.MAIN, at=date(2026, 2, 3)).facts] == [
+        "Ana lives in Lima"
+    ]
+    assert look_up(home, "Ana", scope=Scope.GROUP, at=date(2026, 1, 31)).facts == ()
+
+
+def test_about_reads_a_page_of_the_bank_and_counts_its_lines_once(home):
+    log = "# Log\n\n## Retain\n\n- W @Ana: Uses a Samsung.\n"
+    home.write("memory/2026-05-07.md", log)
+    for page in reflect(retained(log, path="memory/2026-05-07.md", day=date(2026, 5, 7)), {}, trusted=lambda one: True):
+        home.write(page.path, page.text + "\nAna is my sister.\n" * ("ana" in page.path.text))
+
+    found = look_up(home, "ana", scope=Scope.MAIN)
+
+    assert "Uses a Samsung" in found.page.text
+    assert sorted(mention.text for mention in found.mentions) == [
+        "# Ana",
+        "Ana is my sister.",
+        "W @Ana: Uses a Samsung.",
+    ]
 
 
 def test_names_are_links_mentions_and_capitals_that_do_not_only_begin_a_line():

@@ -1,7 +1,8 @@
-"""What a home says about one name: its page, mentions over time, and who is named with it.
+"""What a home says about one name: its page, what held on a date, mentions over time, and who is named with it.
 
 Promise: deterministic and without a model, from `[[wikilinks]]`, `@mentions` and capitalised names; only what the
-listener may see is looked at. Not here: search by meaning (search).
+listener may see is looked at. What reflection wrote on bank pages is shown as a page, and not counted as a mention again.
+Not here: search by meaning (search).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from anima.bank import FOLDER, PAST, Fact, facts_at, outside_blocks, slug_of
 from anima.errors import BadArguments, HomeError
 from anima.listener import Listener, layer_at
 from anima.markdown import bullet_text, lines_of, view
-from anima.model import DocPath, Document, Scope
+from anima.model import DocPath, Document, Scope, fold
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -45,17 +47,23 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines."""
+    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines.
+
+    Asked for a date, `facts` are what held then, `mentions` those up to then, and there is no page: it tells of today.
+    """
 
     name: str
     page: Document | None
     mentions: tuple[Mention, ...]
     total: int
     linked: tuple[tuple[str, int], ...]
+    facts: tuple[Fact, ...] = ()
 
 
-def look_up(home: Home, name: str, *, scope: Scope, limit: int = 12, sender: str | None = None) -> About:
-    """Everything the listener may see that names it."""
+def look_up(
+    home: Home, name: str, *, scope: Scope, limit: int = 12, sender: str | None = None, at: date | None = None
+) -> About:
+    """Everything the listener may see that names it; with `at`, as of that date."""
     plain = _plain(name)
     if not plain:
         raise BadArguments("say a name")
@@ -63,8 +71,13 @@ def look_up(home: Home, name: str, *, scope: Scope, limit: int = 12, sender: str
     wanted = re.compile(rf"(?<!\w){re.escape(plain)}(?!\w)")
     found: list[Mention] = []
     linked: Counter[str] = Counter()
+    dated: dict[str, str] = {}
     for path, text in _texts(home, listener):
         day = _day(path)
+        if _keeps_facts(home, path):
+            dated[path.text] = text
+        if at is not None and (day is None or day > at):
+            continue
         for number, line in enumerate(lines_of(text), start=1):
             if wanted.search(_plain(line)):
                 found.append(Mention(path=path.text, line=number, text=bullet_text(line), day=day))
@@ -72,10 +85,17 @@ def look_up(home: Home, name: str, *, scope: Scope, limit: int = 12, sender: str
                     other for other in names_in(line) if _plain(other) != plain and plain not in _plain(other).split()
                 )
     found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
-    page = _page(home, listener, plain)
     return About(
-        name=name, page=page, mentions=tuple(found[:limit]), total=len(found), linked=tuple(linked.most_common(8))
-    )
+        name=name, page=_page(home, listener, plain) if at is None else None, mentions=tuple(found[:limit]),
+        total=len(found), linked=tuple(linked.most_common(8)), facts=facts_at(dated, name, at) if at else (),
+    )  # fmt: skip
+
+
+def _keeps_facts(home: Home, path: DocPath) -> bool:
+    """MEMORY.md, or the topic of what is past; a user's own layer has its own MEMORY.md."""
+    if layer_at(path) is not None:
+        return path.key.split("/", 2)[2] == "memory.md"
+    return path.key in (fold(home.layout.curated), fold(f"{home.layout.topics}/{PAST}"))
 
 
 def names_in(line: str) -> list[str]:
@@ -107,7 +127,8 @@ def _texts(home: Home, listener: Listener) -> Iterator[tuple[DocPath, str]]:
             continue
         part = view(text, scope=listener.scope, visible=seen, owner=listener.owns(path))
         if part.text:
-            yield path, part.text if part.whole else _blanked(text, part.text)
+            shown = part.text if part.whole else _blanked(text, part.text)
+            yield path, outside_blocks(shown) if path.key.startswith(FOLDER + "/") else shown
 
 
 def _blanked(whole: str, part: str) -> str:
@@ -125,11 +146,11 @@ def _blanked(whole: str, part: str) -> str:
 
 
 def _page(home: Home, listener: Listener, plain: str) -> Document | None:
-    slug = re.sub(r"[^\w]+", "-", plain).strip("-")
+    slug = slug_of(plain)
     for folder in ("bank/entities", home.layout.topics):
         for name in home.store.names(folder):
             stem = name.rpartition(".")[0]
-            if _plain(stem.replace("-", " ").replace("_", " ")) in (plain, slug):
+            if stem == slug or _plain(stem.replace("-", " ").replace("_", " ")) == plain:
                 path = DocPath.parse(f"{folder}/{name}")
                 if listener.sees(home.layout, path):
                     return home.store.read(path)

@@ -28,6 +28,8 @@ from anima.errors import BadArguments
 from anima.model import Scope
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from anima.search import Answer, Hit
 
 
@@ -195,6 +197,9 @@ def watch(home: HomeOption = None, set_: SetOption = None) -> None:
 def about(
     name: Annotated[str, typer.Argument(help="A person, place or thing.")],
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many mentions.")] = 12,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03.")
+    ] = None,
     scope: ScopeOption = Scope.MAIN,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -203,25 +208,47 @@ def about(
 
     \b
     anima about Ana
+    anima about Ana --at 2026-02-03
     """
     from anima.about import look_up
 
+    day = _date(at) if at else None
     with open_home(home) as opened:
-        found = look_up(opened, name, scope=Scope.parse(scope), limit=limit)
+        found = look_up(opened, name, scope=Scope.parse(scope), limit=limit, at=day)
     if json:
         say_json(found)
         return
     if found.page:
         say(inert(found.page.text.rstrip()))
         say(f"  ({found.page.path})")
+    for fact in found.facts:
+        say(f"{_span(fact.since, fact.until):<25}  {inert(_snippet(fact.text, 160))}  ({fact.path}#L{fact.line})")
+    if day and not found.facts:
+        say(f"No line says what held of {inert(name)} on {day}.")
     if found.linked:
         say("named with: " + ", ".join(f"{inert(other)} ({count})" for other, count in found.linked))
     for mention in found.mentions:
         say(f"{mention.day or '          '}  {inert(_snippet(mention.text, 160))}  ({mention.path}#L{mention.line})")
-    if not found.mentions and not found.page:
+    if not found.mentions and not found.page and not day:
         say(f"Nothing here names {inert(name)}.")
     elif found.total > len(found.mentions):
         say(f"… and {found.total - len(found.mentions)} more; --limit shows them")
+
+
+def _date(at: str) -> date:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(at)
+    except ValueError:
+        raise BadArguments(f"--at {at}: write a date such as 2026-02-03") from None
+
+
+def _span(since: date | None, until: date | None) -> str:
+    """When a fact held, as the first column of a line."""
+    if since and until:
+        return f"{since} to {until}"
+    return f"since {since}" if since else f"until {until}" if until else "undated"
 
 
 def bench(

@@ -1,0 +1,249 @@
+"""Hygiene: which lines are twins and which only look like it, what contradicts what, and what is suggested."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.hygiene import (
+    Line,
+    find_contradictions,
+    find_duplicates,
+    find_stale_logs,
+    suggest_consolidation,
+)
+
+
+def lines(*texts: str) -> list[Line]:
+    return [Line(path="MEMORY.md", number=number, text=text) for number, text in enumerate(texts, start=1)]
+
+
+def how(*texts: str) -> list[str]:
+    return [twin.how for group in find_duplicates(lines(*texts)) for twin in group.twins]
+
+
+# -- twins ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("exact", "- Ana has a dog", "* Ana has a dog"),
+        ("exact", "- Ana has a dog", "- [14:30] Ana has a dog"),
+        ("exact", "- Ana has a dog (since 2026-02-03)", "- Ana has a dog _(score=0.42, hits=5, days=3)_"),
+        ("punctuation", "- Ana has a dog", "- ANA HAS A DOG!"),
+        ("punctuation", "- Ana's dog is called “Otter”.", "- Ana’s dog is called 'Otter'"),
+        ("dates", "- Ana met Luis on 2026-05-03", "- On 3 May 2026, Ana met Luis"),
+        ("dates", "- The lease ends on May 3rd, 2026", "- The lease ends on 3.5.2026"),
+        ("reworded", "- Ana prefers tea in the morning", "- In the mornings Ana has a preference for tea"),
+        ("reworded", "- Luis repaired the old boat", "- The old boat was repaired by Luis"),
+        ("reworded", "- Ana lives in Lima", "- Lima is where Ana lives"),
+        ("reworded", "- Ana bought a tent for 90 euros", "- Ana purchased a tent, for 90 euros"),
+        ("contained", "- Luis repairs old wooden boats in Turin", "- Luis repairs old wooden boats in Turin slowly"),
+        ("reworded", "- 2026-05-03: Ana met Luis", "- Ana met Luis on 3 May"),
+    ],
+)
+def test_lines_that_say_the_same_are_twins(kind, one, other):
+    assert how(one, other) == [kind]
+    assert how(other, one) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("- Ana likes tea", "- Ana likes coffee"),
+        ("- Ana likes tea", "- Luis likes tea"),
+        ("- Rent is 900 euros", "- Rent is 950 euros"),
+        ("- The train leaves at 7:30", "- The train leaves at 7:45"),
+        ("- Diego eats fish", "- Diego does not eat fish"),
+        ("- He can swim well in the sea", "- He can't swim well in the sea"),
+        ("- Ana gave Luis the old book", "- Luis gave Ana the old book"),
+        ("- Ana gave Luis the old book", "- Luis gave the old book to Ana"),
+        ("- Jonas Weber asked Clara Moreau for help", "- Jonas Moreau asked Clara Weber for help"),
+        ("- Ana teaches chemistry at school in Lima", "- Ana's mother teaches chemistry at school in Lima"),
+        ("- Ana met Luis on 2026-05-03", "- Ana met Luis on 2026-05-04"),
+        ("- Ana met Luis on 3 May 2025", "- Ana met Luis on 3 May 2026"),
+        ("- Paid the rent on 1 May", "- Paid the rent on 1 June"),
+        ("- Ana takes the blue pills with food", "- Ana takes the blue pills only with food"),
+        ("- Ana flies from Lima to Oslo", "- Ana flies from Oslo to Lima with Luis"),
+        ("- Ana flies from Lima to Oslo", "- Ana flies from Oslo to Lima"),
+        ("- Moved the boxes from the attic to the cellar", "- Moved the boxes from the cellar to the attic"),
+        ("- Ok", "- Fine"),
+        ("", "- "),
+    ],
+)
+def test_lines_that_only_look_alike_are_not(one, other):
+    assert how(one, other) == []
+    assert how(other, one) == []
+
+
+def test_a_group_keeps_the_fullest_line_and_shows_why_the_others_go():
+    [group] = find_duplicates(
+        lines("- luis repairs old wooden boats", "- Ana has a dog", "- Luis repairs old wooden boats!")
+    )
+
+    assert (group.keep.number, [twin.line.number for twin in group.twins]) == (1, [3])
+    assert group.twins[0].evidence.startswith("the same words that carry meaning: ")
+
+
+def test_no_line_is_in_two_groups_and_none_is_its_own_twin():
+    texts = [
+        "- Ana has a red dog at home now",
+        "- Ana has a red dog at home",
+        "- Ana has a dog",
+        "- ana has a dog.",
+    ] * 3
+
+    places = [
+        place
+        for group in find_duplicates(lines(*texts))
+        for place in (group.keep.number, *(t.line.number for t in group.twins))
+    ]
+
+    assert len(places) == len(set(places))
+
+
+def test_words_that_stand_for_each_other_throughout_a_home_are_twins_by_meaning_and_values_are_not():
+    people = "Ana Luis Diego Marta Pavel".split()
+    spoken = [f"- {who} always waters the {word} behind the house" for who in people for word in ("garden", "yard")]
+    values = [
+        f"- {who} ordered {what} pizza for the party" for who in people for what in ("ham", "tuna", "onion", "corn")
+    ]
+    vectors = np.ones((len(spoken) + len(values), 1), dtype=np.float32)
+
+    found = find_duplicates(lines(*spoken, *values), vectors=vectors)
+
+    assert [(group.keep.number, group.twins[0].line.number, group.twins[0].how) for group in found] == [
+        (place, place + 1, "meaning") for place in range(1, 10, 2)
+    ]
+    assert find_duplicates(lines(*spoken, *values), vectors=vectors * 0.5) == ()
+
+
+@given(st.lists(st.text(max_size=30), max_size=8))
+def test_any_lines_can_be_looked_at_and_copies_are_always_found(texts):
+    copied = [*texts, *texts]
+    found = find_duplicates(lines(*copied))
+    grouped = {place for group in found for place in (group.keep.number, *(twin.line.number for twin in group.twins))}
+
+    assert all(place + 1 in grouped for place, text in enumerate(copied) if any(char.isalpha() for char in text))
+
+
+def test_a_line_made_to_be_slow_is_looked_at_in_a_moment():
+    nasty = [
+        "- " + "(" * 50_000,
+        "- " + "1." * 30_000,
+        "- " + " " * 80_000 + "x",
+        "- " + "May 3, " * 10_000,
+        "- " + "a'" * 30_000,
+    ]
+
+    assert find_duplicates(lines(*nasty)) == ()
+
+
+# -- contradictions -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        ("- Ana lives in Lima", "- Ana lives in Bogota", "one says lima, the other bogota"),
+        ("- Rent is 900 euros", "- Rent is 950 euros", "one says 900, the other 950"),
+        ("- Diego eats fish", "- Diego does not eat fish", "one denies what the other says"),
+        (
+            "- The lease of the flat is up on 3 May",
+            "- The lease of the flat is up on 4 May",
+            "one says 05-03, the other 05-04",
+        ),
+    ],
+)
+def test_lines_that_cannot_both_hold_are_found(one, other, why):
+    assert [found.why for found in find_contradictions(lines(one, other))] == [why]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("- Ana is allergic to nuts", "- Ana is allergic to shellfish"),
+        ("- Ana has a dog called Otter", "- Ana has a dog called Finn"),
+        ("- Ana likes tea", "- Ana likes coffee"),
+        ("- Ana lives in Lima", "- Luis lives in Bogota"),
+        ("- Ana lives in Lima", "- Ana lives in Lima."),
+        ("- Ana bought 3 lamps", "- Ana bought 4 lamps"),
+    ],
+)
+def test_lines_that_can_both_hold_are_not(one, other):
+    assert find_contradictions(lines(one, other)) == ()
+
+
+def test_the_newer_of_two_that_contradict_is_told():
+    old = Line(path="memory/2026-01-03.md", number=1, text="- Ana lives in Lima", day=date(2026, 1, 3))
+    new = Line(path="memory/2026-02-03.md", number=1, text="- Ana lives in Bogota", day=date(2026, 2, 3))
+
+    [found] = find_contradictions([new, old])
+
+    assert found.newer == new
+
+
+# -- logs and suggestions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_is_stale_after_ninety_days_and_not_before():
+    logs = {
+        "memory/2026-01-01.md": date(2026, 1, 1),
+        "memory/2026-01-02.md": date(2026, 1, 2),
+        "memory/2027-01-01.md": date(2027, 1, 1),
+    }
+
+    assert [(log.path, log.age) for log in find_stale_logs(logs, today=date(2026, 4, 2))] == [
+        ("memory/2026-01-01.md", 91)
+    ]
+    assert len(find_stale_logs(logs, today=date(2026, 4, 2), days=10)) == 2
+
+
+def test_suggestions_keep_one_line_archive_and_never_delete():
+    texts = lines("- Ana has a dog", "- ana has a dog.", "- Ana lives in Lima", "- Ana lives in Bogota")
+    stale = find_stale_logs({"memory/2026-01-01.md": date(2026, 1, 1)}, today=date(2026, 5, 8))
+
+    found = suggest_consolidation(
+        duplicates=find_duplicates(texts), contradictions=find_contradictions(texts), stale=stale
+    )  # fmt: skip
+
+    assert [one.kind for one in found] == ["choose", "merge", "archive"]
+    assert (found[0].keep, found[0].remove) == (None, ())
+    assert found[1].sentence == "MEMORY.md#L2 says what MEMORY.md#L1 says; keep that one."
+    assert (found[2].path, found[2].to) == ("memory/2026-01-01.md", "memory/archive/2026/2026-01-01.md")
+
+
+def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
+    texts = lines(
+        "- Ana has a dog",
+        "- ana has a dog.",
+        "- Luis repairs old wooden boats",
+        "- Old wooden boats are repaired by Luis",
+    )
+
+    for one in suggest_consolidation(duplicates=find_duplicates(texts)):
+        assert one.keep not in one.remove and len(one.remove) == 1
+
+
+def test_cost_grows_with_the_lines_and_not_with_their_square():
+    """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
+    from anima.hygiene import _neighbours, _read
+
+    def looked_at(number: int) -> int:
+        texts = [
+            f"- Person{n % 97} planted tree{n % 89} near the house of neighbour{n % 83} in street{n % 79}"
+            for n in range(number)
+        ]
+        read = _read(lines(*texts))
+        return sum(1 for _ in _neighbours(read, range(len(read))))
+
+    counts = [looked_at(number) for number in (500, 1_000, 2_000, 4_000)]
+
+    assert all(later <= 5 * max(earlier, 500 * 40) for earlier, later in pairwise(counts))
+    assert counts[-1] <= 4_000 * 10 * 40
