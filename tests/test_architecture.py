@@ -34,10 +34,10 @@ FLOORS: list[tuple[str, ...]] = [
         "knowing", "calling", "flushing", "sessions", "reflecting", "sweeps", "home", "health", "about", "watching",
     ),
     ("agent", "tenants"),
-    ("cli", "mcp", "web", "adapters", "importers"),
+    ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one
     ("testing",),
 ]  # fmt: skip
-ORDERED = {0, 1, 3}
+ORDERED = {0, 1, 3, 5}
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.
 WORLDLY = (
@@ -132,7 +132,10 @@ def imports(module: Module) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module.place}:{node.lineno} imports relatively"
-            names = [f"anima.{alias.name}" for alias in node.names] if node.module == "anima" else [str(node.module)]
+            own = [
+                anima._WHERE.get(alias.name, f"anima.{alias.name}") for alias in node.names
+            ]  # a public name's module
+            names = own if node.module == "anima" else [str(node.module)]
         else:
             continue
         for name in names:

@@ -162,8 +162,8 @@ def test_no_secret_of_any_kind_is_in_transcript_index_list_or_answer(tmp_path):
     from test_scan import filled
 
     pairs = [filled(row) for row in rows if row["kind"]]
-    known = [(secret, line) for secret, line in pairs if secret not in redact(line)[0]]
-    assert len({row["kind"] for row in rows if row["kind"]}) >= 20 and len(known) >= 0.95 * len(pairs)
+    known = [(secret, line) for secret, line in pairs if secret not in redact(line)[0] and len(secret) >= 8]
+    assert len({row["kind"] for row in rows if row["kind"]}) >= 20 and len(known) >= 0.9 * len(pairs)
     with Home.create(tmp_path / "home", name="Aria", clock=Clock()) as home:
         with home.session(scope=Scope.MAIN) as session:
             for _, line in known:

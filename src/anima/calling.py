@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima import knowing
-from anima.errors import BadArguments, NoSuchDocument
+from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
 from anima.markdown import lines_of, view
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
@@ -116,13 +116,24 @@ class Calling:
         }
         return result | ({"next_from": after} if rest else {})
 
+    def read(self, path: str) -> str:
+        """A document as this listener may see it, whole."""
+        place, text = self._seen(path)
+        self._note_reading(place, text)
+        return text
+
     def _seen(self, path: str) -> tuple[DocPath, str]:
         """A document as this listener may see it. Not theirs and not there are one answer."""
         place = self._place(path)
         layout = self._home.layout
         if layout.row_of(place).kind == "session":
             raise BadArguments(f"{place}: transcripts are read with session_logs")
-        document = self._home.store.read(place)
+        try:
+            document = self._home.store.read(place)
+        except (BadText, BadPath):
+            if self.listener.sees(layout, place):
+                raise
+            raise NoSuchDocument(place.text) from None
         part = view(document.text, scope=self.listener.scope, visible=self.listener.sees(layout, document.path),
                     owner=self.listener.owns(document.path))  # fmt: skip
         if not part.text and (document.text or not self.listener.sees(layout, document.path)):
@@ -155,17 +166,26 @@ class Calling:
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
         home = self._home
         folder = path.strip("/")
+        if folder and not self.listener.sees_all and not self._knows(folder):
+            raise NoSuchDocument(folder)
         found = [entry for entry in home.tree(folder, depth) if self._lists(entry)]
         return {"path": folder, "entries": found}
+
+    def _knows(self, folder: str) -> bool:
+        """Whether this listener may know that there is such a place. Empty for them and not there are one answer."""
+        try:
+            return self._lists(folder) or self._lists(f"{folder}/")
+        except (NoSuchDocument, BadPath):
+            return False
 
     def _lists(self, entry: str) -> bool:
         place = DocPath.parse(entry.rstrip("/"))
         if entry.endswith("/"):
             inside = f"{place.text}/"
-            return any(self._lists_file(e.path) for e in self._home.store.list_all(inside.rstrip("/")))
-        return self._lists_file(entry)
+            return any(self.lists(e.path) for e in self._home.store.list_all(inside.rstrip("/")))
+        return self.lists(entry)
 
-    def _lists_file(self, path: str) -> bool:
+    def lists(self, path: str) -> bool:
         place, layout = DocPath.parse(path), self._home.layout
         return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
 
@@ -195,7 +215,7 @@ class Calling:
         return {"revisions": rows}
 
     def _may_see_revision(self, paths: tuple[str, ...]) -> bool:
-        return self.listener.sees_all or all(self._lists_file(path) for path in paths)
+        return self.listener.sees_all or all(self.lists(path) for path in paths)
 
     def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
         revision = self._home.books.commit(reason=note)
@@ -277,7 +297,9 @@ class Calling:
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
         text = self._text(path)
-        if content.strip() and (twin := twin_of(text or "", content)):
+        # Who may not see the document does not learn by asking whether a line stands in it.
+        known = text if self.lists(path.text) else None
+        if content.strip() and (twin := twin_of(known or "", content)):
             return Receipt(
                 status="refused",
                 path=path,

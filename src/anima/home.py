@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from anima.search import Answer
     from anima.sessions import Session
     from anima.store.git import Revision
+    from anima.tools import Tool
     from anima.transcript import Redact
     from anima.transcripts import Transcripts
     from anima.writing import Writing
@@ -285,6 +286,14 @@ class Home:
             talk.abandon()
             raise
 
+    def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
+        """The tools an agent has in a scope: those of the table that the configuration allows it."""
+        from anima.tools import tools_in
+
+        own = next((agent for agent in self.config.agent if agent.id == self.agent), None)
+        without = () if self.config.sessions.dir else ("session_logs",)
+        return tools_in(Scope.parse(scope), own.allowed_tools if own else ("*",), without=without)
+
     def agent_for(self, *, channel: str | None = None, account: str | None = None, chat: str | None = None) -> str:
         """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
         from anima.routing import agent_for
@@ -474,6 +483,10 @@ class Home:
         """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
         the page."""
         return self.writing.approve(proposal, approver=approver, content=content, text=text)
+
+    def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
+        """The waiting change, if a yes from there would carry it out."""
+        return self.writing.approvable(proposal, approver=approver)
 
     def deny(self, proposal: str) -> None:
         self.writing.deny(proposal)

@@ -38,12 +38,13 @@ from anima.model import (
     Scope,
     Verdict,
 )
-from anima.tools import Tool, chosen, tools_in
+from anima.tools import Tool, chosen
 from anima.transcript import Header, Transcript, stamp
 from anima.transcripts import origins
 
 if TYPE_CHECKING:
     from anima.home import Home
+    from anima.model import Entry
     from anima.prompt import Prompt
     from anima.transcript import Role, Turn
 
@@ -64,7 +65,6 @@ class Session:
         self.home, self.listener, self.id, self.parent = home, listener, id, parent
         self.channel, self.sender, self.model = channel, sender, model
         self.access: Access = _narrower(access, own.workspace_access if own else "rw")
-        self._allowed = own.allowed_tools if own else ("*",)
         self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
         self.flows: frozenset[str] = parent.flows if parent else frozenset()
         self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
@@ -231,18 +231,30 @@ class Session:
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools this session has: those of its scope that the configuration allows its agent."""
-        without = () if self.home.config.sessions.dir else ("session_logs",)
-        return tools_in(self.listener.scope, self._allowed, without=without)
+        return self.home.tools(self.listener.scope)
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments."""
+        self._check_open()
+        given = chosen(name, self.tools()).checked({} if arguments is None else arguments)
+        return self._calling.run(name, given)
+
+    def documents(self) -> tuple[Entry, ...]:
+        """Every Markdown document this listener may see, in the order of their paths."""
+        self._check_open()
+        found = (entry for entry in self.home.store.list_all("") if DocPath.parse(entry.path).is_markdown)
+        return tuple(sorted((e for e in found if self._calling.lists(e.path)), key=lambda e: e.path))
+
+    def read(self, path: str) -> str:
+        """A document as this listener may see it, whole. It counts as read, as it does with `memory_get`."""
+        self._check_open()
+        return self._calling.read(path)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise BadArguments(f"session {self.id} is closed")
-        tool = chosen(name, self.tools())
-        given = tool.checked({} if arguments is None else arguments)
         if self.access == "none":
             raise BadArguments("this session has no access to the home")
-        return self._calling.run(name, given)
 
     def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
         """A change as this session makes it, with its scope and taint."""

@@ -43,9 +43,36 @@ class Argument:
         return found | ({"enum": list(self.one_of)} if self.one_of else {})
 
 
+_PARTS: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "number": {"type": "integer"},
+    "share": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "rows": {"type": "array", "items": {"type": "object"}},
+    "object": {"type": "object"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a tool's answer. `kind` is one of `_PARTS`; one that is not `always` there may be missing or null."""
+
+    name: str
+    kind: str
+    about: str = ""
+    always: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        found = dict(_PARTS[self.kind])
+        if not self.always:
+            found["type"] = [found["type"], "null"]
+        return found | ({"description": self.about} if self.about else {})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A row of the table."""
+    """A row of the table. `answer` is what its result holds; a tool that says nothing of it answers any object."""
 
     name: str
     about: str
@@ -54,6 +81,16 @@ class Tool:
     read_only: bool = True
     destructive: bool = False
     idempotent: bool = True
+    answer: tuple[Part, ...] = ()
+    always: bool = False  # a host that loads tools when they are asked for should load this one at once
+
+    def answer_schema(self) -> dict[str, Any]:
+        """What a result looks like. Results may hold more than it says."""
+        return {
+            "type": "object",
+            "properties": {part.name: part.schema() for part in self.answer},
+            "required": [part.name for part in self.answer if part.always],
+        }
 
     def schema(self) -> dict[str, Any]:
         return {
@@ -117,6 +154,9 @@ TABLE: dict[str, Tool] = {
                 Argument(name="fusion", kind="text", about="how words and meaning are joined", default="context",
                          one_of=("context", "rrf", "weighted")),
             ),
+            answer=(Part(name="hits", kind="rows", about="path, start_line, end_line, text, score, citation, provider"),
+                    Part(name="notes", kind="texts", about="why there is nothing, or what is not complete yet")),
+            always=True,
         ),
         Tool(
             name="memory_get",
@@ -126,6 +166,10 @@ TABLE: dict[str, Tool] = {
                 Argument(name="from", kind="number", about="the first line, from 1", default=1, low=1, high=10_000_000),
                 Argument(name="lines", kind="number", about="how many lines", default=120, low=1, high=10_000),
             ),
+            answer=(Part(name="path", kind="text"), Part(name="from", kind="number"), Part(name="lines", kind="number"),
+                    Part(name="text", kind="text"), Part(name="truncated", kind="flag", about="whether more follows"),
+                    Part(name="next_from", kind="number", about="where to read on", always=False)),
+            always=True,
         ),
         Tool(
             name="memory_write",
@@ -145,6 +189,12 @@ TABLE: dict[str, Tool] = {
                 Argument(name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000),
             ),
             read_only=False, destructive=True, idempotent=False,
+            answer=(Part(name="status", kind="text", about="written, pending, refused"), Part(name="path", kind="text"),
+                    Part(name="revision", kind="text", always=False), Part(name="proposal", kind="text", always=False),
+                    Part(name="rule", kind="text", always=False), Part(name="findings", kind="rows"),
+                    Part(name="reason", kind="text", always=False),
+                    Part(name="review", kind="text", about="how the owner decides", always=False)),
+            always=True,
         ),
         Tool(
             name="memory_tree",
@@ -153,6 +203,7 @@ TABLE: dict[str, Tool] = {
                 Argument(name="path", kind="text", about="a folder; empty for the whole home", default="", most=1024),
                 Argument(name="depth", kind="number", about="how many levels", default=1, low=1, high=10),
             ),
+            answer=(Part(name="path", kind="text"), Part(name="entries", kind="texts")),
         ),
         Tool(
             name="memory_history",
@@ -163,6 +214,7 @@ TABLE: dict[str, Tool] = {
                 Argument(name="diff", kind="flag", about="also show what each revision changed", default=False),
             ),
             scopes=frozenset({Scope.MAIN, Scope.HEARTBEAT}),
+            answer=(Part(name="revisions", kind="rows", about="id, time, actor, subject, diff"),),
         ),
         Tool(
             name="memory_checkpoint",
@@ -170,11 +222,16 @@ TABLE: dict[str, Tool] = {
             arguments=(Argument(name="note", kind="text", about="what was reached", default="", most=1_000),),
             scopes=frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT}),
             read_only=False,
+            answer=(Part(name="revision", kind="text", always=False), Part(name="skipped", kind="flag")),
         ),
         Tool(
             name="who_am_i",
             about="Who you are: your name, nature and the beginning of your soul. Use it when somebody asks who you are.",
             arguments=(),
+            answer=(Part(name="agent_id", kind="text"), Part(name="model", kind="text", always=False),
+                    Part(name="workspace_dir", kind="text", always=False),
+                    Part(name="identity", kind="object", about="name, creature, vibe, emoji, avatar"),
+                    Part(name="soul_excerpt", kind="text", always=False)),
         ),
         Tool(
             name="what_do_i_know",
@@ -187,12 +244,17 @@ TABLE: dict[str, Tool] = {
                 Argument(name="limit", kind="number", about="how many sections", default=20, low=1, high=50),
             ),
             scopes=MAIN,
+            answer=(Part(name="sections", kind="rows", about="heading, bullets, extra_bullets"), Part(name="truncated", kind="flag")),
         ),
         Tool(
             name="my_stats",
             about="How you live: sessions, memories stored and promoted, the last dream, and what you recalled most in seven days.",
             arguments=(),
             scopes=MAIN,
+            answer=(Part(name="sessions_total", kind="number"), Part(name="memories_stored", kind="number"),
+                    Part(name="memories_promoted", kind="number"), Part(name="last_dream_ts", kind="text", always=False),
+                    Part(name="recall_events_7d", kind="number"), Part(name="top_concept_tags_7d", kind="rows", about="tag, count"),
+                    Part(name="workspace_files_present", kind="texts")),
         ),
         Tool(
             name="session_logs",
@@ -210,6 +272,8 @@ TABLE: dict[str, Tool] = {
                          high=4_000),
             ),
             scopes=MAIN,
+            answer=(Part(name="ok", kind="flag"), Part(name="sessions", kind="rows", always=False),
+                    Part(name="entries", kind="rows", always=False), Part(name="hits", kind="rows", always=False)),
         ),
     )
 }  # fmt: skip

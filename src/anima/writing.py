@@ -142,6 +142,12 @@ class Writing:
             self._take_off(proposal)
         return receipts
 
+    def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
+        """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse."""
+        waiting = self.pending.get(proposal, self.clock())
+        judged = self._judge(waiting.changes, waiting.bases, Situation(approver=approver))
+        return waiting if judged.verdict.answer is Answer.ALLOW else None
+
     def _take_off(self, proposal: str) -> None:
         try:
             with self.books.machine.lock.hold():

@@ -131,7 +131,7 @@ def session(
     id: Annotated[
         str, typer.Argument(metavar="ID", help="A session, or the beginning of its id; `last` for the latest.")
     ],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while it goes on, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on while it goes on, until Ctrl-C.")] = False,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last so many turns.")] = None,
     home: HomeOption = None,
     agent: AgentOption = None,

@@ -1,0 +1,268 @@
+"""Serving: the protocol's requests, answered through a visit's session.
+
+Promise: one answer for what is not there and what is not yours; whatever goes wrong inside is a neutral sentence for
+the caller and a traceback on standard error. Standard output belongs to the protocol. Not here: HTTP (http).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import mcp_types as types
+from anyio import BrokenResourceError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from anima import BadArguments, HomeError, NotFound, Proposal, __version__
+from anima.mcp import asking, shapes, words
+from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
+from anima.tools import chosen
+
+log = logging.getLogger("anima.mcp")
+
+Context = ServerRequestContext[Any, Any]
+Called = types.CallToolResult | types.InputRequiredResult
+T = TypeVar("T")
+KEY = "anima/idempotency-key"
+INSIDE = (
+    "something went wrong inside the server; nothing else is known here, and the owner finds it in the server's log"
+)
+
+
+def server(visits: Visits, who: Callable[[Context], Visitor]) -> Server[Any]:
+    """A server whose every request is `who`'s visitor's."""
+    desk = _Desk(visits, who)
+    made: Server[Any] = Server(
+        "anima",
+        version=__version__,
+        title="anima, a home for an agent",
+        instructions=words.INSTRUCTIONS,
+        on_list_tools=desk.list_tools,
+        on_call_tool=desk.call_tool,
+        on_list_resources=desk.list_resources,
+        on_list_resource_templates=desk.list_templates,
+        on_read_resource=desk.read_resource,
+        on_list_prompts=desk.list_prompts,
+        on_get_prompt=desk.get_prompt,
+        on_completion=desk.complete,
+    )
+    sealed = RequestStateSecurity.ephemeral(audience="anima")
+    sealed.bind_principal = lambda ctx: repr(who(ctx).place)
+    made.middleware.append(RequestStateBoundary(sealed, default_audience="anima"))
+    return made
+
+
+class _Desk:
+    """Where requests arrive."""
+
+    def __init__(self, visits: Visits, who: Callable[[Context], Visitor]) -> None:
+        self._visits, self._who = visits, who
+
+    async def _with_visit(self, ctx: Context, work: Callable[[Visit], T]) -> T:
+        visitor, conversation = self._who(ctx), conversation_of(ctx)
+
+        def visited() -> T:
+            with self._visits.visit(visitor, conversation) as visit:
+                return work(visit)
+
+        return await self._visits.run(visited)
+
+    # -- tools ----------------------------------------------------------------------------------------------------------
+
+    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=shapes.tools_of(self._who(ctx).home.tools(self._who(ctx).scope)))
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
+        visitor = self._who(ctx)
+        try:
+            chosen(params.name, visitor.home.tools(visitor.scope))
+        except BadArguments as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        try:
+            if params.request_state is not None:
+                return await self._resumed(ctx, params)
+            return await self._called(ctx, params)
+        except HomeError as error:
+            return shapes.failed(shapes.sentence_of(error, root=visitor.home.root))
+        except MCPError:
+            raise
+        except Exception:
+            log.exception("the tool %s failed", params.name)
+            return shapes.failed(INSIDE)
+
+    async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
+        wish = wish_of(ctx, params)
+        asks = asking.can_ask(
+            ctx.session.client_capabilities, version=ctx.protocol_version, can_send=ctx.session.can_send_request
+        )
+
+        def call(visit: Visit) -> tuple[Answer, Proposal | None]:
+            answer = visit.call(wish)
+            return answer, asking.to_ask(visit, answer) if asks else None
+
+        answer, waiting = await self._with_visit(ctx, call)
+        if waiting is None:
+            return shapes.answered(answer)
+        form = asking.question(waiting)
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            asked: dict[str, Any] = {asking.QUESTION: types.ElicitRequest(params=form)}
+            return types.InputRequiredResult(input_requests=asked, request_state=asking.state_of(waiting))
+        result = await self._elicited(ctx, form)
+        return await self._decided(ctx, wish, answer, waiting.content, asking.decision(result))
+
+    async def _elicited(self, ctx: Context, form: types.ElicitRequestFormParams) -> object:
+        """The client's answer; one that cannot be had leaves the change where it is, waiting."""
+        try:
+            return await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
+        except (MCPError, ValueError):
+            return None
+
+    async def _resumed(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
+        """The second round of the stateless era. The state is ours: the boundary has unsealed it."""
+        proposal, _, content = (params.request_state or "").partition(" ")
+        answer: Answer = {
+            "status": "pending",
+            "path": "",
+            "proposal": proposal,
+            "findings": [],
+            "rule": None,
+            "revision": None,
+        }
+        waiting = await self._with_visit(ctx, lambda visit: asking.to_ask(visit, answer))
+        if waiting is not None:
+            answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
+            answer["review"] = f"the owner decides: anima pending, then anima approve {proposal}"
+        decided = asking.decision((params.input_responses or {}).get(asking.QUESTION))
+        return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)
+
+    async def _decided(
+        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: asking.Decision
+    ) -> types.CallToolResult:
+        if decided == "later":
+            return shapes.answered(answer)
+
+        def decide(visit: Visit) -> Answer:
+            home = visit.visitor.home
+            return visit.decided(wish, str(answer["proposal"]), lambda: asking.decide(home, answer, content, decided))
+
+        return shapes.answered(await self._with_visit(ctx, decide))
+
+    # -- documents ------------------------------------------------------------------------------------------------------
+
+    async def list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        entries = await self._guarded(ctx, lambda visit: visit.session.documents())
+        try:
+            shown, following = shapes.page_of(entries, params.cursor if params else None)
+        except ValueError:
+            raise MCPError(types.INVALID_PARAMS, "this cursor is none of ours; list from the beginning") from None
+        return types.ListResourcesResult(resources=shown, next_cursor=following)
+
+    async def list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[shapes.TEMPLATE])
+
+    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        path = shapes.path_of(params.uri)
+        absent = MCPError(types.INVALID_PARAMS, "there is no such document", {"uri": params.uri})
+        if path is None:
+            raise absent
+        text = await self._guarded(ctx, lambda visit: visit.session.read(path), absent=absent)
+        kind = shapes.MARKDOWN if path.casefold().endswith(".md") else "text/plain"
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)]
+        )
+
+    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Paths that begin like what was typed, for the one template there is."""
+        found: list[str] = []
+        if isinstance(params.ref, types.ResourceTemplateReference) and params.argument.name == "path":
+            entries = await self._guarded(ctx, lambda visit: visit.session.documents())
+            typed = params.argument.value.casefold()
+            found = [entry.path for entry in entries if entry.path.casefold().startswith(typed)]
+        return types.CompleteResult(
+            completion=types.Completion(values=found[:100], total=len(found), has_more=len(found) > 100)
+        )
+
+    # -- prompts --------------------------------------------------------------------------------------------------------
+
+    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=words.prompts_of(self._who(ctx).scope))
+
+    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        found = words.PROMPTS.get(params.name)
+        if found is None or self._who(ctx).scope not in found.scopes:
+            there = ", ".join(prompt.name for prompt in words.prompts_of(self._who(ctx).scope))
+            raise MCPError(types.INVALID_PARAMS, f"there is no such prompt here; there are {there}")
+        frozen = await self._guarded(ctx, lambda visit: visit.session.prompt.text)
+        text = types.TextContent(text=found.text(frozen, params.arguments or {}))
+        return types.GetPromptResult(description=found.about, messages=[types.PromptMessage(role="user", content=text)])
+
+    async def _guarded(self, ctx: Context, work: Callable[[Visit], T], *, absent: MCPError | None = None) -> T:
+        """Work whose errors become errors of the protocol, with nothing of the machine in them."""
+        try:
+            return await self._with_visit(ctx, work)
+        except HomeError as error:
+            if absent is not None and isinstance(error, (NotFound, BadArguments)):
+                raise absent from None
+            raise MCPError(types.INTERNAL_ERROR, shapes.sentence_of(error, root=self._who(ctx).home.root)) from None
+        except Exception:
+            log.exception("%s failed", ctx.method)
+            raise MCPError(types.INTERNAL_ERROR, INSIDE) from None
+
+
+def wish_of(ctx: Context, params: types.CallToolRequestParams) -> Wish:
+    key = (ctx.meta or {}).get(KEY)
+    if key is not None and not isinstance(key, str):
+        raise BadArguments(f"_meta {KEY} must be text")
+    return Wish(name=params.name, arguments=params.arguments or {}, key=key)
+
+
+def conversation_of(ctx: Context) -> str:
+    """The handshake era's own name for a conversation. The stateless era has none, whatever a header says."""
+    if ctx.request is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return ""
+    return str(ctx.request.headers.get("mcp-session-id", ""))
+
+
+# -- standard input and output -------------------------------------------------------------------------------------------
+
+
+async def serve_stdio(visitor: Visitor) -> None:
+    """Serves until the input ends or a signal asks to stop; then what runs is finished and the session closed."""
+    visits, stop = Visits(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(name, stop.set)
+    serving = asyncio.ensure_future(_pump(server(visits, lambda ctx: visitor)))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        await visits.close()
+    finally:
+        stopped.cancel()
+    if serving.done():
+        serving.result()
+        return
+    await asyncio.to_thread(visitor.home.close)
+    # The thread that reads standard input cannot be woken, and everything of ours is closed.
+    os._exit(0)
+
+
+async def _pump(made: Server[Any]) -> None:
+    try:
+        async with stdio_server() as (incoming, outgoing):
+            await made.run(incoming, outgoing, made.create_initialization_options())
+    except* (BrokenPipeError, BrokenResourceError):
+        log.info("the client has gone")
