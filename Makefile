@@ -9,7 +9,7 @@ HOME_DIR ?= home
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-up: $(VENV)/.installed  ## a home in ./home (made if missing), brought up
+up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl-C
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
@@ -31,7 +31,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable .
+	$(PIP) --editable '.[serve]'
 	touch $@
 
 $(VENV)/.test-installed: $(VENV)/.installed

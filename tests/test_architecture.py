@@ -47,6 +47,7 @@ WORLDLY = (
 MAY_ASK_THE_WORLD = {
     "home.py": "the one place where clock, dice and environment come in",
     "cli/": "a face: it runs in somebody's shell",
+    "web/tokens.py": "tokens and one-time codes must not be guessable",
     "testing.py": "dice for tests",
     "store/": "a key and the name of a temporary file must not be guessable, not even in a test",
 }
@@ -59,6 +60,7 @@ MAY_OPEN_FILES = {
     "templates/__init__.py": "documents that come with the package",
     "embed/": "weights of models, which lie outside every home",
     "index/": "the derived index, which may be deleted; never a document",
+    "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "cli/__init__.py": "the null device, when a pipe is closed",
     "cli/bench.py": "published data that is measured on, outside every home",
     "cli/guide.py": "the tour's own temporary home",

@@ -169,7 +169,7 @@ def test_open_reads_a_folder_as_another_dialect_when_asked(cli: Cli, example: Ca
 
 
 def test_up_makes_a_home_where_there_is_none_and_shows_prompt_and_health(cli: Cli, tmp_path: Path) -> None:
-    said = cli("up", tmp_path / "aria", "--name", "Aria")
+    said = cli("up", tmp_path / "aria", "--name", "Aria", "--no-serve")
 
     assert said.code == 0
     assert said.out.startswith("# IDENTITY\nname=Aria")
@@ -185,7 +185,7 @@ def test_up_without_a_path_uses_the_home_that_is_found_or_the_users_own(cli: Cli
 def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
     folder = example("openclaw")
     before = sorted(path.name for path in folder.rglob("*"))
-    said = cli("up", folder)
+    said = cli("up", folder, "--no-serve")
 
     assert said.code == 0
     assert sorted(path.name for path in folder.rglob("*")) == before
@@ -412,11 +412,11 @@ LOOKING = [
     ["read", "SOUL.md"],
     ["config"],
     ["doctor"],
-    ["up"],
+    ["up", "--no-serve"],
 ]
 
 
-@pytest.mark.parametrize("verb", [verb for verb in LOOKING if verb != ["up"]], ids=lambda verb: verb[0])
+@pytest.mark.parametrize("verb", [verb for verb in LOOKING if verb[0] != "up"], ids=lambda verb: verb[0])
 def test_a_home_that_is_not_there_is_exit_code_3_in_every_verb(cli: Cli, verb: list[str], aria: Path) -> None:
     for place in (aria / "nope", aria / "SOUL.md"):
         said = cli(*verb, "--home", place)
@@ -544,7 +544,15 @@ def test_text_from_files_cannot_act_on_a_terminal(cli: Cli, tmp_path: Path, aria
     (aria / "MEMORY.md").write_text(f"# M\n{HOSTILE}\n", encoding="utf-8")
     (aria / f"x{HOSTILE.replace('/', '')}.md").touch()
     (aria / "a\nb.md").touch()
-    for verb in (["open", aria], ["identity"], ["files"], ["doctor"], ["up"], ["prompt", "--explain"], ["config"]):
+    for verb in (
+        ["open", aria],
+        ["identity"],
+        ["files"],
+        ["doctor"],
+        ["up", "--no-serve"],
+        ["prompt", "--explain"],
+        ["config"],
+    ):
         said = cli(*verb, *(["--home", aria] if verb[-1] != aria else []))
         shown = (said.out + said.err).replace("\n", "")
         assert shown.isprintable(), verb

@@ -154,7 +154,7 @@ HTTP_STATUS: dict[type[HomeError], int] = {
     HomeError: 500,
     BadInput: 400,
     NotFound: 404,
-    StaleWrite: 409,
+    StaleWrite: 412,
     Refused: 403,
     HomeBusy: 423,
     Damaged: 500,

@@ -61,6 +61,7 @@ GROUPS = (
      "remember note write append edit move delete pending approve deny trust"),
     ("Find", "about_search", "search index watch about bench"),
     ("Look at conversations", "about_sessions", "sessions session stats call"),
+    ("Serve", "serving", "serve token"),
     ("Look back", "about_past", "history diff undo restore why audit"),
     ("Let agents in", "serving_mcp", "mcp"),
 )  # fmt: skip

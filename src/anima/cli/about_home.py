@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anima.cli.serving import PortOption, need_serving, serve_home
 from anima.cli.shown import (
     HomeOption,
     JsonOption,
@@ -153,25 +154,37 @@ def up(
     name: Annotated[
         str, typer.Option(help="The agent's name, for a home that is made now.", metavar="NAME", show_default=False)
     ] = "",
+    serve: Annotated[bool, typer.Option("--serve/--no-serve", help="Serve it until Ctrl-C (the default).")] = True,
+    port: PortOption = None,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Bring a home up: make it if it is missing, show the prompt and the health of the home.
+    """Bring a home up: make it if it is missing, show its health, and serve it until Ctrl-C.
+
+    With `--no-serve` it shows the prompt and the health of the home, and ends; so it does with `--json`.
 
     \b
     Examples:
       anima up                       the home that is found, or a new one
       anima up ~/aria --name Aria
+      anima up ~/aria --no-serve
     """
     from anima.health import look
     from anima.home import Home
     from anima.model import Scope
 
+    if serve and not json:
+        need_serving()
     place = home_path(path or home, may_be_missing=True)
     with Home.create(place, name=name) if _is_vacant(place) else Home.open(place) as opened:
         prompt, remarks = opened.prompt(scope=Scope.MAIN), look(opened)
         if json:
             say_json({"home": opened.root, "prompt": prompt.text, "health": remarks})
+            return
+        if serve:
+            _show_remarks(remarks)
+            say()
+            serve_home(opened, port=port, json=False)
             return
         say(inert(prompt.text))
         say()

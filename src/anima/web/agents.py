@@ -1,0 +1,70 @@
+"""What an agent's token reaches: its tools, its prompt and its conversation, in the scope the token was made for.
+
+Promise: scope and sender are the token's and can be asked for by no request. Tools are called in the token's standing
+conversation, so that reading untrusted text taints later writes; a host begins a new one when its own conversation
+begins anew. Not here: what a tool does (sessions), the owner's verbs (api).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+
+from anima.errors import Refused
+from anima.tools import TABLE
+from anima.web import models
+from anima.web.served import Here, Me
+
+router = APIRouter(prefix="/api/v1", tags=["agents"])
+
+
+@router.get("/tools")
+def tools(me: Me) -> models.Tools:
+    """The tools there are in this token's scope."""
+    if me.scope is None:
+        raise Refused("tools belong to an agent's token, and this one is the owner's", rule="agent-only")
+    rows = [tool for tool in TABLE.values() if me.scope in tool.scopes]
+    found = [models.Tool(name=tool.name, about=tool.about, arguments=tool.schema(), read_only=tool.read_only,
+                         destructive=tool.destructive, idempotent=tool.idempotent) for tool in rows]  # fmt: skip
+    return models.Tools(items=found)
+
+
+@router.post("/tools/{name}")
+def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+    """Calls a tool. A refused write is an answer; a wrong argument is a problem that says which."""
+    found = here.session_of(me).call(name, arguments)
+    if found.get("proposal"):
+        here.bulletin.look_soon()
+    return found
+
+
+@router.get("/agent/prompt")
+def prompt(here: Here, me: Me) -> models.Prompt:
+    """The system prompt of the conversation that goes on; frozen when it began."""
+    return models.Prompt.model_validate(here.session_of(me).prompt)
+
+
+@router.post("/agent/session", status_code=201)
+def begin(here: Here, me: Me) -> models.AgentSession:
+    """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
+    session = here.new_session(me)
+    return models.AgentSession(
+        id=session.id, scope=session.listener.scope, prompt=models.Prompt.model_validate(session.prompt)
+    )
+
+
+@router.post("/agent/log")
+def log(here: Here, me: Me, wish: models.Saying) -> models.AgentState:
+    """Records one line of the conversation in its transcript, secrets struck out."""
+    session = here.session_of(me)
+    session.log(wish.role, wish.content)
+    return models.AgentState(id=session.id, tainted=sorted(session.tainted))
+
+
+@router.post("/agent/taint")
+def taint(here: Here, me: Me, wish: models.Tainting) -> models.AgentState:
+    """Says that untrusted text came into the conversation: web, tool, skill or peer."""
+    session = here.session_of(me)
+    session.taint(wish.origin)
+    return models.AgentState(id=session.id, tainted=sorted(session.tainted))

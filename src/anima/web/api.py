@@ -1,0 +1,371 @@
+"""The owner's verbs over HTTP: a route each, in a thread each, as thin as the verb allows.
+
+Promise: a document's ETag is the digest that `If-Match` takes as the base of a write (412 when somebody wrote in
+between); a refused write is a 403 problem, one that waits for the owner a 202; long lists come in pages. An approval
+given here with a token counts as `http`, which is not enough for identity files: those need the page or a terminal.
+Not here: agents' routes (agents), who may come in (guarding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from anima import __version__
+from anima import model as words
+from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
+from anima.model import DocPath, Scope
+from anima.web import models
+from anima.web.problems import etag, of_refusal, problem
+from anima.web.served import Here, Me, TheHome
+
+router = APIRouter(prefix="/api/v1")
+
+FilePath = Annotated[str, Query(max_length=1_024)]
+Many = Annotated[int, Query(ge=1, le=1_000)]
+Start = Annotated[int, Query(ge=0, le=1_000_000)]
+IfMatch = Annotated[
+    str | None, Header(max_length=200, description="The ETag that was read; the write fails with 412 on another")
+]
+IfNoneMatch = Annotated[str | None, Header(max_length=200, description="`*` to make a document only where none stands")]
+Sender = Annotated[str | None, Query(max_length=200)]
+
+
+# -- who it is, and what it is told -----------------------------------------------------------------------------------------
+
+
+@router.get("/ping", tags=["home"])
+def ping() -> models.Pong:
+    """Nothing but the way here and back: the cheapest route that needs a credential."""
+    return models.Pong()
+
+
+@router.get("/identity", tags=["home"])
+def identity(home: TheHome) -> models.Identity:
+    """Who the agent is, each field with where it came from."""
+    return models.Identity.model_validate(home.identity())
+
+
+@router.get("/prompt", tags=["home"])
+def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> models.Prompt:
+    """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
+    return models.Prompt.model_validate(home.prompt(scope=scope, sender=sender))
+
+
+# -- documents --------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/files", tags=["documents"])
+def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> models.Entries:
+    """Every file beneath a folder, by path. `after` is the `next` of the page before."""
+    found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
+    more = found[limit - 1].path if len(found) > limit else None
+    return models.Entries.model_validate({"items": found[:limit], "next": more})
+
+
+@router.get("/tree", tags=["documents"])
+def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> models.Tree:
+    """Paths beneath a folder; folders end with a slash."""
+    return models.Tree(entries=list(home.tree(folder, depth)))
+
+
+@router.get("/files/{path:path}", tags=["documents"], response_model=models.Document,
+            responses={304: {"description": "It is as you have it"}})  # fmt: skip
+def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> models.Document | Response:
+    """One document, with its digest as ETag."""
+    found = home.read(path)
+    if if_none_match is not None and found.digest in _tags(if_none_match):
+        return Response(status_code=304, headers={"ETag": etag(found.digest)})
+    response.headers["ETag"] = etag(found.digest)
+    return models.Document.model_validate(found)
+
+
+@router.put("/files/{path:path}", tags=["documents"], response_model=models.Receipt)
+def write(
+    home: TheHome, path: str, wish: models.Writing, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Replaces a document, or makes it."""
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise BadArguments("If-None-Match takes only * in a write")
+    base = "" if if_none_match is not None else _base(home, path, if_match)
+    return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
+
+
+@router.delete("/files/{path:path}", tags=["documents"], response_model=models.Receipt)
+def delete(
+    home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
+) -> Response:
+    """Deletes a document. Undo brings it back."""
+    return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
+
+
+@router.post("/append", tags=["documents"], response_model=models.Receipt)
+def append(home: TheHome, wish: models.Appending) -> Response:
+    """Adds lines at the end of a document; never conflicts with others who do."""
+    return _receipt(home.append(wish.path, wish.text, reason=wish.reason))
+
+
+@router.post("/edit", tags=["documents"], response_model=models.Receipt)
+def edit(home: TheHome, wish: models.Editing) -> Response:
+    """Puts one text in the place of another that stands there once, or everywhere."""
+    return _receipt(home.edit(wish.path, wish.old, wish.new, replace_all=wish.replace_all, reason=wish.reason))
+
+
+@router.post("/move", tags=["documents"], response_model=models.Receipt)
+def move(home: TheHome, wish: models.Moving) -> Response:
+    """Gives a document another path. Its lines keep their provenance."""
+    return _receipt(home.move(wish.path, wish.to, reason=wish.reason))
+
+
+@router.post("/remember", tags=["memory"], response_model=models.Receipt)
+def remember(home: TheHome, wish: models.Remembering) -> Response:
+    """One line more in MEMORY.md. A line that says so already is refused by the rule `duplicate`."""
+    return _receipt(home.remember(wish.fact, section=wish.section, reason=wish.reason))
+
+
+@router.post("/note", tags=["memory"], response_model=models.Receipt)
+def note(home: TheHome, wish: models.Noting) -> Response:
+    """One line more in today's log, in the user's timezone."""
+    return _receipt(home.note(wish.content, reason=wish.reason))
+
+
+def _tags(header: str) -> set[str]:
+    return {tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")}
+
+
+def _base(home: TheHome, path: str, if_match: str | None) -> str | None:
+    """The digest a write is bound to; None when it goes with whatever stands there."""
+    if if_match is None:
+        return None
+    if if_match.strip() == "*":
+        try:
+            return home.read(path).digest
+        except NoSuchDocument:
+            raise StaleWrite(path, theirs=None, ours=None) from None
+    found = [tag.strip() for tag in if_match.split(",")]
+    if len(found) != 1 or not found[0].startswith('"'):
+        raise BadArguments("If-Match takes one strong ETag in quotes, or *")
+    return found[0].strip('"') or "none"
+
+
+def _receipt(receipt: words.Receipt) -> Response:
+    return _receipts((receipt,), one=True)
+
+
+def _receipts(receipts: Sequence[words.Receipt], *, one: bool = False) -> Response:
+    """Written is 200, waiting is 202, refused is a problem."""
+    if refused := next((r for r in receipts if r.status == "refused"), None):
+        return of_refusal(refused)
+    shown = [models.Receipt.model_validate(receipt) for receipt in receipts]
+    status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
+    body = shown[0].model_dump_json() if one else f"[{','.join(each.model_dump_json() for each in shown)}]"
+    digest = receipts[0].digest if one else None
+    return Response(
+        body, status_code=status, media_type="application/json", headers={"ETag": etag(digest)} if digest else {}
+    )
+
+
+# -- finding ----------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/search", tags=["memory"], response_model=models.Hits)
+def search(
+    home: TheHome, q: Annotated[str, Query(max_length=4_000)], scope: Scope, sender: Sender = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 6, min_score: Annotated[float, Query(ge=0, le=1)] = 0, explain: bool = False,
+    at: datetime | date | None = None,
+) -> Response:  # fmt: skip
+    """Hits for a question, best first, as that listener may see them."""
+    found = home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
+    return Response(models.Hits.model_validate(found).model_dump_json(), media_type="application/json")
+
+
+@router.post("/index", tags=["home"])
+def index(home: TheHome, wish: models.Indexing) -> models.IndexReport:
+    """Brings the index up to date, from nothing when asked to."""
+    return models.IndexReport.model_validate(home.index(rebuild=wish.rebuild))
+
+
+# -- looking back -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/history", tags=["past"])
+def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> models.Revisions:
+    """Revisions of the home or of one document, newest first."""
+    found = home.history(path or None, limit=start + limit + 1)[start:]
+    return models.Revisions.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+
+
+@router.get("/diff", tags=["past"])
+def diff(
+    home: TheHome, revision: Annotated[str, Query(max_length=64)], other: Annotated[str | None, Query(max_length=64)] = None,
+    path: FilePath = "",
+) -> models.Diff:  # fmt: skip
+    """What one revision changed, or what changed between two."""
+    return models.Diff(diff=home.diff(revision, other, path=path or None))
+
+
+@router.get("/changes", tags=["past"])
+def changes(
+    home: TheHome, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
+) -> models.Dones:
+    """Carried-out changes as the ledger tells them, newest first."""
+    found = home.keeping.changes(session=session, limit=start + limit + 1)[start:]
+    return models.Dones.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+
+
+@router.get("/why", tags=["past"])
+def why(
+    home: TheHome, path: Annotated[str, Query(min_length=1, max_length=1_024)],
+    line: Annotated[int, Query(ge=1, le=10_000_000)],
+) -> models.Why:  # fmt: skip
+    """Where a line came from."""
+    return models.Why.model_validate(home.why(path, line))
+
+
+@router.post("/undo", tags=["past"], response_model=list[models.Receipt])
+def undo(home: TheHome, wish: models.Undoing) -> Response:
+    """Takes back one change (the newest when none is named) or everything a session wrote."""
+    if wish.change and wish.session:
+        raise BadArguments("say which: a change or a session, not both")
+    return _receipts(home.undo(wish.change, session=wish.session))
+
+
+@router.post("/restore", tags=["past"], response_model=models.Receipt)
+def restore(home: TheHome, wish: models.Restoring) -> Response:
+    """Writes a document as it stood in a revision or at a time."""
+    return _receipt(home.restore(wish.path, at=wish.at))
+
+
+@router.get("/audit", tags=["past"])
+def audit(home: TheHome) -> models.Audit:
+    """Whether the ledger is whole."""
+    found = home.audit()
+    return models.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
+
+
+def _next(start: int, limit: int, found: int) -> int | None:
+    return start + limit if found > limit else None
+
+
+# -- approving --------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/pending", tags=["approving"])
+def pending(home: TheHome) -> models.Proposals:
+    """What waits for the owner, oldest first."""
+    return models.Proposals.model_validate({"items": home.pending()})
+
+
+@router.get("/pending/{id}", tags=["approving"])
+def proposal(home: TheHome, id: str) -> models.Proposal:
+    return models.Proposal.model_validate(home.writing.pending.get(id, home.clock()))
+
+
+@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[models.Receipt])
+def approve(here: Here, me: Me, id: str, wish: models.Approving) -> Response:
+    """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
+    approver = "page" if me.kind == "page" else "http"
+    receipts = here.home.approve(id, approver=approver, content=wish.content, text=wish.text)
+    here.bulletin.look_soon()
+    return _receipts(receipts)
+
+
+@router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
+def deny(here: Here, id: str) -> None:
+    """Says no. The proposal is removed."""
+    here.home.writing.pending.get(id, here.home.clock())
+    here.home.deny(id)
+    here.bulletin.look_soon()
+
+
+@router.post("/trust", tags=["approving"], response_model=models.Trusted)
+def trust(home: TheHome, me: Me, wish: models.Trusting) -> models.Trusted | Response:
+    """Trusts lines that prompts leave out because of where they came from. Needs the page."""
+    if me.kind != "page":
+        return problem(
+            403, "trusting lines needs the page or a terminal", kind="urn:anima:refused", title="Refused", rule="page"
+        )
+    path = DocPath.parse(wish.path) if wish.path else None
+    return models.Trusted(trusted_lines=home.keeping.trust(path, line=wish.line, session=wish.session))
+
+
+# -- sessions ---------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/sessions", tags=["sessions"])
+def sessions(here: Here, start: Start = 0, limit: Many = 50) -> models.SessionRows:
+    """Sessions, the latest first."""
+    rows = here.sessions(limit=start + limit + 1)
+    found = list(rows)[start:]
+    return models.SessionRows.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+
+
+@router.get("/sessions/{id}", tags=["sessions"])
+def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> models.Transcript:
+    """What was said in a session, from an entry on."""
+    if not here.home.config.sessions.dir:
+        raise NoSuchSession(f"there is no session {id!r}")
+    talks = here.home.transcripts
+    page = talks.read(id, talks.owner(), start=start, limit=limit)
+    more = start + limit if page.total > start + limit else None
+    damaged = [f"line {each.line}: {each.why}" for each in page.damaged]
+    turns = [models.Turn.model_validate(turn) for turn in page.entries]
+    return models.Transcript(id=id, turns=turns, total=page.total, damaged=damaged, next=more)
+
+
+# -- the server itself ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/health", tags=["home"])
+def health(home: TheHome) -> models.Health:
+    """What a look at the home tells: damage first, then advice."""
+    from anima.health import look
+
+    remarks = look(home)
+    ok = all(remark.level != "damage" for remark in remarks)
+    return models.Health(ok=ok, version=__version__, dialect=home.dialect,
+                         remarks=[models.Remark.model_validate(remark) for remark in remarks])  # fmt: skip
+
+
+@router.get("/tokens", tags=["tokens"])
+def tokens(here: Here) -> models.Tokens:
+    """Every token that works, without its secret."""
+    return models.Tokens.model_validate({"items": here.keyring.all()})
+
+
+@router.post("/tokens", tags=["tokens"], status_code=201)
+def make_token(here: Here, wish: models.TokenWish) -> models.NewToken:
+    """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
+    kind, agent = ("agent", here.home.agent) if wish.scope else ("owner", None)
+    made, secret = here.keyring.make(
+        "agent" if kind == "agent" else "owner", name=wish.name, agent=agent, scope=wish.scope,
+        sender=wish.sender if wish.scope else None, lifetime=timedelta(days=wish.days),
+    )  # fmt: skip
+    return models.NewToken(**models.Token.model_validate(made).model_dump(), token=secret)
+
+
+@router.delete("/tokens/{id}", tags=["tokens"], status_code=204)
+def revoke_token(here: Here, id: str) -> None:
+    """Takes a token back, at once and in every process."""
+    here.keyring.revoke(id)
+
+
+@router.get("/events", tags=["home"], response_class=StreamingResponse,
+            responses={200: {"content": {"text/event-stream": {}}}})  # fmt: skip
+async def events(
+    here: Here, me: Me, request: Request, last_event_id: Annotated[str | None, Header(max_length=20)] = None
+) -> Response:
+    """Changes, proposals and decisions while they happen, as server-sent events.
+
+    `Last-Event-ID` gives every change since. Events: change, proposal, decided, files, resync (look again).
+    """
+    if here.bulletin.listeners >= here.limits.streams:
+        return problem(429, "too many listeners", headers={"Retry-After": "5"})
+    known = last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit()
+    after = int(last_event_id) if known and last_event_id else None
+    stream = here.bulletin.stream(after=after, still=lambda: here.keyring.still(me.id))
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

@@ -1,0 +1,162 @@
+"""The application: guard, API, pages and the threads beside them, for one home.
+
+Promise: `create_app` only puts together; what begins with the server ends with it, in the opposite order. The home is
+not closed here: whoever opened it closes it. Not here: sockets and signals (serving).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from anyio import to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from anima import __version__
+from anima.errors import HomeError
+from anima.home import Home
+from anima.web import agents, api, models, pages
+from anima.web.drawing import Drawing
+from anima.web.events import Bulletin
+from anima.web.guarding import Guard, Limits
+from anima.web.problems import MEDIA, nothing_there, of_error, of_request, problem
+from anima.web.rounds import Chore, Rounds
+from anima.web.served import Served
+from anima.web.tokens import Keyring
+
+HERE = Path(__file__).parent
+THREADS = 12  # more only wait for each other, and each keeps memory of its own
+PROBLEMS = (400, 401, 403, 404, 405, 412, 413, 415, 421, 423, 429, 500, 501)
+
+
+class Guest(Protocol):
+    """An application that is served beside ours, behind the same guard, while it runs."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def running(self) -> AbstractAsyncContextManager[None]: ...
+
+
+def create_app(
+    home: Home, *, keyring: Keyring | None = None, limits: Limits | None = None, mcp: Guest | None = None,
+    chores: Sequence[Chore] = (),
+) -> FastAPI:  # fmt: skip
+    """The web face of a home. `mcp` answers under /mcp, and knows from `guarding.who_of(scope)` who asks; `chores` run
+    while it is up."""
+    keyring, limits, bulletin = keyring or Keyring.of(home), limits or Limits(), Bulletin(home)
+    served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
+    app = FastAPI(
+        title="anima", version=__version__, summary="A home for an AI agent", openapi_url="/api/v1/openapi.json",
+        docs_url=None, redoc_url=None, lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
+    )  # fmt: skip
+    app.state.served, app.state.drawing = served, Drawing(served)
+    app.include_router(api.router)
+    app.include_router(agents.router)
+    app.include_router(pages.router())
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    _answer_errors(app)
+    _describe(app)
+    app.add_middleware(Guard, keyring=keyring, agent=home.agent, limits=limits, mcp=mcp)
+    return app
+
+
+def _living(served: Served, rounds: Rounds, mcp: Guest | None) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(run_in_threadpool, served.close)
+            await run_in_threadpool(served.bulletin.start)
+            stack.push_async_callback(run_in_threadpool, served.bulletin.stop)
+            rounds.start()
+            stack.push_async_callback(run_in_threadpool, rounds.stop)
+            if mcp is not None:
+                await stack.enter_async_context(mcp.running())
+            yield
+
+    return life
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------------
+
+
+def _answer_errors(app: FastAPI) -> None:
+    app.add_exception_handler(HomeError, _home_error)
+    app.add_exception_handler(RequestValidationError, _wrong_request)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+async def _home_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HomeError)
+    answer = of_error(error)
+    return answer if _is_api(request) else _page(request, answer.status_code, str(error), error.hint)
+
+
+async def _wrong_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return of_request(error.errors()) if _is_api(request) else _page(request, 400, "the request makes no sense", None)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if not _is_api(request):
+        said = "There is no such page." if error.status_code == 404 else str(error.detail)
+        return _page(request, error.status_code, said, None)
+    if error.status_code == 404:
+        return nothing_there()
+    if error.status_code == 400:
+        return of_request([{"loc": ("body",), "msg": "it cannot be read as JSON"}])
+    return problem(error.status_code, headers=error.headers)
+
+
+def _is_api(request: Request) -> bool:
+    return request.url.path.startswith("/api/")
+
+
+def _page(request: Request, status: int, said: str, hint: str | None) -> Response:
+    drawing: Drawing = request.app.state.drawing
+    return drawing.page(request, "error.html", {"title": "Not here", "said": said, "hint": hint}, status=status)
+
+
+# -- OpenAPI ----------------------------------------------------------------------------------------------------------------
+
+
+def _describe(app: FastAPI) -> None:
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if not app.openapi_schema:
+            app.openapi_schema = _described(plain())
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    """Says of every route that it needs a credential, and that its errors are problem details."""
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    components.setdefault("schemas", {})["Problem"] = models.Problem.model_json_schema(
+        ref_template="#/components/schemas/{model}"
+    )
+    content = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    components["responses"] = {"Problem": {"description": "What went wrong, and what to do", "content": content}}
+    schema["security"] = [{"token": []}]
+    for path in schema["paths"].values():
+        for operation in path.values():
+            responses = operation["responses"]
+            responses.pop("422", None)
+            if operation.get("requestBody") and "200" in responses:
+                responses["202"] = {**responses["200"], "description": "It waits for the owner"}
+            responses |= {str(status): {"$ref": "#/components/responses/Problem"} for status in PROBLEMS}
+    for gone in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(gone, None)
+    return schema

@@ -1,0 +1,220 @@
+"""What happens in a home, told while it happens: changes, proposals, decisions, files from outside.
+
+Promise: whatever process writes, its change is told once it stands, at the latest half a second later; a listener that
+was away asks from where it stopped and misses no change; one that is too slow is told to look again rather than kept
+in memory. Not here: what a listener does with it; who may listen (guarding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from anima.errors import HomeError
+from anima.home import Home
+from anima.ledger import Record
+from anima.model import DocPath
+
+log = logging.getLogger("anima.web")
+
+EVERY = 0.5
+HEARTBEAT = 15.0
+QUEUE = 256
+MOST_AGAIN = 1_000  # changes told again to a listener that was away
+_BACK = 64  # records before it among which the intent of a change is looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened. `n` is the ledger's number, from which a listener may go on."""
+
+    kind: str  # change, proposal, decided, files, resync
+    n: int
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def line(self) -> bytes:
+        return f"id: {self.n}\nevent: {self.kind}\ndata: {json.dumps(self.data, ensure_ascii=True)}\n\n".encode()
+
+
+class _Listener:
+    """A bounded queue on the loop of whoever listens. None in it means: it is over."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE)
+
+    def put(self, event: Event | None) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._put, event)
+        except RuntimeError:
+            pass  # the loop has ended, and so has the listener
+
+    def _put(self, event: Event | None) -> None:
+        if self.queue.full():
+            while not self.queue.empty():
+                self.queue.get_nowait()
+            event = event and Event(kind="resync", n=event.n)
+        self.queue.put_nowait(event)
+
+
+class Bulletin:
+    """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`."""
+
+    def __init__(self, home: Home, *, every: float = EVERY) -> None:
+        self._home, self._every = home, every
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._listeners: set[_Listener] = set()
+        self._mutex = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._size, self._last = -1, 0
+        self._waiting: frozenset[str] = frozenset()
+        self._begun: dict[str, dict[str, Any]] = {}
+
+    def start(self) -> None:
+        """Begins to look. What happened before is not told."""
+        if self._home.books.begun:
+            self._last = self._home.books.ledger.tip.n
+        self._look(tell=False)
+        self._home.writing.watchers.append(self._changed)
+        self._thread = threading.Thread(target=self._run, name="anima-bulletin", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends every stream. Stopping twice does no harm."""
+        self._ended.set()
+        self._wake.set()
+        with self._mutex:
+            listeners, self._listeners = self._listeners, set()
+        for listener in listeners:
+            listener.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=5)
+        if self._changed in self._home.writing.watchers:
+            self._home.writing.watchers.remove(self._changed)
+
+    def look_soon(self) -> None:
+        """For whoever knows that something happened: it is told now rather than at the next look."""
+        self._wake.set()
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        """Something that no ledger knows of, such as files that were indexed."""
+        self._publish(Event(kind=kind, n=self._last, data=data))
+
+    @property
+    def listeners(self) -> int:
+        return len(self._listeners)
+
+    def _changed(self, paths: tuple[DocPath, ...]) -> None:
+        self._wake.set()
+
+    # -- looking --------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._wake.wait(self._every)
+            self._wake.clear()
+            try:
+                self._look(tell=True)
+            except (HomeError, OSError):
+                log.warning("the home could not be looked at; trying again")
+
+    def _look(self, *, tell: bool) -> None:
+        books = self._home.books
+        if self._ended.is_set() or not books.begun:
+            return
+        size = books.log.size()
+        found = list(self._new_changes()) if size != self._size else []
+        self._size = size
+        waiting = frozenset(name.removesuffix(".json") for name in books.machine.names("pending"))
+        found += [Event(kind="proposal", n=self._last, data={"id": name}) for name in sorted(waiting - self._waiting)]
+        found += [Event(kind="decided", n=self._last, data={"id": name}) for name in sorted(self._waiting - waiting)]
+        self._waiting = waiting
+        for event in found if tell else ():
+            self._publish(event)
+
+    def _new_changes(self) -> list[Event]:
+        ledger = self._home.books.ledger
+        if self._last > ledger.tip.n:
+            self._last = 0
+        found = []
+        for record in ledger.records(self._last):
+            self._last = record.n
+            if event := _told(record, self._begun):
+                found.append(event)
+        return found
+
+    def _publish(self, event: Event) -> None:
+        with self._mutex:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener.put(event)
+
+    # -- listening ------------------------------------------------------------------------------------------------------
+
+    async def stream(self, *, after: int | None, still: Callable[[], bool]) -> AsyncIterator[bytes]:
+        """Server-sent events until the client goes, the server stops, or `still` says no."""
+        listener = _Listener()
+        with self._mutex:
+            self._listeners.add(listener)
+        told = after if after is not None else -1
+        try:
+            yield b"retry: 2000\n: listening\n\n"
+            for event in await asyncio.to_thread(self._again, after) if after is not None else ():
+                told = max(told, event.n)
+                yield event.line()
+            while not self._ended.is_set() and still():
+                try:
+                    event_ = await asyncio.wait_for(listener.queue.get(), HEARTBEAT)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if event_ is None:
+                    break
+                if event_.kind != "change" or event_.n > told:
+                    yield event_.line()
+        finally:
+            with self._mutex:
+                self._listeners.discard(listener)
+
+    def _again(self, after: int) -> list[Event]:
+        """The changes since a record, for a listener that was away."""
+        books = self._home.books
+        if not books.begun:
+            return []
+        begun: dict[str, dict[str, Any]] = {}
+        told = (_told(record, begun) for record in books.ledger.records(max(0, after - _BACK)))
+        found = [event for event in told if event and event.n > after]
+        if len(found) > MOST_AGAIN:
+            return [Event(kind="resync", n=found[-1].n)]
+        return found
+
+
+def _told(record: Record, begun: dict[str, dict[str, Any]]) -> Event | None:
+    """The event a record makes, if it makes one. A change is told when it is done, not when it is meant."""
+    if record.kind == "intent":
+        fields = record.fields
+        paths = dict.fromkeys(p for edit in fields.get("edits", ()) for p in (edit.get("path"), edit.get("to")) if p)
+        begun[str(fields.get("id"))] = {
+            "id": str(fields.get("id")), "what": fields.get("what"), "paths": list(paths), "actor": fields.get("actor"),
+            "session": fields.get("session"),
+        }  # fmt: skip
+        if len(begun) > QUEUE:
+            begun.pop(next(iter(begun)))
+    if record.kind in ("done", "failed"):
+        data = begun.pop(str(record.fields.get("id")), None)
+        return Event(kind="change", n=record.n, data=data) if data and record.kind == "done" else None
+    if record.kind in ("outside", "found"):
+        data = {
+            "id": str(record.n),
+            "what": record.kind,
+            "paths": [record.fields.get("path")],
+            "actor": "outside",
+            "session": None,
+        }
+        return Event(kind="change", n=record.n, data=data)
+    return None

@@ -1,0 +1,277 @@
+"""The guard before everything: whoever does not get past it reaches no route.
+
+Promise: only loopback names are answered (another Host is 421: rebinding), no other origin's page gets in (403), a
+request without a credential gets 401 or the login page, an agent's token reaches its own routes and nothing else, a
+browser's write carries the token of its page, and bodies and rates have limits. Every answer carries the headers that
+keep a page to itself. Not here: what a credential is (tokens), what a route does (api, agents, pages).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anima.errors import HomeError
+from anima.web.problems import nothing_there, of_error, problem, unknown
+from anima.web.tokens import Keyring, Pass
+
+log = logging.getLogger("anima.web")
+
+HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+OPEN = ("/static/", "/login")
+FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp")
+FORM = "application/x-www-form-urlencoded"
+CSRF_HEADER = "x-csrf-token"
+_SMALL = 4_096  # bytes of a form before anybody is known
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own forms too
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is too much. Rates are requests a second of one credential; twice as many may come at once."""
+
+    body: int = 16 * 2**20
+    owner_rate: float = 2_000
+    agent_rate: float = 200
+    logins_a_minute: int = 20
+    streams: int = 64
+
+
+class Rate:
+    """A measure of tokens that fills with time. Each name has its own."""
+
+    def __init__(self, a_second: float, most: float, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._most, self._now = a_second, most, now
+        self._held: dict[str, tuple[float, float]] = {}
+        self._mutex = threading.Lock()
+
+    def wait(self, name: str) -> float:
+        """Takes one; 0 when it may go on, else the seconds until it might."""
+        with self._mutex:
+            now = self._now()
+            left, then = self._held.get(name, (self._most, now))
+            left = min(self._most, left + (now - then) * self._rate)
+            if left < 1:
+                return (1 - left) / self._rate
+            if len(self._held) > 10_000:
+                self._held.clear()
+            self._held[name] = (left - 1, now)
+            return 0.0
+
+
+class _Turned(Exception):
+    """Why a request goes no further."""
+
+    def __init__(self, answer: Response) -> None:
+        self.answer = answer
+
+
+def csrf_of(secret: str) -> str:
+    """The token a page puts into its forms: it can be known only by who holds the page's cookie."""
+    return hashlib.sha256(b"anima csrf " + secret.encode("utf-8", "replace")).hexdigest()
+
+
+class Guard:
+    """Stands before an application. `mcp`, where there is one, answers everything under /mcp."""
+
+    def __init__(
+        self, app: ASGIApp, *, keyring: Keyring, agent: str, limits: Limits, mcp: ASGIApp | None = None
+    ) -> None:
+        self._app, self._keyring, self._agent, self._limits, self._mcp = app, keyring, agent, limits, mcp
+        self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))
+        self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
+        self._logins = Rate(limits.logins_a_minute / 60, limits.logins_a_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, _with_headers(scope, send))
+        else:  # a WebSocket: there is none here
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            replay = await self._let_in(scope, receive)
+            is_mcp = self._mcp is not None and _under(scope["path"], "/mcp")
+            await (self._mcp if is_mcp and self._mcp else self._app)(scope, replay, noted)
+        except _Turned as turned:
+            await turned.answer(scope, receive, noted)
+        except Exception as error:
+            if not isinstance(error, HomeError):
+                log.exception("an error of ours while answering %s", scope["method"])
+            if begun:
+                raise
+            await (of_error(error) if isinstance(error, HomeError) else problem(500))(scope, receive, noted)
+
+    async def _let_in(self, scope: Scope, receive: Receive) -> Receive:
+        """Checks a request from the outside in; its body is read only of who is known. Raises _Turned."""
+        headers, is_write = Headers(scope=scope), scope["method"] not in _SAFE
+        _check_host(headers)
+        _check_origin(scope, headers)
+        is_open = scope["path"].startswith(OPEN)
+        if is_open and is_write and self._logins.wait(""):
+            raise _Turned(problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
+        secret = "" if is_open else self._check_pass(scope, headers)
+        if not is_write:
+            return receive
+        body = await _body(scope, headers, receive, most=_SMALL if is_open else self._limits.body)
+        if secret:
+            _check_csrf(secret, headers, body)
+        return _replayed(body, receive)
+
+    def _check_pass(self, scope: Scope, headers: Headers) -> str:
+        """Who is asking, and whether it is theirs to ask; noted in the scope as `who`. Gives a page's secret, if it is one."""
+        bearer = headers.get("authorization")
+        secret = _bearer(bearer) if bearer is not None else self._cookie(headers)
+        who = self._keyring.find(secret)
+        if who is None or (who.agent is not None and who.agent != self._agent):
+            raise _Turned(_unknown(scope, headers))
+        is_page = who.kind == "page"
+        if is_page != (bearer is None):  # a cookie is no bearer's token, and the other way round
+            raise _Turned(_unknown(scope, headers))
+        if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
+            raise _Turned(nothing_there())
+        if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
+            raise _Turned(problem(429, "too many requests", headers={"Retry-After": str(1 + int(wait))}))
+        scope.setdefault("state", {})
+        scope["state"] |= {"who": who, "csrf": csrf_of(secret) if is_page else ""}
+        return secret if is_page else ""
+
+    def _cookie(self, headers: Headers) -> str:
+        try:
+            found = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return ""
+        return found[self._keyring.cookie].value if self._keyring.cookie in found else ""
+
+
+def who_of(scope: Scope) -> Pass:
+    """Whom the guard let in."""
+    found: Pass = scope["state"]["who"]
+    return found
+
+
+def _under(path: str, place: str) -> bool:
+    return path == place or path.startswith(place + "/")
+
+
+def _check_host(headers: Headers) -> None:
+    hosts = headers.getlist("host")
+    name = hosts[0].rpartition(":")[0] if len(hosts) == 1 and hosts[0].rpartition(":")[2].isdigit() else "".join(hosts)
+    if len(hosts) != 1 or name.lower() not in HOSTS:
+        raise _Turned(problem(421, "this server answers only to its own names on this machine"))
+
+
+def _check_origin(scope: Scope, headers: Headers) -> None:
+    """No other page may ask. A person may follow a link to the login page, where nothing happens by itself."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    own = f"{scope.get('scheme', 'http')}://{headers['host']}".lower()
+    is_visit = scope["method"] == "GET" and scope["path"] == "/login" and headers.get("sec-fetch-mode") == "navigate"
+    if origin is not None and origin.lower() != own:
+        raise _Turned(problem(403, "requests from other origins are not answered"))
+    if site not in ("none", "same-origin") and not is_visit:
+        raise _Turned(problem(403, "requests from other sites are not answered"))
+    if scope["method"] not in _SAFE and headers.get("cookie") and "authorization" not in headers and origin is None:
+        raise _Turned(problem(403, "a browser says where a write comes from, and this one did not"))
+
+
+def _check_csrf(secret: str, headers: Headers, body: bytes) -> None:
+    given = headers.get(CSRF_HEADER, "")
+    if not given and headers.get("content-type", "").startswith(FORM):
+        given = (parse_qs(body[:65_536].decode("utf-8", "replace")).get("csrf") or [""])[0]
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), csrf_of(secret).encode()):
+        raise _Turned(problem(403, "the page is too old or not ours; load it again"))
+
+
+async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int) -> bytes:
+    """All of a request's body, which has a limit whatever it says of its length."""
+    told = headers.get("content-length", "0")
+    if not told.isascii() or not told.isdigit() or int(told[:20]) > most:
+        raise _Turned(problem(413, f"a request has at most {most:,} bytes"))
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Turned(problem(400, "the request ended too early"))
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most:
+            raise _Turned(problem(413, f"a request has at most {most:,} bytes"))
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and scope["path"].startswith("/api/") and kind != "application/json":
+        raise _Turned(problem(415, "the API takes application/json"))
+    return bytes(body)
+
+
+def _bearer(value: str) -> str:
+    kind, _, secret = value.partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else ""
+
+
+def _unknown(scope: Scope, headers: Headers) -> Response:
+    """A person who opens a page is led to the login; everybody else is told nothing."""
+    is_page = scope["method"] == "GET" and not any(_under(scope["path"], place) for place in ("/api", "/mcp"))
+    if is_page and "authorization" not in headers:
+        return RedirectResponse("/login", status_code=303)
+    return unknown()
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body once more, then whatever comes: a client that goes away, mostly."""
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _with_headers(scope: Scope, send: Send) -> Send:
+    kept = "no-cache" if scope["path"].startswith("/static/") else "no-store"
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", kept)
+        await send(message)
+
+    return sent

@@ -1,0 +1,38 @@
+"""Health: sentences about the home, each with what to do; and who may come in.
+
+Promise: it looks when it is asked to and changes nothing by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+
+from anima.errors import HomeError
+from anima.web.pages import Page, View
+from anima.web.served import Served
+
+_SIGNS = {"damage": ("✗", "Damage"), "advice": ("!", "Advice"), "fine": ("✓", "Fine")}
+
+
+def show(here: Served, request: Request) -> dict[str, Any]:
+    from anima.health import look
+
+    home = here.home
+    remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in look(home)]
+    return {"remarks": remarks, "ledger": _ledger(here), "tokens": here.keyring.all(), "root": home.root,
+            "dialect": home.dialect, "listeners": here.bulletin.listeners}  # fmt: skip
+
+
+def _ledger(here: Served) -> dict[str, Any]:
+    try:
+        found = here.home.audit()
+    except HomeError as error:
+        return {"ok": False, "said": str(error)}
+    if found.fault:
+        return {"ok": False, "said": f"The ledger is not whole at record {found.fault.line}: {found.fault.what}."}
+    return {"ok": True, "said": f"The ledger is whole: {found.records:,} records, each chained to the one before."}
+
+
+PAGE = Page(name="health", title="Health", order=80, key="h", views=(View(show=show),))

@@ -1,0 +1,82 @@
+"""The rounds a server makes while nobody asks: watching files, committing what is late, dreaming when its time comes.
+
+Promise: each chore has a thread of its own, a chore that fails is tried again later and stops nobody else, and all end
+when the server does. Not here: what a chore does; a new one is a row in CHORES.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from anima.errors import HomeError
+from anima.home import Home
+from anima.web.events import Bulletin
+
+log = logging.getLogger("anima.web")
+
+_AGAIN = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chore:
+    """Work that goes on beside the server. `work` returns when `stop` is set, or earlier to be called again."""
+
+    name: str
+    every: float  # seconds between two calls
+    work: Callable[[Home, Bulletin, threading.Event], None]
+
+
+class Rounds:
+    """The threads of a server's chores."""
+
+    def __init__(self, home: Home, bulletin: Bulletin, chores: Sequence[Chore]) -> None:
+        self._home, self._bulletin, self._chores = home, bulletin, chores
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        for chore in self._chores:
+            thread = threading.Thread(target=self._go, args=(chore,), name=f"anima-{chore.name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def _go(self, chore: Chore) -> None:
+        while not self._stop.is_set():
+            pause = chore.every
+            try:
+                chore.work(self._home, self._bulletin, self._stop)
+            except (HomeError, OSError) as error:
+                log.warning("%s: %s; trying again later", chore.name, error)
+                pause = max(pause, _AGAIN)
+            except Exception:
+                log.exception("%s failed; trying again later", chore.name)
+                pause = max(pause, _AGAIN)
+            self._stop.wait(pause)
+
+
+def _watch(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """Keeps the index in step with edits from outside, and tells of them."""
+    from anima.watching import watch
+
+    for report in watch(home, stop):
+        bulletin.tell("files", {"put": report.put, "dropped": report.dropped})
+
+
+def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """Appended lines get their revision in time, also while nobody closes a session."""
+    if home.books.begun:
+        home.books.commit()
+
+
+CHORES: tuple[Chore, ...] = (
+    Chore(name="watch", every=1, work=_watch),
+    Chore(name="commit", every=60, work=_commit),
+)

@@ -1,0 +1,262 @@
+// The one script: theme at once, then live parts, keys, and writes that carry the page's token. No library.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const kept = (() => { try { return localStorage.getItem("anima-theme"); } catch { return null; } })();
+  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+
+  const $ = (where, from = document) => from.querySelector(where);
+  const $$ = (where, from = document) => [...from.querySelectorAll(where)];
+
+  function say(text) {
+    const box = $("#said");
+    box.textContent = text;
+    box.classList.add("shown");
+    clearTimeout(say.timer);
+    say.timer = setTimeout(() => box.classList.remove("shown"), 4000);
+  }
+
+  // -- asking the API ------------------------------------------------------------------------------------------------
+
+  async function send(method, path, body, headers = {}) {
+    const answer = await fetch("/api/v1" + path, {
+      method,
+      headers: { "X-CSRF-Token": $("meta[name=csrf]").content, "Content-Type": "application/json", ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    if (answer.status === 401) { location.href = "/login"; }
+    const kind = answer.headers.get("Content-Type") || "";
+    const value = kind.includes("json") ? await answer.json() : null;
+    if (!answer.ok) {
+      const said = value && (value.detail || value.title) || "The server did not answer as it should.";
+      throw Object.assign(new Error(value && value.hint ? `${said} (${value.hint})` : said), { problem: value });
+    }
+    return { status: answer.status, value, etag: answer.headers.get("ETag") };
+  }
+
+  // -- live parts ------------------------------------------------------------------------------------------------------
+
+  async function refresh(element) {
+    const answer = await fetch(element.dataset.live, { headers: { Accept: "text/html" } });
+    if (answer.redirected || !answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    const focus = document.activeElement && document.activeElement.closest("[id]");
+    merge(element, fresh);
+    localise(element);
+    const again = focus && document.getElementById(focus.id);
+    if (again && document.activeElement === document.body) again.focus();
+    element.dispatchEvent(new CustomEvent("refreshed", { bubbles: true }));
+  }
+
+  const drawn = new WeakMap();  // each live child as the server drew it
+
+  // Children are matched by id; one that is being edited is left as it is, and so is one that did not change.
+  function merge(old, fresh) {
+    const held = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+    const next = [...fresh.children].map((child) => {
+      const was = child.id && held.get(child.id);
+      if (!was) return child;
+      if (was.hasAttribute("data-busy")) return was;
+      if ($("[data-busy]", was)) { merge(was, child); return was; }
+      return drawn.get(was) === child.outerHTML ? was : child;
+    });
+    for (const child of [...old.children]) {
+      if (child.hasAttribute("data-busy") && !next.includes(child)) { child.dataset.gone = ""; next.push(child); }
+    }
+    for (const child of next) if (!drawn.has(child)) drawn.set(child, child.outerHTML);
+    old.replaceChildren(...next);
+  }
+
+  let waiting = new Map();
+  function soon(element) {
+    clearTimeout(waiting.get(element));
+    waiting.set(element, setTimeout(() => refresh(element).catch(() => {}), 80));
+  }
+
+  async function count() {
+    const { value } = await send("GET", "/pending");
+    const badge = $("#waiting");
+    if (!badge) return;
+    badge.textContent = value.items.length;
+    badge.hidden = value.items.length === 0;
+    badge.setAttribute("aria-label", value.items.length + " waiting");
+  }
+
+  function listen(address) {
+    const pulse = $("#pulse");
+    const source = new EventSource(address);
+    let before = false;
+    const told = (kind) => (event) => {
+      const data = event.data ? JSON.parse(event.data) : {};
+      document.dispatchEvent(new CustomEvent("anima:" + kind, { detail: data }));
+      for (const element of $$("[data-live]")) {
+        if ((element.dataset.on || "").split(" ").includes(kind)) soon(element);
+      }
+      if (kind === "proposal" || kind === "decided" || kind === "resync") count().catch(() => {});
+    };
+    for (const kind of ["change", "proposal", "decided", "files", "resync"]) source.addEventListener(kind, told(kind));
+    source.onopen = () => {
+      pulse.dataset.state = "on";
+      pulse.textContent = "live";
+      if (before) told("resync")({ data: "" });
+      before = true;
+    };
+    source.onerror = () => { pulse.dataset.state = "off"; pulse.textContent = "not live"; };
+    addEventListener("pagehide", () => source.close());
+  }
+
+  function localise(from) {
+    for (const time of $$("time[datetime]", from)) time.title = new Date(time.dateTime).toLocaleString();
+  }
+
+  // -- the inbox -------------------------------------------------------------------------------------------------------
+
+  const cards = () => $$(".card");
+  const card = (from) => from.closest(".card");
+
+  async function decide(one, verb, body) {
+    const wrong = $(".wrong", one);
+    wrong.hidden = true;
+    for (const button of $$("button", one)) button.disabled = true;
+    try {
+      const { status } = await send("POST", `/pending/${one.dataset.id}/${verb}`, body);
+      if (status === 202) throw new Error("It still waits: this file needs your yes on this page or at a terminal.");
+      const next = cards()[cards().indexOf(one) + 1] || cards()[cards().indexOf(one) - 1];
+      one.remove();
+      if (next) next.focus();
+      return true;
+    } catch (error) {
+      wrong.textContent = error.message;
+      wrong.hidden = false;
+      return false;
+    } finally {
+      for (const button of $$("button", one)) button.disabled = false;
+    }
+  }
+
+  async function settle() {
+    await count();
+    const live = $("#cards");
+    if (live) await refresh(live);
+  }
+
+  async function decideAll(batch, verb) {
+    const all = $$(".card", document.getElementById(batch));
+    let done = 0;
+    for (const one of all) {
+      if (await decide(one, verb, verb === "approve" ? { content: one.dataset.content } : undefined)) done += 1;
+    }
+    say(`${verb === "approve" ? "Approved" : "Denied"} ${done} of ${all.length}.`);
+    await settle();
+  }
+
+  // The text itself comes only now, and only into the box: the page around it shows it inert.
+  async function edit(one, open) {
+    const editor = $(".editor", one);
+    if (!editor) return;
+    if (open && editor.hidden) {
+      const { value } = await send("GET", "/pending/" + one.dataset.id);
+      if (value.content !== one.dataset.content) throw new Error("It changed since you looked; load the page again.");
+      $("textarea", editor).value = value.changes[0].text;
+    }
+    editor.hidden = !open;
+    one.toggleAttribute("data-busy", open);
+    if (open) $("textarea", editor).focus(); else one.focus();
+  }
+
+  const acts = {
+    theme() {
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      try { localStorage.setItem("anima-theme", root.dataset.theme); } catch { /* a page may do without */ }
+    },
+    keys() { $("#keys").showModal(); },
+    async approve(from) {
+      const one = card(from);
+      if (one && await decide(one, "approve", { content: one.dataset.content })) { say("Approved and written."); await settle(); }
+    },
+    async deny(from) {
+      const one = card(from);
+      if (one && await decide(one, "deny")) { say("Denied; nothing was written."); await settle(); }
+    },
+    async edit(from) { await edit(card(from), true); },
+    async "edit-end"(from) { await edit(card(from), false); },
+    async "approve-edited"(from) {
+      const one = card(from);
+      const text = $("textarea", one).value;
+      if (await decide(one, "approve", { content: one.dataset.content, text })) { say("Approved as you edited it."); await settle(); }
+    },
+    async "approve-all"(from) { await decideAll(from.dataset.batch, "approve"); },
+    async "deny-all"(from) { await decideAll(from.dataset.batch, "deny"); },
+    async index() { const { value } = await send("POST", "/index", {}); say(`${value.documents} documents are in the index; ${value.put} were read again.`); },
+    async revoke(from) {
+      if (!confirm(`Take back “${from.dataset.name}”? Whoever uses it is locked out at once.`)) return;
+      await send("DELETE", "/tokens/" + from.dataset.id);
+      document.getElementById("token-" + from.dataset.id).remove();
+      say("Taken back.");
+    },
+    async undo() {
+      if (!confirm("Undo the newest change?")) return;
+      const { value } = await send("POST", "/undo", {});
+      say(value.length ? "Undone: " + value.map((receipt) => receipt.path).join(", ") : "There was nothing to undo.");
+    },
+  };
+
+  async function act(name, from) {
+    try { await acts[name](from); } catch (error) { say(error.message); }
+  }
+
+  // -- keys ------------------------------------------------------------------------------------------------------------
+
+  function step(by) {
+    const all = $$(".card, [data-step]");
+    if (!all.length) return;
+    const here = all.findIndex((one) => one === document.activeElement || one.contains(document.activeElement));
+    all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + by))].focus();
+  }
+
+  // A key decides only about the card that is chosen; the first one chooses.
+  function chosen(name) {
+    const one = $(".card:focus, .card:focus-within");
+    if (one) act(name, one); else step(1);
+  }
+
+  let leading = false;
+  function key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open]")) return;
+    const from = document.activeElement;
+    if (leading) {
+      leading = false;
+      const page = $(`.rail [data-key="${CSS.escape(event.key)}"]`);
+      if (page) { event.preventDefault(); page.click(); }
+      return;
+    }
+    const on = {
+      g: () => { leading = true; setTimeout(() => { leading = false; }, 1500); },
+      j: () => step(1), k: () => step(-1),
+      a: () => chosen("approve"), d: () => chosen("deny"), e: () => chosen("edit"),
+      u: () => act("undo", from), "?": () => act("keys", from),
+      "/": () => { const box = $("[data-search]"); if (box) box.focus(); else if ($('.rail a[href="/search"]')) location.href = "/search"; },
+    }[event.key];
+    if (on) { event.preventDefault(); on(); }
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const element of $$("[data-live]")) for (const child of element.children) drawn.set(child, child.outerHTML);
+    localise(document);
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-act]");
+      if (button && acts[button.dataset.act]) { event.preventDefault(); act(button.dataset.act, button); }
+    });
+    document.addEventListener("keydown", key);
+    if (document.body.dataset.events) listen(document.body.dataset.events);
+    const door = $("#door");
+    if (door && location.hash.length > 1) {  // the code of the link; it leaves the address bar before anything else
+      $("#code").value = decodeURIComponent(location.hash.slice(1));
+      history.replaceState(null, "", "/login");
+      door.submit();
+    }
+  });
+
+  window.anima = { send, say, refresh, acts, act };
+})();

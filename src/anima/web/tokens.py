@@ -1,0 +1,257 @@
+"""Credentials of a served home: who may ask, as what, until when.
+
+Promise: they lie in the user's own configuration, never in a home, so that no tool of an agent reaches them and no copy
+of a home carries them. Files are 0600 in a 0700 folder. Secrets are 256 bits; only digests are kept, but for the owner's
+own token, whose file is the way programs of the owner get in. A code works once. What another process makes or revokes
+counts at the next question. Not here: how a credential travels (guarding).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from anima.errors import BadArguments, Damaged, NotFound
+from anima.home import Home
+from anima.model import Scope
+from anima.register import folder as user_folder
+
+Kind = Literal["owner", "agent", "page"]
+CODE_LIFETIME = timedelta(minutes=10)
+PAGE_LIFETIME = timedelta(days=30)
+MOST_PASSES = 1_000
+MOST_DAYS = 36_500
+_SHAPE = re.compile(r"anima_([0-9a-f]{12})_([0-9a-f]{64})")
+_CODE = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What a credential allows. `owner` and `page` are the owner; an `agent` has the scope and sender it was made for."""
+
+    id: str
+    kind: Kind
+    name: str
+    made: datetime
+    expires: datetime | None = None
+    agent: str | None = None
+    scope: Scope | None = None
+    sender: str | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        return self.kind != "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The file as it was read: passes with the digests of their secrets, and codes with the end of their time."""
+
+    passes: Mapping[str, tuple[Pass, str]]
+    codes: Mapping[str, datetime]
+
+
+class Keyring:
+    """The credentials of one home. Cheap to make; safe to share by threads and processes."""
+
+    def __init__(self, folder: Path, *, clock: Callable[[], datetime]) -> None:
+        self.folder, self._clock = folder, clock
+        self._file, self._owner_file = folder / "passes.json", folder / "owner.token"
+        self._mutex = threading.Lock()
+        self._seen: tuple[tuple[int, int, int], _Held] | None = None
+
+    @classmethod
+    def of(cls, home: Home) -> Keyring:
+        """The credentials of a home that is open, found by where it stands."""
+        mark = hashlib.sha256(home.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return cls(user_folder(home.env) / "serve" / mark, clock=home.clock)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the page's cookie: browsers share cookies between ports, so each home has its own."""
+        return f"anima-{self.folder.name[:8]}"
+
+    # -- asking ---------------------------------------------------------------------------------------------------------
+
+    def find(self, secret: str) -> Pass | None:
+        """Whose secret this is; None when it is nobody's, lapsed or revoked."""
+        shape = _SHAPE.fullmatch(secret)
+        found = self._held().passes.get(shape[1]) if shape else None
+        known = found[1] if found else "0" * 64
+        if not hmac.compare_digest(_digest(secret), known) or found is None:
+            return None
+        return found[0] if self._is_current(found[0]) else None
+
+    def still(self, id: str) -> bool:
+        """Whether a pass is neither revoked nor lapsed."""
+        found = self._held().passes.get(id)
+        return found is not None and self._is_current(found[0])
+
+    def all(self) -> tuple[Pass, ...]:
+        """Every pass that works, the oldest first."""
+        held = (found for found, _ in self._held().passes.values())
+        return tuple(sorted(filter(self._is_current, held), key=lambda one: (one.made, one.id)))
+
+    def _is_current(self, one: Pass) -> bool:
+        return one.expires is None or one.expires > self._clock()
+
+    # -- making ---------------------------------------------------------------------------------------------------------
+
+    def owner_token(self) -> str:
+        """The owner's own token, from its file; made, with the file, when there is none that works."""
+        try:
+            held = self._owner_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            held = ""
+        found = self.find(held)
+        if found is not None and found.kind == "owner":
+            return held
+        _, secret = self.make("owner", name="owner.token", scope=None)
+        with self._locked():
+            _put(self._owner_file, (secret + "\n").encode("ascii"))
+        return secret
+
+    def make(
+        self, kind: Kind, *, name: str, scope: Scope | None, agent: str | None = None, sender: str | None = None,
+        lifetime: timedelta | None = None,
+    ) -> tuple[Pass, str]:  # fmt: skip
+        """A new pass and its secret, which is told only now."""
+        if (kind == "agent") != (scope is not None):
+            raise BadArguments("an agent's token has a scope, and no other token has one")
+        now = self._clock()
+        made = Pass(id=secrets.token_hex(6), kind=kind, name=_named(name), made=now, agent=agent, scope=scope, sender=sender,
+                    expires=now + lifetime if lifetime else None)  # fmt: skip
+        secret = f"anima_{made.id}_{secrets.token_hex(32)}"
+        with self._locked():
+            held = self._fresh()
+            if len(held.passes) >= MOST_PASSES:
+                raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some: anima token list")
+            self._save(replace(held, passes={**held.passes, made.id: (made, _digest(secret))}))
+        return made, secret
+
+    def revoke(self, id: str) -> Pass:
+        """Takes a pass back, at once and everywhere. Raises NotFound."""
+        with self._locked():
+            held = self._fresh()
+            if id not in held.passes:
+                raise NotFound(f"there is no token {id!r}", hint="anima token list shows them")
+            self._save(replace(held, passes={name: row for name, row in held.passes.items() if name != id}))
+        return held.passes[id][0]
+
+    def code(self) -> str:
+        """A code that lets one browser in, once, within ten minutes."""
+        code = secrets.token_hex(16)
+        with self._locked():
+            held = self._fresh()
+            self._save(replace(held, codes={**held.codes, _digest(code): self._clock() + CODE_LIFETIME}))
+        return code
+
+    def redeem(self, code: str) -> str | None:
+        """The secret of a page for a code; None when the code is none, was used or is too old."""
+        if not _CODE.fullmatch(code):
+            return None
+        with self._locked():
+            held = self._fresh()
+            digest = _digest(code)
+            if digest not in held.codes:
+                return None
+            self._save(replace(held, codes={name: end for name, end in held.codes.items() if name != digest}))
+        return self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)[1]
+
+    # -- the file -------------------------------------------------------------------------------------------------------
+
+    def _held(self) -> _Held:
+        """What the file says, read again only when it changed."""
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return _Held({}, {})
+        mark = (found.st_mtime_ns, found.st_size, found.st_ino)
+        with self._mutex:
+            if self._seen is None or self._seen[0] != mark:
+                self._seen = (mark, self._read())
+            return self._seen[1]
+
+    def _fresh(self) -> _Held:
+        """For changing it: what has lapsed is left out. Under the lock."""
+        held, now = self._read(), self._clock()
+        passes = {name: row for name, row in held.passes.items() if self._is_current(row[0])}
+        return _Held(passes, {name: end for name, end in held.codes.items() if end > now})
+
+    def _read(self) -> _Held:
+        try:
+            raw = json.loads(self._file.read_text(encoding="utf-8"))
+            passes = {name: (_parsed(name, row), str(row["digest"])) for name, row in raw["passes"].items()}
+            return _Held(passes, {str(name): datetime.fromisoformat(end) for name, end in raw["codes"].items()})
+        except FileNotFoundError:
+            return _Held({}, {})
+        except OSError as error:
+            raise Damaged(f"your tokens cannot be read ({os.strerror(error.errno or 0)})", hint=_HINT) from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise Damaged("your tokens cannot be read: the file is damaged", hint=_HINT) from None
+
+    def _save(self, held: _Held) -> None:
+        passes = {name: {**_dumped(one), "digest": digest} for name, (one, digest) in held.passes.items()}
+        codes = {name: end.isoformat() for name, end in held.codes.items()}
+        _put(self._file, json.dumps({"passes": passes, "codes": codes}, indent=1).encode())
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise Damaged(f"your tokens cannot be kept ({os.strerror(error.errno or 0)})", hint=_HINT) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+_HINT = "set ANIMA_CONFIG to a folder you can write, or remove its folder serve and make new tokens"
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _named(name: str) -> str:
+    if not name.strip() or len(name) > 80 or not name.isprintable():
+        raise BadArguments("a token's name has 1 to 80 printable characters")
+    return name.strip()
+
+
+def _put(file: Path, data: bytes) -> None:
+    """Replaces a file as a whole, for the owner's eyes alone. Under the lock."""
+    temp = file.with_name(f".{file.name}.tmp")
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as out:
+        os.fchmod(fd, 0o600)
+        out.write(data)
+        out.flush()
+        os.fsync(fd)
+    temp.replace(file)
+
+
+def _dumped(one: Pass) -> dict[str, Any]:
+    return {"kind": one.kind, "name": one.name, "made": one.made.isoformat(), "agent": one.agent, "scope": one.scope, "sender": one.sender,
+            "expires": one.expires.isoformat() if one.expires else None}  # fmt: skip
+
+
+def _parsed(name: str, row: Mapping[str, Any]) -> Pass:
+    return Pass(id=name, kind=row["kind"], name=row["name"], made=datetime.fromisoformat(row["made"]), agent=row["agent"],
+                scope=Scope(row["scope"]) if row["scope"] else None, sender=row["sender"],
+                expires=datetime.fromisoformat(row["expires"]) if row["expires"] else None)  # fmt: skip
