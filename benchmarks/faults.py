@@ -136,6 +136,15 @@ def _append_and_close(home: Home) -> None:
     home.close()
 
 
+def _recalled(home: Home) -> None:
+    _documents(home)
+    home.append("memory/2026-05-01.md", "- [09:00] Ana is allergic to peanuts\n")
+    digest = home.books.key.line("- [09:00] Ana is allergic to peanuts")
+    hits = [{"path": "memory/2026-05-01.md", "lines": [digest], "rank": 1, "score": 0.9}]
+    for day in ("2026-05-02", "2026-05-03", "2026-05-04"):
+        home.books.note("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
+
+
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
@@ -147,6 +156,7 @@ OPERATIONS = (
     Operation(name="move", prepare=_documents, act=lambda home: home.move("notes/a.md", "kept/a.md")),
     Operation(name="delete", prepare=_documents, act=lambda home: home.delete("notes/a.md")),
     Operation(name="batch", prepare=_documents, act=_batch),
+    Operation(name="dream", prepare=_recalled, act=lambda home: home.dream()),
     Operation(name="propose", prepare=_documents, act=_propose, undoable=False),
     Operation(name="approve", prepare=_proposal, act=lambda home: home.approve(home.pending()[0].id)),
     Operation(name="deny", prepare=_proposal, act=lambda home: home.deny(home.pending()[0].id), undoable=False),

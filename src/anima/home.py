@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from anima.search import Answer
     from anima.sessions import Session
     from anima.store.git import Revision
+    from anima.sweeps import Sweep, Sweeps
     from anima.tools import Tool
     from anima.transcript import Redact
     from anima.transcripts import Transcripts
@@ -67,6 +68,7 @@ class Home:
         self._keeping: Keeping | None = None
         self._indexing: Indexing | None = None
         self._transcripts: Transcripts | None = None
+        self._sweeps: Sweeps | None = None
         self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
 
     # -- opening --------------------------------------------------------------------------------------------------------
@@ -212,6 +214,16 @@ class Home:
 
                 self._transcripts = Transcripts(self)
             return self._transcripts
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """Dreaming."""
+        with self._mutex:
+            if self._sweeps is None:
+                from anima.sweeps import Sweeps
+
+                self._sweeps = Sweeps(self)
+            return self._sweeps
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if self._indexing is not None:
@@ -470,6 +482,23 @@ class Home:
         from anima.writing import owners
 
         return self.writing.submit([owners(path, kind, text, **more)])[0]
+
+    def dream(self, *, dry_run: bool = False, preset: str | None = None, since: date | None = None) -> Sweep:
+        """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change."""
+        return self.sweeps.run(dry_run=dry_run, preset=preset, since=since)
+
+    def dream_if_due(self) -> Sweep | None:
+        """A night whose hour has come (`dream.at`, in the user's timezone), or None. For a server's rounds and heartbeats.
+
+        Nights that were missed are dreamed as one.
+        """
+        from anima.schedule import due
+
+        asked = self.config.dream
+        zone = str(self.reading.zone() or "UTC")
+        if not asked.enabled or due(asked.at, zone, self.sweeps.tried(), self.clock()) is None:
+            return None
+        return self.sweeps.run(dry_run=False, preset=None, since=None)
 
     # -- approving ------------------------------------------------------------------------------------------------------
 

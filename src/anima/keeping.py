@@ -142,6 +142,15 @@ class Keeping:
             return ()
         return self.writing.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
 
+    def last_sweep(self) -> str:
+        """The id of the newest night of dreaming that was not taken back."""
+        done = [intent for intent, _ in self._done()]
+        undone = _taken_back_before(done)
+        found = next((i.id for i in reversed(done) if i.what == "sweep" and i.id not in undone), None)
+        if found is None:
+            raise NoSuchRevision("there is no night of dreaming to take back", hint="anima history lists what there is")
+        return found
+
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
         """What would be taken back, and the changes that do it. Nothing is written."""
         self.books.commit()

@@ -66,6 +66,14 @@ class Writing:
             return self._proposed(changes, judged)
         return self.carry_out(changes, judged.verdict, judged.findings, what=what, of=of, approver=situation.approver)
 
+    def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
+        """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
+        changes = tuple(_checked(change) for change in changes)
+        judged = self._judge(changes, tuple(self._text(change.path) for change in changes), OWNER_AT_HAND)
+        if judged.verdict.answer is Answer.DENY:
+            return self._refused(changes, judged)
+        return self._proposed(changes, replace(judged, verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason)))
+
     # -- scan and gate --------------------------------------------------------------------------------------------------
 
     def _judge(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> _Judged:

@@ -62,6 +62,7 @@ GROUPS = (
     ("Find", "about_search", "search index watch about bench"),
     ("Look at conversations", "about_sessions", "sessions session stats call"),
     ("Serve", "serving", "serve token"),
+    ("Dream", "about_dreams", "dream"),
     ("Look back", "about_past", "history diff undo restore why audit"),
     ("Let agents in", "serving_mcp", "mcp"),
 )  # fmt: skip

@@ -77,6 +77,7 @@ def undo(
         str | None, typer.Argument(help="A change's number from anima history; default the newest.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="Everything one session wrote.")] = None,
+    sweep: Annotated[bool, typer.Option("--sweep", help="What the last night of dreaming changed.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken back.")] = False,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -87,10 +88,12 @@ def undo(
     anima undo                    the newest change
     anima undo 18                 change 18, also when other lines changed since
     anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
+    anima undo --sweep            the last night of dreaming
     """
     from anima.pending import diff_of
 
     with open_home(home) as opened:
+        change = opened.keeping.last_sweep() if sweep else change
         chosen, wanted = opened.keeping.plan_undo(change=change, session=session)
         bases = [opened.read(c.path).text if opened.exists(c.path) else None for c in wanted]
         shown = diff_of(wanted, bases) if wanted else ""

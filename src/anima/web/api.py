@@ -229,9 +229,22 @@ def why(
 @router.post("/undo", tags=["past"], response_model=list[models.Receipt])
 def undo(home: TheHome, wish: models.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
-    if wish.change and wish.session:
-        raise BadArguments("say which: a change or a session, not both")
-    return _receipts(home.undo(wish.change, session=wish.session))
+    if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
+        raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
+    change = home.keeping.last_sweep() if wish.sweep else wish.change
+    return _receipts(home.undo(change, session=wish.session))
+
+
+@router.post("/dream", tags=["dreams"])
+def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
+    """One night now, or what it would change."""
+    swept = home.dream(dry_run=wish.dry_run, preset=wish.preset, since=wish.since)
+    plan = swept.plan
+    return models.Dreamed(
+        status=swept.status, said=swept.said, change=swept.change, revision=swept.revision, proposals=list(swept.proposals),
+        diff=swept.diff, promoted=[each.line for each in plan.promotions] if plan else [],
+        retired=[each.held.fact for each in plan.retirements] if plan else [], considered=len(plan.considered) if plan else 0,
+    )  # fmt: skip
 
 
 @router.post("/restore", tags=["past"], response_model=models.Receipt)

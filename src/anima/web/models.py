@@ -420,8 +420,32 @@ class Noting(In):
     reason: Reason = ""
 
 
+class Dreaming(In):
+    """A night now. A dry run only tells what would change."""
+
+    dry_run: bool = False
+    preset: Annotated[str | None, Field(max_length=40)] = None
+    since: date | None = None
+
+
+class Dreamed(Out):
+    """What became of a night."""
+
+    status: str
+    said: str
+    change: str | None
+    revision: str | None
+    proposals: list[str]
+    diff: str
+    promoted: list[str]
+    retired: list[str]
+    considered: int
+
+
 class Undoing(In):
-    """One change, or everything a session wrote; the newest change when neither is named."""
+    """One change, everything a session wrote, or the last night's dreaming; the newest change when none is named."""
+
+    sweep: bool = False
 
     change: Annotated[str | None, Field(max_length=40)] = None
     session: Annotated[str | None, Field(max_length=200)] = None

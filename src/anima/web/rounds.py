@@ -76,7 +76,15 @@ def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
         home.books.commit()
 
 
+def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """A night whose hour has come."""
+    swept = home.dream_if_due()
+    if swept is not None and swept.status == "dreamed":
+        bulletin.tell("dream", {"change": swept.change, "kept": len(swept.plan.promotions) if swept.plan else 0})
+
+
 CHORES: tuple[Chore, ...] = (
     Chore(name="watch", every=1, work=_watch),
     Chore(name="commit", every=60, work=_commit),
+    Chore(name="dream", every=60, work=_dream),
 )

@@ -1,0 +1,142 @@
+"""How lasting a note is: a statement of something that stays so, or a remark about a moment.
+
+Promise: a number from 0 to 1 with the reasons for it, from the sentence alone and from how often its like was noted; no
+list of things that are worth keeping, only of how people speak of what stays and of what passes. Pure. Not here: shapes
+that are junk in any case (junk), recalls (score).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from anima.dream import words
+from anima.dream.sentences import Sentence, is_verb
+
+START = 0.4
+SURE, POSSIBLE = 0.6, 0.4  # from here on a line needs little, or much, evidence; below, none is enough
+_CLOCK = re.compile(r"\b\d{1,2}[:.h]\d{2}\b|\b\d{1,2} ?(?:am|pm)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"#\d+|\bv?\d+\.\d+(?:\.\d+)?\b")
+_ENDED = re.compile(r"[a-z]{3,}(?:ed|aron|ieron)\Z")
+_PARTICIPLE = re.compile(r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?)\Z")  # as the first word of a note without a subject
+_GOING = re.compile(r"[a-z]{3,}(?:ing|ando|iendo)\Z")
+_UNTIL = re.compile(r"\b(?:until|till|hasta|bis|jusqu)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """The degree, and what spoke for and against it."""
+
+    degree: float
+    reasons: tuple[str, ...]
+
+
+@lru_cache(maxsize=65_536)
+def lasting(sentence: Sentence, alike: int = 0) -> Lasting:
+    """`alike` is on how many other days a note was written that differs in one word."""
+    degree, reasons = START, []
+    for weight, reason in _signs(sentence, alike):
+        degree += weight
+        reasons.append(f"{reason} ({weight:+.2f})")
+    return Lasting(degree=max(0.0, min(1.0, round(degree, 2))), reasons=tuple(reasons))
+
+
+def _signs(sentence: Sentence, alike: int) -> list[tuple[float, str]]:
+    tokens, found = sentence.tokens, []
+    states = _states(sentence)
+    ruled = not words.RULES.isdisjoint(tokens)
+    if states:
+        found.append((0.2, "it states what is so"))
+    if not words.ATTRIBUTES.isdisjoint(tokens) or _labelled(sentence.core):
+        found.append((0.25, "it names a lasting attribute"))
+    if ruled:
+        found.append((0.25, "it speaks of every time"))
+    if not words.DECISIONS.isdisjoint(tokens):
+        found.append((0.3, "it tells a decision"))
+    if sentence.changes and not words.LASTING_PAST.isdisjoint(tokens):
+        found.append((0.25, "it tells a change that stays"))
+    return found + _against(sentence, states=states, ruled=ruled, alike=alike)
+
+
+def _states(sentence: Sentence) -> bool:
+    """Whether a verb of the present stands behind a subject."""
+    tokens = sentence.tokens
+    verbs = (n for n, word in enumerate(tokens) if word not in sentence.names and is_verb(word, first=n == 0))
+    place = next(verbs, None)
+    return place is not None and 0 < place <= 6 and not any(map(_is_past, tokens[:place]))
+
+
+def _is_past(word: str) -> bool:
+    return word in words.PAST or (
+        bool(_ENDED.match(word)) and word not in words.DECISIONS and word not in words.LASTING_PAST
+    )
+
+
+def _labelled(core: str) -> bool:
+    """`address of Eva: Oak Street 12`: a short name of something, a colon, a value."""
+    label, colon, value = core.partition(": ")
+    return bool(colon) and 1 < len(label.split()) <= 6 and 0 < len(value.split()) <= 8 and '"' not in value
+
+
+def _against(sentence: Sentence, *, states: bool, ruled: bool, alike: int) -> list[tuple[float, str]]:
+    tokens, found = sentence.tokens, []
+    if _momentary(tokens) or _UNTIL.search(sentence.core):
+        found.append((-0.5, "it speaks of a moment"))
+    if not ruled and _passing(tokens):
+        found.append((-0.3, "it tells a passing state"))
+    if _happened(tokens, states=states):
+        found.append((-0.35, "it tells what happened once"))
+    if (tokens and _GOING.match(tokens[0])) or _goes_on(tokens):
+        found.append((-0.35, "it tells what is going on"))
+    if not ruled and not words.COMING.isdisjoint(tokens[:6]):
+        found.append((-0.35, "it tells what is to come"))
+    if not states and not ruled and _CLOCK.search(sentence.core):
+        found.append((-0.2, "it names a time of day"))
+    if _NUMBERED.search(sentence.core) and not states:
+        found.append((-0.15, "it names a number of something that passes"))
+    if len(tokens) < 3 and not any(len(token) == 1 for token in tokens):
+        found.append((-0.2, "it is only a fragment"))
+    if alike > 3:
+        found.append((-min(0.4, 0.08 * (alike - 3)), f"its like was noted on {alike} other days"))
+    return found
+
+
+def _momentary(tokens: tuple[str, ...]) -> bool:
+    if not words.MOMENTS.isdisjoint(tokens):
+        return True
+    after = (*tokens[1:], "", "")
+    if any(t in words.TOMORROWS and (n == 0 or tokens[n - 1] not in words.OF_MORNINGS) for n, t in enumerate(tokens)):
+        return True
+    # "this week" is a moment; "the last Friday of the month" is every month's.
+    return any(
+        one in words.THIS_TIME
+        and after[n] in words.SPANS
+        and after[n + 1] not in ("of", "de", "del", "des", "im", "du")
+        for n, one in enumerate(tokens)
+    )
+
+
+def _passing(tokens: tuple[str, ...]) -> bool:
+    """A passing state said of somebody: behind a verb of being, at the end, or by an adverb that tells it."""
+    if not words.ADVERBS_OF_STAGE.isdisjoint(tokens):
+        return True
+    return any(
+        word in words.STAGES and (n + 1 == len(tokens) or not words.BE.isdisjoint(tokens[max(0, n - 2) : n]))
+        for n, word in enumerate(tokens)
+    )
+
+
+def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
+    """A past tense among the first words, unless it is one whose outcome stays."""
+    if states:
+        return False
+    early = tokens[:4]
+    if not words.LASTING_PAST.isdisjoint(early) or not words.DECISIONS.isdisjoint(early):
+        return False
+    return any(map(_is_past, early)) or bool(early and _PARTICIPLE.match(early[0]))
+
+
+def _goes_on(tokens: tuple[str, ...]) -> bool:
+    return any(one in words.BE and _GOING.match(other) for one, other in pairwise(tokens[:7]))

@@ -1,0 +1,150 @@
+"""What a sweep looks at, and what it decided: the values between gathering, planning and writing.
+
+Promise: frozen. A Plan says for each line where it came from and why it is there; a model's operations could take the
+place of `promotions`, `retirements` and `moves`, and everything after them stays the same. Not here: any decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from anima.dream.score import Evidence, Preset, Score
+from anima.dream.tally import Tally
+
+BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Note:
+    """One note of a daily log, as it stands there now."""
+
+    path: str
+    line: int
+    raws: tuple[str, ...]  # its lines
+    text: str
+    day: date
+    tally: Tally | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One line of MEMORY.md. `machine` is whether a dream wrote it; only those are ever taken out."""
+
+    number: int
+    raw: str
+    fact: str
+    since: date | None
+    machine: bool
+    night: date | None = None
+    tally: Tally | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Everything a plan is made of. `doubt` says why a note may not be built on, or None; it is asked for few."""
+
+    now: datetime
+    today: date
+    rules: Preset
+    notes: tuple[Note, ...]  # in order of time
+    memory: str
+    held: tuple[Held, ...]
+    doubt: Callable[[Note], str | None]
+    promoted: Mapping[str, date] = field(default_factory=dict)  # facts of earlier sweeps, by their words, and when
+    asked: frozenset[str] = frozenset()  # changes to the owner's lines that were proposed before
+    recalls: int = 0  # new since the last sweep
+    budget: int = BUDGET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One condition, whether it was met, and in words."""
+
+    name: str
+    passed: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A line that recalls speak for, with everything that was weighed."""
+
+    note: Note
+    evidence: Evidence
+    score: Score
+    lasting: float
+    reasons: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    since: date | None = None
+    replaces: tuple[Held, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(gate.passed for gate in self.gates)
+
+    @property
+    def refusal(self) -> Gate | None:
+        return next((gate for gate in self.gates if not gate.passed), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A line for MEMORY.md, and the note it was taken from."""
+
+    line: str
+    fact: str
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """A line of MEMORY.md that a newer note made untrue. The owner's own are only proposed."""
+
+    held: Held
+    by: Note
+    since: date | None
+    until: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """What many recalls of the week were about."""
+
+    tag: str
+    strength: float
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What seems to be so, and is not promoted yet."""
+
+    fact: str
+    confidence: float
+    note: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one sweep would do."""
+
+    now: datetime
+    rules: Preset
+    promotions: tuple[Promotion, ...] = ()
+    retirements: tuple[Retirement, ...] = ()
+    moves: tuple[Held, ...] = ()
+    wishes: tuple[Retirement, ...] = ()  # changes of the owner's own lines, for the owner to decide
+    considered: tuple[Candidate, ...] = ()
+    themes: tuple[Theme, ...] = ()
+    truths: tuple[Truth, ...] = ()
+    recalls: int = 0
+    memory: str | None = None  # the new text; None: unchanged
+    past: str = ""  # lines to add
+    moved: str = ""
+    diary: str = ""
+
+    @property
+    def changes_memory(self) -> bool:
+        return self.memory is not None

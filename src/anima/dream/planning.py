@@ -1,0 +1,423 @@
+"""Planning: from recalls and notes to what a night changes. Decides; writes nothing.
+
+Promise: the same material gives the same plan; a line is promoted only when every gate lets it pass, and each gate says
+why; a line that a newer note made untrue leaves memory whether or not the newer one is asked for yet, and the newer one
+takes its place with the recalls of both; the owner's own lines are never taken out. Linear in notes and lines, but for
+notes about one subject, which are compared with one another. Not here: gathering and writing (sweeps), the diary (diary).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+
+from anima.dream import words
+from anima.dream.changes import Relation, is_paraphrase, relation, says_too, value_of
+from anima.dream.junk import why_junk
+from anima.dream.lasting import POSSIBLE, SURE, Lasting, lasting
+from anima.dream.material import Candidate, Gate, Held, Material, Note, Plan, Promotion, Retirement
+from anima.dream.pages import bullet, folded, heading, moved_line, past_line, with_section, without
+from anima.dream.score import Evidence, score
+from anima.dream.sentences import Sentence, content, sentence
+from anima.dream.tally import Tally
+from anima.index.words import tags
+
+ROOM = 200  # characters of the budget that stay free, for the owner's next line
+MOST_ANSWERS = 3  # a question that more notes than this answer is about no one attribute
+DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
+_NEUTRAL = words.BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
+
+
+@dataclass(slots=True)
+class _Group:
+    """Notes that say the same, with the recalls of all of them."""
+
+    notes: list[Note] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def first(self) -> Note:
+        return self.notes[0]
+
+    @property
+    def newest(self) -> Note:
+        return self.notes[-1]
+
+
+def plan(material: Material) -> Plan:
+    """What tonight changes."""
+    return _Night(material).plan()
+
+
+class _Night:
+    """One plan while it is being made."""
+
+    def __init__(self, material: Material) -> None:
+        self.m, self.rules = material, material.rules
+        self.groups: dict[tuple[str, ...], _Group] = {}
+        self.alike: dict[tuple[str, ...], set[date]] = defaultdict(set)
+        self.filed: dict[str, list[_Group]] = defaultdict(list)  # by whom or what a note is about
+        self.asked: Counter[str] = Counter()  # for how many groups a question speaks
+        self._doubts: dict[int, str | None] = {}
+        self._twins: dict[int, list[_Group]] = {}
+
+    def plan(self) -> Plan:
+        self._gather()
+        retirements, wishes, heirs = self._outdated()
+        considered = self._considered(heirs)
+        chosen = [c for c in considered if c.passed][: self.rules.limit]
+        gone = {r.held.number for r in retirements}
+        page = self._fitted(chosen, gone)
+        considered = [page.waiting.get(id(c), c) for c in considered]
+        past = "".join(_past(r) + "\n" for r in retirements)
+        moved = "".join(moved_line(h.fact, on=self.m.today, hits=_hits(h)) + "\n" for h in page.moves)
+        return Plan(
+            now=self.m.now, rules=self.rules, promotions=tuple(page.promotions), retirements=tuple(retirements), moves=tuple(page.moves),
+            wishes=tuple(wishes), considered=tuple(considered), recalls=self.m.recalls,
+            memory=page.text if page.text != self.m.memory else None, past=past, moved=moved,
+        )  # fmt: skip
+
+    # -- gathering --------------------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        for note in self.m.notes:
+            for key in frames(note.text):
+                self.alike[key].add(note.day)
+            if why_junk(note.text) is None:
+                group = self.groups.setdefault(sentence(note.text).frame, _Group())
+                group.notes.append(note)
+                if note.tally:
+                    group.tally.join(note.tally)
+        for group in self.groups.values() if self.rules.careful else ():
+            self.asked.update(group.tally.strong_questions)
+            found = sentence(group.first.text)
+            if lasting(found).degree >= POSSIBLE:  # what passes replaces nothing and is not replaced
+                for head in found.heads:
+                    self.filed[head].append(group)
+
+    def _about(self, found: Sentence) -> Iterable[_Group]:
+        """The groups of lasting notes that name what a sentence is about."""
+        return {id(group): group for head in found.heads for group in self.filed.get(head, ())}.values()
+
+    def _degree(self, text: str) -> Lasting:
+        on = max((len(self.alike.get(key, ())) for key in frames(text)), default=1)
+        return lasting(sentence(text), min(9, max(0, on - 1)))
+
+    def _doubt(self, note: Note) -> str | None:
+        if id(note) not in self._doubts:
+            self._doubts[id(note)] = self.m.doubt(note)
+        return self._doubts[id(note)]
+
+    # -- what is no longer so ---------------------------------------------------------------------------------------------
+
+    def _successor(self, old: Sentence, since: date, tally: Tally | None) -> _Group | None:
+        """The newest group of notes that replaces a sentence said on that day."""
+        best: _Group | None = None
+        for group in self._about(old):
+            if group.newest.day < since or (best and group.newest.day <= best.newest.day):
+                continue
+            if self._replaces(old, group, since, tally):
+                best = group
+        return best
+
+    def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
+        new = sentence(group.newest.text)
+        if new is old or _relation(old, new, self._together(tally, group.tally)) is not Relation.REPLACES:
+            return False
+        if any(sentence(other.first.text).adds for other in self._others(group)):
+            return False  # the same was said elsewhere as an addition
+        if group.newest.day == since and not self._is_later(old, group):
+            return False
+        return self._degree(group.newest.text).degree >= POSSIBLE and self._doubt(group.newest) is None
+
+    def _together(self, one: Tally | None, other: Tally | None) -> bool:
+        """Whether a question that is about little else found both."""
+        shared = one.strong_questions & other.strong_questions if one and other else ()
+        return any(self.asked[question] <= MOST_ANSWERS for question in shared)
+
+    def _is_later(self, old: Sentence, group: _Group) -> bool:
+        """On one day, what stands further down was said later."""
+        mine = self.groups.get(old.frame)
+        return mine is not None and mine.newest.path == group.newest.path and mine.newest.line < group.newest.line
+
+    def _outdated(self) -> tuple[list[Retirement], list[Retirement], dict[tuple[str, ...], list[Held]]]:
+        """Lines of memory that newer notes made untrue: machine-written ones, the owner's; and who takes their place."""
+        retirements: list[Retirement] = []
+        wishes: list[Retirement] = []
+        heirs: dict[tuple[str, ...], list[Held]] = defaultdict(list)
+        if not self.rules.careful:
+            return [], [], heirs
+        for held in self.m.held:
+            found = self._retired(held)
+            if found is None:
+                continue
+            (retirements if held.machine else wishes).append(found)
+            if held.machine:
+                heirs[sentence(found.by.text).frame].append(held)
+        return retirements, wishes, heirs
+
+    def _retired(self, held: Held) -> Retirement | None:
+        old = sentence(held.fact)
+        group = self.groups.get(old.frame)
+        said = group.newest.day if group else held.since or held.night or self.m.today
+        if not held.machine and group is None:
+            said = held.since or date.min  # nobody knows when the owner wrote it; any change that says so counts
+        by = self._successor(old, said, group.tally if group else held.tally) or self._successor_of_twin(old, said)
+        if by is None or (not held.machine and not sentence(by.newest.text).changes):
+            return None
+        start = held.since or (group.first.day if group else None)
+        return Retirement(held=held, by=by.newest, since=start, until=by.first.day)
+
+    def _successor_of_twin(self, old: Sentence, said: date) -> _Group | None:
+        """What replaced a sentence that says the same as this one in other words."""
+        for group in self._about(old):
+            other = sentence(group.first.text)
+            if other is old or not (content(other) - {other.head}) & (content(old) - {old.head}):
+                continue
+            by = self._successor(other, group.newest.day, group.tally)
+            if (
+                by
+                and by.newest.day >= said
+                and sentence(by.newest.text) is not old
+                and by.newest.day > group.newest.day
+            ):
+                lost = value_of(other, sentence(by.newest.text))
+                if (
+                    is_paraphrase(other, old, lost)
+                    and _relation(old, sentence(by.newest.text), False) is not Relation.SAME
+                ):
+                    return by
+        return None
+
+    # -- candidates -------------------------------------------------------------------------------------------------------
+
+    def _considered(self, heirs: dict[tuple[str, ...], list[Held]]) -> list[Candidate]:
+        found = [self._candidate(frame, group, heirs.get(frame, [])) for frame, group in self._recalled(heirs)]
+        return sorted(found, key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
+
+    def _recalled(self, heirs: dict[tuple[str, ...], list[Held]]) -> Iterator[tuple[tuple[str, ...], _Group]]:
+        for frame, group in self.groups.items():
+            if group.tally.hits >= (1 if self.rules.careful else 2) or frame in heirs:
+                yield frame, group
+
+    def _candidate(self, frame: tuple[str, ...], group: _Group, replaces: list[Held]) -> Candidate:
+        note = group.newest if replaces else max(group.notes, key=lambda n: (n.tally.hits if n.tally else 0, n.day))
+        degree = self._degree(note.text)
+        evidence = self._evidence(group, note, replaces, degree)
+        points = score(evidence, today=self.m.today, rules=self.rules)
+        since = group.first.day if replaces or sentence(note.text).changes else None
+        gates = tuple(self._gates(group, note, evidence, points.total, degree, replaces))
+        if all(gate.passed for gate in gates):  # the others cost more, and matter only now
+            gates += tuple(self._truth_gates(group, note, replaces))
+        return Candidate(note=note, evidence=evidence, score=points, lasting=degree.degree, reasons=degree.reasons, gates=gates,
+                         since=since, replaces=tuple(replaces))  # fmt: skip
+
+    def _evidence(self, group: _Group, note: Note, replaces: list[Held], degree: Lasting) -> Evidence:
+        tally, noted = group.tally, {n.day for n in group.notes}
+        if self.rules.careful:
+            others = self._others(group)
+            noted |= {n.day for other in others for n in other.notes}
+            tally = Tally()
+            for part in (group.tally, *(other.tally for other in others), *(self._tally_of(held) for held in replaces)):
+                tally.join(part)
+        last = date.fromisoformat(tally.last) if tally.last else note.day
+        first = date.fromisoformat(tally.first) if tally.first else note.day
+        common = {"first": first, "last": last, "mentions": len(noted), "tags": len(tags(note.text))}
+        if not self.rules.careful:
+            total = tally.ranked if self.rules.name == "nexo" else tally.scored
+            return Evidence(recalls=tally.hits, questions=len(tally.questions), days=len(tally.days),
+                            relevance=total / max(1, tally.hits), **common)  # type: ignore[arg-type]  # fmt: skip
+        return Evidence(recalls=len(tally.strong), questions=len(tally.strong_questions), days=len(tally.strong_days),
+                        relevance=tally.relative / max(1, tally.hits), kind=_kind(degree), **common)  # type: ignore[arg-type]  # fmt: skip
+
+    def _others(self, group: _Group) -> list[_Group]:
+        """Groups that say the same in other words."""
+        if id(group) not in self._twins:
+            mine = sentence(group.first.text)
+            self._twins[id(group)] = [
+                other
+                for other in self._about(mine)
+                if other is not group and _says_too(mine, sentence(other.first.text))
+            ]
+        return self._twins[id(group)]
+
+    def _tally_of(self, held: Held) -> Tally:
+        tally = Tally()
+        group = self.groups.get(sentence(held.fact).frame)
+        for part in (held.tally, group.tally if group else None):
+            if part:
+                tally.join(part)
+        return tally
+
+    def _gates(
+        self, group: _Group, note: Note, e: Evidence, total: float, degree: Lasting, replaces: list[Held]
+    ) -> Iterator[Gate]:
+        rules, heir = self.rules, bool(replaces)
+        need, days, questions = rules.recalls, rules.days, rules.questions
+        if rules.careful:
+            yield Gate(name="lasting", passed=degree.degree >= POSSIBLE, said=f"{degree.degree:.2f} of {POSSIBLE}")
+            if degree.degree < SURE:
+                need, days, questions = DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS
+        # Noted on two days and asked for once is as good as asked for twice, where the line is surely lasting.
+        told = rules.careful and degree.degree >= SURE and e.recalls > 0 and e.mentions > 1
+        yield Gate(name="recalls", passed=heir or told or e.recalls >= need, said=f"{e.recalls} of {need}")
+        yield Gate(name="questions", passed=heir or e.questions >= questions, said=f"{e.questions} of {questions}")
+        yield Gate(name="days", passed=heir or told or e.days >= days, said=f"{e.days} of {days}")
+        yield Gate(name="score", passed=heir or total >= rules.score, said=f"{total:.2f} of {rules.score}")
+        if rules.oldest is not None:
+            age = (self.m.today - e.last).days
+            yield Gate(name="age", passed=age <= rules.oldest, said=f"last asked for {age} days ago")
+
+    def _truth_gates(self, group: _Group, note: Note, replaces: list[Held]) -> Iterator[Gate]:
+        known = self._known(note, replaces)
+        yield Gate(
+            name="new",
+            passed=known is None,
+            said=f"memory says so already: {known.fact}" if known else "memory does not say so",
+        )
+        before = self.m.promoted.get(key_of(note.text))
+        again = before is not None and group.newest.day <= before and known is None
+        yield Gate(
+            name="not taken out",
+            passed=not again,
+            said=f"it was in memory on {before} and was taken out" if again else "never taken out",
+        )
+        if self.rules.careful:
+            by = self._superseded(group)
+            yield Gate(
+                name="still so",
+                passed=by is None,
+                said=f"replaced on {by.first.day}: {by.first.text}" if by else "nothing newer says otherwise",
+            )
+        doubt = self._doubt(note)
+        yield Gate(name="trusted", passed=doubt is None, said=doubt or "its words come from you or your agent alone")
+
+    def _superseded(self, group: _Group) -> _Group | None:
+        old = sentence(group.newest.text)
+        return self._successor(old, group.newest.day, group.tally) or self._successor_of_twin(old, group.newest.day)
+
+    def _known(self, note: Note, replaces: list[Held]) -> Held | None:
+        mine, numbers = meaning(note.text), {held.number for held in replaces}
+        return next((h for h in self.m.held if h.number not in numbers and _same(mine, meaning(h.fact))), None)
+
+    # -- room ---------------------------------------------------------------------------------------------------------------
+
+    def _fitted(self, chosen: list[Candidate], gone: set[int]) -> _Page:
+        """The new page: as many promotions as there is room for, the least asked-for lines of ours making some."""
+        promotions = [_promotion(candidate) for candidate in _distinct(chosen)]
+        page = _Page(text=self._page(promotions, gone, fold=False), promotions=promotions)
+        if len(page.text) <= self.m.budget - ROOM:
+            return page
+        free = [held for held in self.m.held if held.machine and held.number not in gone]
+        free.sort(key=lambda held: (_hits(held), held.night or date.min, held.number))
+        while True:
+            page.text = self._page(promotions, gone | {held.number for held in page.moves}, fold=True)
+            if len(page.text) <= self.m.budget - ROOM or not (free or promotions):
+                return page
+            if free and (not promotions or _outweighs(promotions[-1].candidate, free[0])):
+                page.moves.append(free.pop(0))
+            else:
+                out = promotions.pop().candidate
+                page.waiting[id(out)] = replace(out, gates=(*out.gates, _no_room(self.m.budget)))
+
+    def _page(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> str:
+        text = without(self.m.memory, gone) if gone else self.m.memory
+        return with_section(folded(text) if fold else text, heading(self.m.now), [p.line for p in promotions])
+
+
+@dataclass(slots=True)
+class _Page:
+    """MEMORY.md as it would be, and what it took to fit it into its budget."""
+
+    text: str
+    promotions: list[Promotion]
+    moves: list[Held] = field(default_factory=list)
+    waiting: dict[int, Candidate] = field(default_factory=dict)
+
+
+def _outweighs(candidate: Candidate, held: Held) -> bool:
+    return bool(candidate.replaces) or candidate.evidence.recalls > _hits(held)
+
+
+def _no_room(budget: int) -> Gate:
+    return Gate(name="room", passed=False, said=f"MEMORY.md has {budget:,} characters and all are taken")
+
+
+def _promotion(candidate: Candidate) -> Promotion:
+    e, fact = candidate.evidence, " ".join(candidate.note.text.split())
+    line = bullet(fact, since=candidate.since, score=candidate.score.total, hits=e.recalls, days=e.days)
+    return Promotion(line=line, fact=fact, candidate=candidate)
+
+
+def _distinct(chosen: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Of several that say the same in other words tonight, the one that recalls speak for most."""
+    seen: list[frozenset[str]] = []
+    for candidate in chosen:
+        mine = meaning(candidate.note.text)
+        if not any(_same(mine, other) for other in seen):
+            seen.append(mine)
+            yield candidate
+
+
+def _past(found: Retirement) -> str:
+    return past_line(found.held.fact, since=found.since, until=found.until, by=" ".join(found.by.text.split()))
+
+
+def _hits(held: Held) -> int:
+    return len(held.tally.strong) if held.tally else 0
+
+
+def _kind(degree: Lasting) -> str:
+    told = " ".join(degree.reasons)
+    names = (("attribute", "lasting attribute"), ("rule", "every time"), ("decision", "a decision"))
+    return next((kind for kind, words_of in names if words_of in told), "")
+
+
+@lru_cache(maxsize=262_144)
+def _relation(old: Sentence, new: Sentence, together: bool) -> Relation | None:
+    return relation(old, new, together=lambda: together)
+
+
+@lru_cache(maxsize=262_144)
+def _says_too(one: Sentence, other: Sentence) -> bool:
+    return says_too(one, other)
+
+
+@lru_cache(maxsize=65_536)
+def meaning(text: str) -> frozenset[str]:
+    """The words by which two lines are known to say the same."""
+    found = sentence(text)
+    return frozenset(found.frame) - _NEUTRAL - {"'s", "of", "de", "in", "en", "to", "for"}
+
+
+def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    if one == other:
+        return True
+    differing = one ^ other
+    if len(one) < 4 or any(word in _DECIDING or any(c.isdigit() for c in word) for word in differing):
+        return False
+    return len(one & other) / len(one | other) >= 0.9
+
+
+_DECIDING = frozenset("not no never nor without sin nunca nie nicht kein ne pas jamais longer".split())
+
+
+def key_of(text: str) -> str:
+    """The words of a fact, by which earlier sweeps are remembered."""
+    return " ".join(sentence(text).frame)
+
+
+@lru_cache(maxsize=65_536)
+def frames(text: str) -> tuple[tuple[str, ...], ...]:
+    """A note with each of its words blotted out in turn, numbers always: what two notes of one routine have in common."""
+    found = sentence(text[:200]).tokens[:14]
+    masked = tuple("0" if any(c.isdigit() for c in word) else word for word in found)
+    return (
+        (masked, *((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))) if len(masked) > 2 else (masked,)
+    )
+
+
+__all__ = ["Plan", "frames", "key_of", "meaning", "plan"]

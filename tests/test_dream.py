@@ -1,0 +1,408 @@
+"""What dreaming decides: which notes last, which are junk, what replaces what, what a night changes. No files, no ledger."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.dream.changes import Relation, relation, says_too
+from anima.dream.junk import why_junk
+from anima.dream.lasting import POSSIBLE, SURE, lasting
+from anima.dream.material import BUDGET, Held, Material, Note, Plan
+from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
+from anima.dream.planning import plan
+from anima.dream.score import PRESETS, Evidence, preset, score
+from anima.dream.sentences import core_of, sentence
+from anima.dream.tally import Tallies, Tally
+from anima.errors import BadArguments
+from anima.ledger import Record
+
+TODAY = date(2026, 4, 23)
+NOW = datetime(2026, 4, 23, 3, tzinfo=UTC)
+
+
+def tally(*recalls: tuple[int, str], rank: int = 1, relative: float = 1.0) -> Tally:
+    """Recalls as (days ago, question)."""
+    found = Tally()
+    for ago, question in recalls:
+        day = (TODAY - timedelta(days=ago)).isoformat()
+        found.add(day=day, question=question, rank=rank, score=relative, relative=relative)
+    return found
+
+
+def note(text: str, *, ago: int = 10, line: int = 3, tally: Tally | None = None) -> Note:
+    day = TODAY - timedelta(days=ago)
+    return Note(path=f"memory/{day}.md", line=line, raws=(f"- [09:00] {text}",), text=text, day=day, tally=tally)
+
+
+def held(number: int, fact: str, *, machine: bool = True, ago: int = 5, since: date | None = None) -> Held:
+    night = TODAY - timedelta(days=ago)
+    return Held(
+        number=number, raw=f"- {fact}", fact=fact, since=since, machine=machine, night=night if machine else None
+    )
+
+
+def night(
+    *notes: Note, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
+) -> Plan:
+    ordered = tuple(sorted(notes, key=lambda n: (n.day, n.line)))
+    return plan(Material(now=NOW, today=TODAY, rules=preset(rules), notes=ordered, memory=memory, held=lines,
+                         **{"doubt": lambda note: None, **more}))  # type: ignore[arg-type]  # fmt: skip
+
+
+PEOPLE = "Ana Luis Marta Priya Kenji Olga Bruno Chidi Leila Noor Gustav Hana".split()
+TOWNS = "Porto Leeds Ghent Cali Oslo Turin Nantes Quito Bonn Cork Riga Lund".split()
+ASKED = ((3, "q1"), (2, "q2"), (1, "q3"))
+
+# -- junk and what lasts -----------------------------------------------------------------------------------------------------
+
+JUNK = (
+    """
+$ git push origin main|cd /srv/app && make test|docker compose up -d web|2026-03-11 02:11:22 INFO api: request took 12 ms
+[WARN] cache miss for key a:1|Traceback (most recent call last): File "a.py", line 3, in main|KeyError: 'name'
+cron: backup of web finished, 12 files|HEARTBEAT_OK|Good morning|Thanks, that helped a lot|{"status": "ok", "count": 3}
+Search returned 12 results for login|https://example.org/a/1|what did Ana mean by that?|¿Cuánto tarda el informe?
+TODO: call Ana about the report|[x] send the draft to Luis|Need to fix the login|I'll look into the parser next
+Dream sweep: 12 candidates, 3 promoted|def total(x): return x + 1|SELECT * FROM users WHERE id = 4;|Sunny, 21 degrees
+Nothing to report|level=info msg="done" dur=3ms|commit 3af91c2 tidies up|1. milk 2. bread 3. soap|ok
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+
+@pytest.mark.parametrize("text", JUNK)
+def test_junk_is_known_by_its_shape(text: str) -> None:
+    assert why_junk(text) is not None
+
+
+LASTING = (
+    """
+Ana is allergic to peanuts|Luis lives in Bogotá|The Falcon standup is at 9:30 on weekdays|Never deploy Falcon on a Friday
+Ana's dentist is Dr. Mora|We decided to publish Heron under MIT|Marta vive en Sevilla|Tomás es alérgico al marisco
+Invoices for Quartz go out on the last Friday of the month|my sister plays the cello|address of Eva: Oak Street 12
+Luis moved to Medellín|Ana no longer works as a nurse|Der Zahnarzt von Ana ist Dr. Paz|We must never share the guest list
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+
+@pytest.mark.parametrize("text", LASTING)
+def test_a_statement_of_what_stays_so_lasts(text: str) -> None:
+    assert why_junk(text) is None
+    assert lasting(sentence(text)).degree >= SURE
+
+
+PASSING = (
+    """
+Ana called about the report this morning|Lunch with Luis at 13:00|Reviewed PR #42 of Falcon, approved|Ana is on holiday this week
+Falcon tests are green again|Luis was late for the meeting today|Working on the Falcon parser|Ana will bring the keys on Monday
+Merged branch login into main|Café con Ana esta tarde|Terminada la parte de login
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+
+@pytest.mark.parametrize("text", PASSING)
+def test_a_remark_about_a_moment_does_not_last(text: str) -> None:
+    assert lasting(sentence(text)).degree < POSSIBLE
+
+
+def test_what_is_noted_day_after_day_is_routine() -> None:
+    said = sentence("The pump holds its pressure")
+
+    assert lasting(said, 9).degree < lasting(said, 0).degree
+
+
+@pytest.mark.parametrize(
+    "text", ["FYI Ana lives in Porto", "Note: Ana lives in Porto.", "Ana told me today that Ana lives in Porto", "Ana lives in Porto (told me today)"]  # noqa: E501
+)  # fmt: skip
+def test_what_is_said_around_a_fact_is_not_part_of_it(text: str) -> None:
+    assert core_of(text)[0] == "Ana lives in Porto"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    found = sentence(text)
+
+    assert 0 <= lasting(found).degree <= 1
+    assert why_junk(text) is None or isinstance(why_junk(text), str)
+    assert relation(found, found) in (Relation.SAME, None)
+
+
+# -- facts over time ---------------------------------------------------------------------------------------------------------
+
+REPLACED = [
+    ("Luis lives in Bogotá", "Luis lives in Medellín"),
+    ("Luis lives in Bogotá", "Luis moved to Medellín"),
+    ("Luis lives in Bogotá", "Luis now lives in Medellín"),
+    ("Ana uses a Samsung", "Ana uses a Pixel"),
+    ("Ana uses a Samsung", "Ana now has a Pixel instead of the Samsung"),
+    ("The Falcon standup is at 9:30 on weekdays", "The Falcon standup is at 10:00 on weekdays"),
+    ("The Falcon standup is at 9:30 on weekdays", "The Falcon standup moved to 10:00"),
+    ("Ana's dentist is Dr. Mora", "Ana's new dentist is Dr. Paz"),
+    ("Marta works as a nurse", "Marta no longer works as a nurse, now a baker"),
+    ("Project Heron uses SQLite for storage", "Project Heron switched from SQLite to DuckDB"),
+    ("Ana vive en Quito", "Ana se mudó a Cali"),
+    ("El dentista de Ana es la doctora Gil", "El nuevo dentista de Ana es el doctor Mora"),
+    ("安娜住在北京市", "安娜住在上海市"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), REPLACED)
+def test_the_same_frame_with_another_value_or_a_word_of_change_replaces(old: str, new: str) -> None:
+    assert relation(sentence(old), sentence(new)) is Relation.REPLACES
+
+
+STAY = [
+    ("Ana is allergic to peanuts", "Ana is allergic to shellfish"),
+    ("Ana is allergic to peanuts", "Ana is also allergic to shellfish"),
+    ("Luis has a dog called Rex", "Luis has a dog called Toby"),
+    ("Luis has a dog called Rex", "Luis now has a Fairphone instead of the Pixel"),
+    ("Tomás speaks Dutch", "Tomás also speaks Basque"),
+    ("Luis lives in Bogotá", "Ana lives in Medellín"),
+    ("Ana's dentist is Dr. Mora", "Ana's accountant is Dr. Paz"),
+    ("Ana's birthday is May 9", "Ana switched to a Pixel 9"),
+    ("Ana prefers short replies", "Ana prefers window seats on long flights"),
+    ("El dentista de Ana es la doctora Gil", "El nuevo dentista de Luis es el doctor Mora"),
+    ("Invoices for Quartz go out on Mondays", "Invoices for Heron now go out on Fridays"),
+    ("Never deploy Falcon on a Friday", "Never deploy Falcon on a Monday"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), STAY)
+def test_an_addition_or_another_subject_replaces_nothing(old: str, new: str) -> None:
+    assert relation(sentence(old), sentence(new)) is not Relation.REPLACES
+
+
+def test_the_same_fact_in_other_words_shares_its_recalls() -> None:
+    assert says_too(sentence("Ana has a dog called Rex"), sentence("Ana's dog is named Rex"))
+    assert not says_too(sentence("Ana has a dog called Rex"), sentence("Luis has a dog called Rex"))
+
+
+# -- tallies and scores ------------------------------------------------------------------------------------------------------
+
+
+def recall(n: int, **fields: object) -> Record:
+    hits = [{"path": "memory/a.md", "lines": ["d1"], "rank": 1, "score": 0.8},
+            {"path": "memory/a.md", "lines": ["d2"], "rank": 2, "score": 0.4}]  # fmt: skip
+    given = {"query": f"q{n}", "hits": hits, "session": "s", "scope": "main", "day": "2026-04-20", **fields}
+    return Record(n=n, t="2026-04-20T10:00:00+00:00", kind="recall", fields=given, prev="", hash="")
+
+
+def test_only_searches_of_the_owners_main_sessions_are_counted() -> None:
+    tallies = Tallies()
+    tallies.fold([recall(1), recall(2, scope="group"), recall(3, layer="bob"), recall(4, scope="cron")])
+    found = tallies.of("memory/a.md", "d1")
+
+    assert found is not None and found.hits == 1
+    assert tallies.through == 4
+
+
+def test_a_hit_far_below_the_best_is_no_strong_one_and_a_question_counts_once_a_day() -> None:
+    tallies = Tallies()
+    tallies.fold([recall(1, query="same"), recall(2, query="same")])
+    first, second = tallies.of("memory/a.md", "d1"), tallies.of("memory/a.md", "d2")
+
+    assert first and second
+    assert (len(first.strong), first.hits) == (1, 2)
+    assert not second.strong
+
+
+def evidence(**given: object) -> Evidence:
+    return Evidence(
+        **{"recalls": 3, "questions": 2, "days": 2, "relevance": 0.5, "first": TODAY, "last": TODAY, **given}
+    )  # type: ignore[arg-type]
+
+
+def test_the_presets_have_the_numbers_of_their_systems() -> None:
+    found = score(evidence(), today=TODAY, rules=preset("nexo"))
+
+    assert (PRESETS["nexo"].score, PRESETS["nexo"].recalls, PRESETS["nexo"].questions, PRESETS["nexo"].limit) == (
+        0.35,
+        3,
+        2,
+        20,
+    )
+    assert (
+        PRESETS["openclaw"].score,
+        PRESETS["openclaw"].recalls,
+        PRESETS["openclaw"].questions,
+        PRESETS["openclaw"].limit,
+    ) == (0.8, 3, 3, 10)
+    # 0.24 ln 4 / ln 7 + 0.30 * 0.5 + 0.15 * 2/5 + 0.15 * 1 + 0.10 * 2/5
+    assert found.total == pytest.approx(0.24 * 0.7124 + 0.15 + 0.06 + 0.15 + 0.04, abs=1e-3)
+
+
+@given(st.integers(0, 500), st.integers(0, 60), st.integers(0, 60), st.floats(0, 1), st.integers(0, 400))
+def test_a_score_lies_between_0_and_1_in_every_preset(
+    recalls: int, questions: int, days: int, relevance: float, age: int
+) -> None:
+    last = TODAY - timedelta(days=age)
+    given = evidence(recalls=recalls, questions=questions, days=days, relevance=relevance, last=last, first=last)
+
+    assert all(0 <= score(given, today=TODAY, rules=rules).total <= 1 for rules in PRESETS.values())
+
+
+def test_a_preset_that_is_none_is_told() -> None:
+    with pytest.raises(BadArguments, match="there are anima, nexo, openclaw"):
+        preset("lucid")
+
+
+# -- a night -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fact_asked_for_on_several_days_becomes_memory_in_its_own_words() -> None:
+    found = night(note("Ana is allergic to peanuts", tally=tally(*ASKED)))
+
+    assert [p.fact for p in found.promotions] == ["Ana is allergic to peanuts"]
+    assert found.memory is not None
+    assert "## Dreamed 2026-04-23 03:00 UTC\n\n- Ana is allergic to peanuts _(score=" in found.memory
+    assert found.memory.rstrip().endswith("hits=3, days=3)_")
+
+
+def test_what_was_asked_for_once_waits() -> None:
+    found = night(note("Ana is allergic to peanuts", tally=tally((1, "q1"))))
+
+    assert found.memory is None
+    assert found.considered[0].refusal and found.considered[0].refusal.name == "recalls"
+
+
+@pytest.mark.parametrize("rules", PRESETS)
+def test_junk_is_never_promoted_however_often_it_is_asked_for(rules: str) -> None:
+    often = [(day, f"q{day}") for day in range(12)]
+    found = night(*(note(text, line=n, tally=tally(*often)) for n, text in enumerate(JUNK, 1)), rules=rules)
+
+    assert found.promotions == ()
+
+
+@pytest.mark.parametrize("rules", PRESETS)
+def test_a_note_in_doubt_is_never_promoted(rules: str) -> None:
+    often = [(day, f"q{day}") for day in range(12)]
+    found = night(note("Ana is allergic to peanuts", tally=tally(*often)), rules=rules, doubt=lambda n: "untrusted")
+
+    assert found.promotions == ()
+
+
+def test_a_newer_value_takes_the_place_of_the_old_one_before_anybody_asked_for_it() -> None:
+    memory = "# Memory\n\n## Dreamed 2026-04-18 03:00 UTC\n\n- Luis lives in Bogotá\n"
+    found = night(note("Luis lives in Bogotá", ago=40, tally=tally(*ASKED)), note("Luis moved to Cali", ago=1),
+                  memory=memory, lines=(held(5, "Luis lives in Bogotá"),))  # fmt: skip
+
+    assert found.memory is not None and "Bogotá" not in found.memory
+    assert "- Luis moved to Cali (since 2026-04-22) _(score=" in found.memory
+    assert found.past == "- Luis lives in Bogotá _(2026-03-14 to 2026-04-22; then: Luis moved to Cali)_\n"
+
+
+def test_an_outdated_note_is_not_promoted() -> None:
+    found = night(note("Luis lives in Bogotá", ago=40, tally=tally(*ASKED)), note("Luis lives in Cali", ago=20))
+
+    assert all("Bogotá" not in p.fact for p in found.promotions)
+
+
+def test_the_owners_own_line_is_only_wished_away() -> None:
+    memory = "# Memory\n\n- Luis lives in Bogotá\n"
+    found = night(
+        note("Luis moved to Cali", ago=1), memory=memory, lines=(held(3, "Luis lives in Bogotá", machine=False),)
+    )
+
+    assert found.memory is None
+    assert [wish.held.fact for wish in found.wishes] == ["Luis lives in Bogotá"]
+
+
+def test_what_memory_says_already_is_not_said_twice() -> None:
+    memory = "# Memory\n\n- Ana has a dog called Rex\n"
+    found = night(
+        note("Ana's dog is named Rex", tally=tally(*ASKED)),
+        memory=memory,
+        lines=(held(3, "Ana has a dog called Rex", machine=False),),
+    )
+
+    assert found.memory is None
+
+
+def test_a_fact_that_was_taken_out_does_not_come_back_until_it_is_noted_anew() -> None:
+    old = note("Ana is allergic to peanuts", ago=30, tally=tally(*ASKED))
+    before = {"ana is allergic to peanuts": TODAY - timedelta(days=5)}
+
+    assert night(old, promoted=before).promotions == ()
+    assert night(old, note("Ana is allergic to peanuts", ago=2), promoted=before).promotions
+
+
+def test_a_full_memory_gives_up_its_least_asked_for_dreamed_lines_and_never_the_owners() -> None:
+    own = [f"- The owner keeps this line number {n}, {'x' * 60}" for n in range(60)]
+    ours = [f"- Person{n} likes the colour number {n}, {'y' * 40}" for n in range(50)]
+    memory = "\n".join(["# Memory", "", *own, "", "## Dreamed 2026-04-01 03:00 UTC", "", *ours]) + "\n"
+    lines = tuple(
+        held(n, line[2:], machine=line in ours) for n, line in enumerate(memory.split("\n"), 1) if line.startswith("- ")
+    )
+    found = night(note("Ana is allergic to peanuts", tally=tally(*ASKED)), memory=memory, lines=lines)
+
+    assert found.memory is not None and len(found.memory) <= BUDGET
+    assert all(line in found.memory for line in own)
+    assert "Ana is allergic to peanuts" in found.memory
+    assert found.moves and all(line.fact in found.moved for line in found.moves)
+
+
+def test_no_line_with_an_untrusted_ancestor_is_ever_promoted() -> None:
+    """Random graphs of derivation: a note is in doubt when anything it was made from is."""
+    for seed in range(200):
+        dice = random.Random(seed)
+        notes, tainted = [], set()
+        for n in range(12):
+            made = note(f"{PEOPLE[n]} lives in {TOWNS[n]}", ago=dice.randint(1, 40), line=n + 3, tally=tally(*ASKED))
+            parents = dice.sample(notes, k=min(len(notes), dice.randint(0, 3)))
+            if dice.random() < 0.2 or any(parent.text in tainted for parent in parents):
+                tainted.add(made.text)
+            notes.append(made)
+        found = night(*notes, doubt=lambda n, bad=frozenset(tainted): "untrusted" if n.text in bad else None)
+
+        assert {p.fact for p in found.promotions} == {n.text for n in notes} - tainted
+
+
+def test_the_same_material_gives_the_same_plan() -> None:
+    notes = [note(text, line=n, tally=tally(*ASKED)) for n, text in enumerate(LASTING, 1)]
+
+    assert night(*notes).memory == night(*notes).memory
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------------
+
+
+def test_notes_are_read_from_a_log_with_what_hangs_below_them() -> None:
+    log = "# 2026-04-20\n\n- [09:00] Ana lives in Porto,\n  near the river\n```\ncode\n```\n<!-- aside -->\n- [x] done\nplain line\n"
+
+    assert [(item.line, item.text) for item in items(log)] == [
+        (3, "Ana lives in Porto, near the river"), (9, "[x] done"), (10, "plain line"),
+    ]  # fmt: skip
+
+
+def test_a_dreamed_line_is_read_back_without_its_evidence() -> None:
+    assert fact_of("- Ana lives in Porto (since 2026-02-03) _(score=0.42, hits=5, days=3)_") == (
+        "Ana lives in Porto",
+        date(2026, 2, 3),
+    )
+
+
+def test_a_section_is_added_and_taken_out_without_a_trace() -> None:
+    page = "# Memory\n\n- mine\n"
+    added = with_section(page, "## Dreamed 2026-04-23 03:00 UTC", ["- one", "- two"])
+
+    assert without(added, set(dreamed_on(added))).rstrip() == page.rstrip()
+
+
+def test_folding_keeps_every_line() -> None:
+    page = "# Memory\n"
+    for day in (1, 2, 3):
+        page = with_section(page, f"## Dreamed 2026-04-0{day} 03:00 UTC", [f"- fact {day}"])
+    told = folded(page)
+
+    assert [line for line in told.splitlines() if line.startswith("-")] == ["- fact 1", "- fact 2", "- fact 3"]
+    assert told.count("## Dreamed") == 2
+    assert folded(told) == told
