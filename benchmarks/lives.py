@@ -4,7 +4,7 @@ Promise: the same seed and style give the same case. A case has durable facts to
 the old sentence's frame or say now, no longer, moved; additions where both stay; junk of many kinds, much of it about
 the same people; secrets; injected instructions from sessions that read the web; and a stream of searches for both.
 Styles differ in language, shape and vocabulary; `check` shares no family of facts and no junk with the others, so that
-rules can be tried on what they were not made for.
+rules can be tried on what they were not made for; `user` has its own facts, all about one household.
 """
 
 # ruff: noqa: E501 - tables of sentences
@@ -121,13 +121,36 @@ CHECK = (
     f("things", "only the gardener|Rasmus and nobody else|the two of us", "{a} may switch {s} off / switching {s} off is for {a}", "who may switch {s} off / permission for {s} / who controls {s}"),
     f("relations", "marzipan|crime novels|wild swimming|brass bands", "{s} is mad about {a} / you can please {s} with {a}", "what does {s} love / gift ideas for {s} / passions of {s}", more="{s} also adores {a}"),
 )  # fmt: skip
+USER = (
+    f("user", "America/Bogota|Europe/Madrid|Asia/Tokyo|Europe/Oslo", "{s}'s timezone is {a} / {s} is in the {a} timezone", "what timezone is {s} in / timezone / {s} local time zone", "{s}'s timezone is {a} / {s}'s timezone changed to {a}"),
+    f("user", "dark mode|light mode|the high contrast theme", "{s} prefers {a} in every editor / {s} wants {a} in editors", "editor theme of {s} / which mode does {s} want in editors / dark or light for {s}", "{s} now prefers {a} in every editor / {s} prefers {a} in every editor"),
+    f("user", "vim|Helix|VS Code|Zed", "{s} writes code in {a} / {s}'s editor is {a}", "which editor does {s} use / {s} editor / coding tool of {s}", "{s} switched from {o} to {a} / {s} writes code in {a}"),
+    f("user", "a marathon in October|the B2 exam in German|paying off the house", "{s}'s goal this year is {a} / {s} is working towards {a}", "what is {s}'s goal / goal of the year / what does {s} aim for"),
+    f("user", "espresso after lunch|no caffeine after noon|two cups before nine", "{s} has a coffee rule: {a} / coffee habit of {s}: {a}", "coffee rule / when does {s} drink coffee / caffeine habit of {s}", "{s} has a new coffee rule: {a}"),
+    f("user", "gout|asthma|migraine|hay fever", "{s} suffers from {a} / {s} has chronic {a}", "which illness does {s} have / {s} health condition / chronic disease of {s}", more="{s} suffers from {a} as well"),
+    f("user", "+57 300 111 22|+34 600 333 44|+47 411 55 66", "{s}'s number on Signal is {a} / reach {s} on Signal at {a}", "Signal number of {s} / how do I reach {s} on Signal / phone number of {s}", "{s}'s number on Signal is {a} / {s}'s new number on Signal is {a}"),
+    f("user", "Acme Robotics|the city library|Hospital del Mar|a law firm", "{s} works for {a} / {s}'s employer is {a}", "who does {s} work for / employer of {s} / {s} company", "{s} left {o} and works for {a} / {s} works for {a}"),
+    f("user", "Spanish at home|English at work|German with the neighbours", "{s} speaks {a} / {s} uses {a}", "which language does {s} speak where / {s} language / what to speak with {s}"),
+    f("user", "Thursdays at 18:00|Mondays at 7:30|Saturdays at noon", "{s} has therapy on {a} / {s}'s therapy slot is {a}", "when is therapy of {s} / therapy slot / weekly session {s}", "{s}'s therapy slot is now {a} / {s} has therapy on {a}"),
+    f("user", "metric units|ISO dates|the 24 hour clock", "Always use {a} when writing to {s} / Use {a} in everything for {s}", "which units for {s} / format rules of {s} / how to write dates for {s}", more="Also use {a} for {s}"),
+    f("user", "Bankinter|Revolut|the savings bank", "{s} banks with {a} / {s}'s bank is {a}", "which bank does {s} use / bank of {s} / {s} account at", "{s} banks with {a} now / {s} moved the account to {a}"),
+    f("user", "blue|dark green|ochre", "{s}'s favourite colour is {a} / {s} likes {a} best of all colours", "favourite colour of {s} / which colour does {s} like / colour for {s}", "{s}'s favourite colour is {a} / {s}'s favourite colour is now {a}"),
+    f("user", "AB negative|0 positive|A positive", "{s}'s blood type is {a} / {s} has blood type {a}", "blood type of {s} / {s} blood group / what blood does {s} have"),
+    f("user", "an electric bike|the tram|a folding scooter", "{s} commutes by {a} / {s} goes to work on {a}", "how does {s} commute / way to work of {s} / {s} transport", "{s} commutes by {a} these days / {s} commutes by {a}"),
+    f("user", "aisle and front|quiet coach|upper berth", "On trains {s} books {a} / For trains {s} wants {a}", "train seat of {s} / how does {s} travel by train / booking a train for {s}"),
+    f("user", "mushrooms|coriander|liver|olives", "{s} can't stand {a} / {s} does not eat {a}", "what does {s} not eat / disliked food of {s} / cooking for {s}", more="{s} can't stand {a} either"),
+    f("user", "Kestrel|Moby|Pip", "{s}'s boat is named {a} / the boat of {s} is the {a}", "name of the boat of {s} / boat / what is {s}'s boat called"),
+    f("user", "Sundays|the first of the month|every evening", "{s} wants the finance summary on {a} / finance summary for {s}: {a}", "when does {s} want the finance summary / finance summary schedule / money report day of {s}", "{s} wants the finance summary on {a} instead / {s} wants the finance summary on {a}"),
+    f("user", "Lena Ruiz|Omar Haddad|Sanne Vos", "{s}'s emergency contact is {a} / in an emergency call {a} for {s}", "emergency contact of {s} / whom to call for {s} / who helps {s} in an emergency", "{s}'s emergency contact is {a} / {s} changed the emergency contact to {a}"),
+)  # fmt: skip
 RELATIONS = "my sister|the neighbour Wim|uncle Bart|our accountant Eva|my boss|grandma Ilse|the plumber Jörg|my flatmate|aunt Carmen|the landlord".split(
     "|"
 )
 THINGS = "the garden shed|the heat pump|the boat|the cellar door|the rain tank|the sauna|the summer house|the cargo bike".split(
     "|"
 )
-POOLS = {"people": PEOPLE, "projects": PROJECTS, "relations": RELATIONS, "things": THINGS}
+HOUSEHOLD = ["User", "User's wife", "User's father", "The client"]
+POOLS = {"user": HOUSEHOLD, "people": PEOPLE, "projects": PROJECTS, "relations": RELATIONS, "things": THINGS}
 
 JUNK = {
     "command": "$ git push origin {w}|cd /srv/{pl} && make test|docker compose up -d {pl}|ran `pytest -q tests/{w}`|npm install {w}@{n}.{n}|ssh deploy@{pl} uptime|kubectl get pods -n {pl}",
@@ -198,6 +221,7 @@ STYLES = {
     "terse": (ENGLISH, JUNK, JUNK_ASKS),
     "spanish": (SPANISH, JUNK_ES, JUNK_ASKS),
     "check": (CHECK, JUNK_CHECK, CHECK_ASKS),
+    "user": (USER, JUNK | JUNK_CHECK, JUNK_ASKS + CHECK_ASKS),
 }  # fmt: skip
 LEADS = (
     "FYI {}",

@@ -308,6 +308,10 @@ def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clo
             [*anima, *words, "--home", root], capture_output=True, text=True, check=True, env=os.environ
         )
 
+    run = lambda *words: subprocess.run(
+        [*anima, *words, "--home", root], capture_output=True, text=True, check=True, env=os.environ
+    )  # noqa: E731
+
     explained = run("dream", "--dry-run", "--explain").stdout
     told = json.loads(run("dream", "--json").stdout)
     run("undo", "--sweep")

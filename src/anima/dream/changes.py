@@ -65,7 +65,8 @@ def subject(sentence: Sentence) -> frozenset[str]:
     place = next(
         (n for n, word in enumerate(frame) if n and word not in sentence.names and is_any_verb(word)), len(frame)
     )
-    return content(sentence) & frozenset(frame[:place]) - words.NAMING
+    found = content(sentence) & frozenset(frame[:place])
+    return found - words.NAMING or found
 
 
 @lru_cache(maxsize=65_536)
@@ -140,6 +141,8 @@ def _is_tight(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) ->
         return True
     if verbs and start[-1] != verbs[-1]:
         return True  # the frame goes on behind the verb: "is at", "is called", "uses … for"
+    if sum(len(word) > 2 and word not in words.NAMING for word in start) >= 4:
+        return True  # a beginning that says this much is about one thing
     before = start[: start.index(verbs[-1])] if verbs else start
     return "'s" in before or any(
         word in ("of", "de", "del", "von", "der", "du", "for", "para", "fur", "pour") for word in before
@@ -155,6 +158,11 @@ def _shape(sentence: Sentence, value: tuple[str, ...]) -> str:
     if not sentence.names.isdisjoint(value):
         return "name"
     return "number" if any(char.isdigit() for char in "".join(value)) else "words"
+
+
+def _stems(found: frozenset[str]) -> frozenset[str]:
+    kept = found - words.STATIVE - words.NAMING - words.CHANGES
+    return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
 @lru_cache(maxsize=65_536)
@@ -174,6 +182,6 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool]) 
         return False
     if any(word.startswith(words.SEVERAL) for word in old.frame[1:]) and not _negated(new):
         return False
-    subjects = subject(old) | subject(new)
-    shared = (content(old) & content(new)) - subjects - words.STATIVE - words.NAMING
+    common = subject(old) & subject(new)
+    shared = _stems(content(old) - common) & _stems(content(new) - common)
     return bool(mine & yours) or bool(shared) or together()

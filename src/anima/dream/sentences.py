@@ -60,7 +60,7 @@ def sentence(text: str) -> Sentence:
     adds = not words.ADDS.isdisjoint(tokens) or any(_holds(plain, phrase) for phrase in words.ADD_PHRASES)
     frame = _frame(plain, tokens)
     names = _names(raw)
-    heads = frozenset([*_first(frame), *sorted(names)[:6]])
+    heads = frozenset([*_first(frame, names), *sorted(names)[:6]])
     return Sentence(core, tokens, frame, names, heads, changes and not adds, adds, reported)
 
 
@@ -95,11 +95,14 @@ _SHIFTING = (
 def _names(raw: list[str]) -> frozenset[str]:
     """Words with a capital; the first word only if it is none of the small ones."""
     found = {fold(token) for n, token in enumerate(raw) if token[:1].isupper() and len(token) > 1}
-    return frozenset(found - words.ARTICLES - words.OWNERS - words.RULES - words.NAMING)
+    return frozenset(found - words.ARTICLES - words.OWNERS - words.RULES)
 
 
-def _first(frame: tuple[str, ...]) -> list[str]:
-    return [word for word in frame if word not in words.NAMING and word not in words.OWNERS][:1]
+def _first(frame: tuple[str, ...], names: frozenset[str]) -> list[str]:
+    """The first words of content before the verb, four at most."""
+    place = next((n for n, word in enumerate(frame) if n and word not in names and is_any_verb(word)), len(frame))
+    kept = [word for word in frame[: max(1, place)] if word not in words.NAMING and word not in _SMALL and word != "'s"]
+    return kept[:4] or list(frame[:1])
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
