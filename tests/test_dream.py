@@ -120,9 +120,10 @@ def test_what_is_noted_day_after_day_is_routine() -> None:
     assert lasting(said, 9).degree < lasting(said, 0).degree
 
 
-@pytest.mark.parametrize(
-    "text", ["FYI Ana lives in Porto", "Note: Ana lives in Porto.", "Ana told me today that Ana lives in Porto", "Ana lives in Porto (told me today)"]  # noqa: E501
-)  # fmt: skip
+AROUND = ("FYI {}", "Note: {}.", "Ana told me today that {}", "{} (told me today)")
+
+
+@pytest.mark.parametrize("text", [around.format("Ana lives in Porto") for around in AROUND])
 def test_what_is_said_around_a_fact_is_not_part_of_it(text: str) -> None:
     assert core_of(text)[0] == "Ana lives in Porto"
 
@@ -151,6 +152,7 @@ REPLACED = [
     ("Project Heron uses SQLite for storage", "Project Heron switched from SQLite to DuckDB"),
     ("Ana vive en Quito", "Ana se mudó a Cali"),
     ("El dentista de Ana es la doctora Gil", "El nuevo dentista de Ana es el doctor Mora"),
+    ("User has a coffee rule: none after noon", "User has a new coffee rule: one after lunch"),
     ("安娜住在北京市", "安娜住在上海市"),
 ]
 
@@ -172,6 +174,8 @@ STAY = [
     ("Ana prefers short replies", "Ana prefers window seats on long flights"),
     ("El dentista de Ana es la doctora Gil", "El nuevo dentista de Luis es el doctor Mora"),
     ("Invoices for Quartz go out on Mondays", "Invoices for Heron now go out on Fridays"),
+    ("User's wife writes code in Zed", "User's wife moved the account to the savings bank"),
+    ("On trains User books the quiet coach", "On trains User's wife books the front"),
     ("Never deploy Falcon on a Friday", "Never deploy Falcon on a Monday"),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -303,14 +302,8 @@ def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clo
     home.close()
     anima = [sys.executable, "-m", "anima.cli"]
 
-    def run(*words):
-        return subprocess.run(
-            [*anima, *words, "--home", root], capture_output=True, text=True, check=True, env=os.environ
-        )
-
-    run = lambda *words: subprocess.run(
-        [*anima, *words, "--home", root], capture_output=True, text=True, check=True, env=os.environ
-    )  # noqa: E731
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*anima, *words, "--home", root], capture_output=True, text=True, check=True)
 
     explained = run("dream", "--dry-run", "--explain").stdout
     told = json.loads(run("dream", "--json").stdout)

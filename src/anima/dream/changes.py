@@ -48,13 +48,16 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str]) -> bool
         return False
     if not value <= set(other.frame):
         return False
-    mine, yours = attributes(one), attributes(other)
+    common = subject(one) & subject(other) & words.KIN
+    mine, yours = attributes(one, common), attributes(other, common)
     return not mine or not yours or bool(mine & yours)
 
 
 def same_subject(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences are about the same: what stands before the verb of one stands there in the other, too."""
     mine, yours = subject(one), subject(other)
+    if (mine ^ yours) & words.KIN:
+        return False  # Ana's sister is not Ana
     return bool(mine) and bool(yours) and (mine <= yours or yours <= mine)
 
 
@@ -65,8 +68,7 @@ def subject(sentence: Sentence) -> frozenset[str]:
     place = next(
         (n for n, word in enumerate(frame) if n and word not in sentence.names and is_any_verb(word)), len(frame)
     )
-    found = content(sentence) & frozenset(frame[:place])
-    return found - words.NAMING or found
+    return content(sentence) & frozenset(frame[:place])
 
 
 @lru_cache(maxsize=65_536)
@@ -83,14 +85,21 @@ def says_too(one: Sentence, other: Sentence) -> bool:
         return False
     if _negated(one) != _negated(other):
         return False
-    here, there = attributes(one), attributes(other)
+    common = subject(one) & subject(other) & words.KIN
+    here, there = attributes(one, common), attributes(other, common)
     return not here or not there or bool(here & there)
 
 
 @lru_cache(maxsize=65_536)
-def attributes(sentence: Sentence) -> frozenset[int]:
-    """Which of the known attributes a sentence speaks of."""
-    return frozenset(n for n, row in enumerate(words.SAME_ATTRIBUTE) if not row.isdisjoint(sentence.tokens))
+def attributes(sentence: Sentence, apart: frozenset[str] = frozenset()) -> frozenset[int]:
+    """Which of the known attributes a sentence speaks of, apart from words that only name whom it is about."""
+    told = frozenset(sentence.tokens) - apart
+    return frozenset(n for n, row in enumerate(words.SAME_ATTRIBUTE) if not row.isdisjoint(told))
+
+
+def _attributes_shared(one: Sentence, other: Sentence) -> bool:
+    common = subject(one) & subject(other) & words.KIN
+    return bool(attributes(one, common) & attributes(other, common))
 
 
 def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool]) -> Relation | None:
@@ -99,7 +108,7 @@ def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool]) -> Rel
     front = _shared(a, b)
     back = _shared(a[front:][::-1], b[front:][::-1])
     gone, come = a[front : len(a) - back], b[front : len(b) - back]
-    if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE:
+    if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE or "'s" in (gone[0], come[0]):
         return None
     start, end = a[:front], a[len(a) - back :]
     verbs = _verbs(start, old.names)
@@ -110,7 +119,7 @@ def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool]) -> Rel
     bare = bool(verbs) and verbs[-1] in words.LOOSEST and start[-1] == verbs[-1] and not end
     if _is_dense(start) or _is_tight(start, end, verbs) or (new.changes and not bare):
         return Relation.REPLACES
-    if together() or attributes(old) & attributes(new):
+    if together() or _attributes_shared(old, new):
         return Relation.REPLACES
     return Relation.REPLACES if not bare and _alike(old, new, gone, come) else None
 
@@ -143,7 +152,11 @@ def _is_tight(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) ->
         return True  # the frame goes on behind the verb: "is at", "is called", "uses … for"
     if sum(len(word) > 2 and word not in words.NAMING for word in start) >= 4:
         return True  # a beginning that says this much is about one thing
-    before = start[: start.index(verbs[-1])] if verbs else start
+    if not verbs or verbs[-1] not in words.BE:
+        return False
+    before = start[: start.index(verbs[-1])]
+    if before[-1] in words.KIN:
+        return False
     return "'s" in before or any(
         word in ("of", "de", "del", "von", "der", "du", "for", "para", "fur", "pour") for word in before
     )
@@ -177,11 +190,11 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool]) 
     """A sentence of change about the same subject, and about the same attribute or the very value that was."""
     if not same_subject(old, new):
         return False
-    mine, yours = attributes(old), attributes(new)
+    common = subject(old) & subject(new)
+    mine, yours = attributes(old, common & words.KIN), attributes(new, common & words.KIN)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
     if any(word.startswith(words.SEVERAL) for word in old.frame[1:]) and not _negated(new):
         return False
-    common = subject(old) & subject(new)
     shared = _stems(content(old) - common) & _stems(content(new) - common)
     return bool(mine & yours) or bool(shared) or together()

@@ -63,6 +63,7 @@ class _Night:
         self.asked: Counter[str] = Counter()  # for how many groups a question speaks
         self._doubts: dict[int, str | None] = {}
         self._twins: dict[int, list[_Group]] = {}
+        self._successors: dict[int, _Group | None] = {}
 
     def plan(self) -> Plan:
         self._gather()
@@ -125,13 +126,18 @@ class _Night:
 
     def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
         new = sentence(group.newest.text)
-        if new is old or _relation(old, new, self._together(tally, group.tally)) is not Relation.REPLACES:
+        if new is old or not self._says_otherwise(old, new, tally, group.tally):
             return False
         if any(sentence(other.first.text).adds for other in self._others(group)):
             return False  # the same was said elsewhere as an addition
         if group.newest.day == since and not self._is_later(old, group):
             return False
         return self._degree(group.newest.text).degree >= POSSIBLE and self._doubt(group.newest) is None
+
+    def _says_otherwise(self, old: Sentence, new: Sentence, mine: Tally | None, yours: Tally) -> bool:
+        if _relation(old, new, True) is not Relation.REPLACES:  # not even if the same questions had found both
+            return False
+        return _relation(old, new, False) is Relation.REPLACES or self._together(mine, yours)
 
     def _together(self, one: Tally | None, other: Tally | None) -> bool:
         """Whether a question that is about little else found both."""
@@ -175,22 +181,20 @@ class _Night:
         """What replaced a sentence that says the same as this one in other words."""
         for group in self._about(old):
             other = sentence(group.first.text)
-            if other is old or not (content(other) - {other.head}) & (content(old) - {old.head}):
+            if other is old or not (content(other) & content(old)) - {other.head, old.head}:
                 continue
-            by = self._successor(other, group.newest.day, group.tally)
-            if (
-                by
-                and by.newest.day >= said
-                and sentence(by.newest.text) is not old
-                and by.newest.day > group.newest.day
-            ):
-                lost = value_of(other, sentence(by.newest.text))
-                if (
-                    is_paraphrase(other, old, lost)
-                    and _relation(old, sentence(by.newest.text), False) is not Relation.SAME
-                ):
-                    return by
+            by = self._successor_of(group)
+            if by is None or by.newest.day < said or by.newest.day <= group.newest.day:
+                continue
+            new = sentence(by.newest.text)
+            if is_paraphrase(other, old, value_of(other, new)) and _relation(old, new, False) is not Relation.SAME:
+                return by
         return None
+
+    def _successor_of(self, group: _Group) -> _Group | None:
+        if id(group) not in self._successors:
+            self._successors[id(group)] = self._successor(sentence(group.newest.text), group.newest.day, group.tally)
+        return self._successors[id(group)]
 
     # -- candidates -------------------------------------------------------------------------------------------------------
 
@@ -297,7 +301,7 @@ class _Night:
 
     def _superseded(self, group: _Group) -> _Group | None:
         old = sentence(group.newest.text)
-        return self._successor(old, group.newest.day, group.tally) or self._successor_of_twin(old, group.newest.day)
+        return self._successor_of(group) or self._successor_of_twin(old, group.newest.day)
 
     def _known(self, note: Note, replaces: list[Held]) -> Held | None:
         mine, numbers = meaning(note.text), {held.number for held in replaces}

@@ -134,6 +134,11 @@ LOOSE = _set(  # verbs of which one subject has many objects, none replacing ano
     """prefers prefer uses use wants want has have takes take needs need keeps eats drinks is are was prefiere usa quiere tiene toma es
     esta hat nutzt benutzt braucht ist a utilise veut est prefere tem"""
 )
+KIN = _set(  # people who are named by what they are to somebody: "Ana's sister is …" says something of the sister
+    """wife husband partner spouse daughter son sister brother mother father child mom mum dad grandma grandpa aunt uncle cousin boss manager
+    landlord neighbour neighbor friend flatmate colleague assistant teacher esposa marido pareja hija hijo hermana hermano madre padre jefe
+    jefa vecino vecina frau mann tochter sohn schwester bruder mutter vater chef nachbar femme mari fille fils soeur frere mere pere"""
+)
 # Attributes that several verbs and nouns speak of; words of one row can replace each other's sentences.
 SAME_ATTRIBUTE = tuple(
     _set(row)
