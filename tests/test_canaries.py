@@ -92,6 +92,7 @@ def questions(ids):
         "memory_tree": [{"path": path, "depth": depth} for path in ("", "memory", "users", "sessions", "memory/topics", "users/ana")
                         for depth in (1, 9)],
         "memory_history": [{"path": path, "diff": True, "limit": 100} for path in ("", *paths)],
+        "memory_forget": [{"text": f"the {w} holds"} for w in WORDS] + [{"path": path, "line": n} for path in paths for n in (1, 3)],
         "memory_checkpoint": [{"note": "here"}],
         "who_am_i": [{}],
         "what_do_i_know": [{"limit": 50}, {"section": "e"}],

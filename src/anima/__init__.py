@@ -41,6 +41,7 @@ _HOMES = {
         "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
+    "anima.forgetting": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.owning": "Imported",
@@ -62,6 +63,7 @@ __all__ = [
     "Document",
     "Entry",
     "Finding",
+    "Forgetting",
     "Home",
     "HomeBusy",
     "HomeError",

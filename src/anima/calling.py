@@ -278,6 +278,27 @@ class Calling:
                 return _answer(change)
             return _answer(self._session.submit(replace(change, reason=reason)))
 
+    def _memory_forget(self, *, text: str | None, path: str | None, line: int | None, reason: str) -> dict[str, Any]:
+        """A wish that waits for the owner. Whether anything holds the words, this answer does not tell."""
+        if (text is None) == (path is None) or (path is None) != (line is None):
+            raise BadArguments("memory_forget needs a text, or a path and a line of it")
+        if text is not None and len(" ".join(text.split())) < 2:
+            raise BadArguments("memory_forget: the text is too short; nearly every line would hold it")
+        with self._session.at_work():
+            place, wish = self._to_forget(text, path, line)
+            return _answer(
+                self._session.wish_forgotten(replace(self._session.wish(place, Kind.APPEND), reason=reason), wish)
+            )
+
+    def _to_forget(self, text: str | None, path: str | None, line: int | None) -> tuple[DocPath, dict[str, str]]:
+        if path is None or line is None:
+            return self._target("memory"), {"text": text or ""}
+        place, seen = self._seen(path)
+        lines = lines_of(seen)
+        if not 1 <= line <= len(lines) or not lines[line - 1].strip():
+            raise BadArguments(f"memory_forget: {place} has no such line; memory_get shows them")
+        return place, {"path": place.text, "said": lines[line - 1]}
+
     def _target(self, target: str) -> DocPath:
         layout = self._home.layout
         if target == "daily_log":

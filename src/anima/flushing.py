@@ -44,6 +44,7 @@ class Flushed:
     proposals: tuple[str, ...] = ()
     silent: str = "not asked"  # what became of the model's turn
     through: int = 0  # turns looked at so far
+    forgotten: int = 0  # lines left out because the owner had them forgotten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,9 @@ class Flushing:
         self.cycle_start = 0  # the transcript's size when this cycle began
         self._asked = False
         self._failures = 0
+        self._left_out = 0  # lines of this flush that stay forgotten
         self._said: list[Said] = []  # where no transcript is kept
+        self._rewritten = 0  # how often the transcript was replaced by one in which something is forgotten
         self._doubtful = False  # a crash may have come between a log line and its mark
 
     def carry_on(self, last: Resumed) -> None:
@@ -106,7 +109,7 @@ class Flushing:
         turns, through = self._turns(talk)
         if session.listener.scope is Scope.SUBAGENT or session.access != "rw" or not (turns or through):
             return Flushed(reason=reason, status="nothing", through=through)
-        now = session.now()
+        now, self._left_out = session.now(), 0
         found = extract(turns)
         if session.listener.scope is not Scope.MAIN or session.tainted:
             found = tuple(kept for kept in found if kept.kind == "remember")  # the owner is asked about these alone
@@ -120,6 +123,7 @@ class Flushing:
             talk.flush(reason=reason[:80], through=through, lines=len(extra), silent=silent)
         return Flushed(
             reason=reason, status=_status([*receipts, *more]), lines=(*lines, *extra), silent=silent, through=through,
+            forgotten=self._left_out,
             path=session.listener.daily_path(self._home.layout, now.date()).text,
             proposals=tuple(dict.fromkeys(r.proposal for r in (*receipts, *more) if r.proposal)),
         )  # fmt: skip
@@ -127,6 +131,9 @@ class Flushing:
     def _turns(self, talk: Transcript | None) -> tuple[list[Said], int]:
         if talk is None:
             return list(self._said), self.through + len(self._said)
+        talk.follow()
+        if talk.rewritten != self._rewritten:  # something was forgotten, and the entries have other numbers now
+            self._rewritten, self.through = talk.rewritten, min(self.through, talk.flushed_through())
         entries, total = talk.since(self.through)
         said = [Said(role=t.role, text=t.content[:MAX_TURN], number=t.number, time=t.time) for t in entries]
         return said, max(self.through, total)
@@ -137,7 +144,12 @@ class Flushing:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
         from anima.scan import PLACEHOLDER, scan_text
 
+        forgotten = self._home.writing.forgotten
         wanted = [line for line in dict.fromkeys(lines) if not PLACEHOLDER.search(line)]
+        if forgotten:
+            known = [line for line in wanted if forgotten.holds(line)]
+            self._left_out += len(known)
+            wanted = [line for line in wanted if line not in known]
         if not wanted:
             return [], []
         suspicious = {line for line in wanted if scan_text(line)}  # one such line must not take the others with it

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
     from anima.books import Books
+    from anima.forgetting import Forgetting
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
     from anima.keeping import Keeping, Why
@@ -182,6 +183,7 @@ class Home:
                 policy = GatePolicy.of(self.config.gate, self.layout.dialect)
                 self._writing = Writing(self.books, self.layout, policy, clock=self.clock)
                 self._writing.watchers.append(self._tell_index)
+                self._writing.forgets = self._forgets
             return self._writing
 
     @property
@@ -224,6 +226,11 @@ class Home:
 
                 self._sweeps = Sweeps(self)
             return self._sweeps
+
+    def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
+        from anima.forgetting import approve
+
+        return approve(self, proposal)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if self._indexing is not None:
@@ -535,6 +542,19 @@ class Home:
     def restore(self, path: str | DocPath, *, at: str) -> Receipt:
         """Writes a document as it stood in a revision or at a time."""
         return self.keeping.restore(DocPath.parse(path), at)[0]
+
+    def forget(
+        self, *, text: str | Sequence[str] | None = None, pattern: str | None = None, line: str | None = None, session: str | None = None,
+        sender: str | None = None, origin: str | None = None, since: date | datetime | str | None = None,
+        until: date | datetime | str | None = None, purge: bool = False, dry_run: bool = False,
+    ) -> Forgetting:  # fmt: skip
+        """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
+        came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
+        from anima.forgetting import asked_of, carry_out, plan, shown
+
+        asked = asked_of(self, text=text, pattern=pattern, line=line, session=session, sender=sender, origin=origin,
+                         since=since, until=until)  # fmt: skip
+        return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
 
     def why(self, path: str | DocPath, line: int) -> Why:
         """Where a line came from."""

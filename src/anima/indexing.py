@@ -176,11 +176,16 @@ class Indexing:
         with self._mutex:
             if rebuild:
                 self.close()
-                for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+                for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal"):
                     self._books.machine.remove(name)
             report = self.catch_up(now=True, progress=progress)
             assert report is not None
             return report
+
+    def freshen(self, *, anew: bool) -> None:
+        """Brings an index that is there up to date now, since something was forgotten; with `anew`, in a new file."""
+        if self._store.stat(".anima/index.sqlite") is not None:
+            self.bring_up(rebuild=anew, progress=None)
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing because the embedder was away; how many it made."""

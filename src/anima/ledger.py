@@ -88,6 +88,10 @@ class Key:
             words = unicodedata.normalize("NFC", words)
         return self._digest(words.encode("utf-8", "surrogatepass"), b"anima line")
 
+    def phrase(self, words: str) -> str:
+        """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
+        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima forgot")
+
     def lines(self, text: str) -> list[str]:
         """The digest of each line of a text, in order; lines end at LF."""
         return [self.line(line) for line in text.split("\n")]

@@ -31,6 +31,7 @@ class Imported:
     copied: tuple[str, ...]
     present: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
+    forgotten: tuple[tuple[str, int], ...] = ()  # documents that lack lines, because the owner had them forgotten
 
 
 def remember(home: Home, fact: str, *, section: str | None, reason: str) -> Receipt:
@@ -77,6 +78,7 @@ def import_directory(home: Home, folder: Path) -> Imported:
     wanted: list[Change] = []
     present: list[str] = []
     left_out: list[tuple[str, str]] = []
+    forgotten: list[tuple[str, int]] = []
     source = FolderStore(folder)
     try:
         for entry in source.list_all():
@@ -86,8 +88,12 @@ def import_directory(home: Home, folder: Path) -> Imported:
                 if home.store.actual(path) is not None:
                     present.append(path.text)
                     continue
-                change = owners(path, Kind.WRITE, source.read(path).text, base="", reason="import")
-                wanted.append(replace(change, actor=Actor.IMPORTER))
+                text, lines = home.writing.forgotten.without(source.read(path).text)
+                if lines:
+                    forgotten.append((path.text, lines))
+                if text.strip() or not lines:
+                    change = owners(path, Kind.WRITE, text, base="", reason="import")
+                    wanted.append(replace(change, actor=Actor.IMPORTER))
             except HomeError as error:
                 left_out.append((path.text, str(error).partition(": ")[2] or str(error)))
     finally:
@@ -95,7 +101,7 @@ def import_directory(home: Home, folder: Path) -> Imported:
     for start in range(0, len(wanted), _BATCH):
         home.writing.submit(wanted[start : start + _BATCH], what="import")
     copied = tuple(change.path.text for change in wanted)
-    return Imported(copied=copied, present=tuple(present), left_out=tuple(left_out))
+    return Imported(copied=copied, present=tuple(present), left_out=tuple(left_out), forgotten=tuple(forgotten))
 
 
 def _check_import(home: Home, path: DocPath) -> None:

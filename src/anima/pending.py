@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -41,6 +41,7 @@ class Proposal:
     diff: str
     content: str
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+    forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
 
     @property
     def path(self) -> DocPath:
@@ -51,9 +52,10 @@ class Proposal:
         return self.changes[0].session
 
 
-def content_of(changes: Sequence[Change]) -> str:
+def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = None) -> str:
     """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
-    body = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
+    body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
+    body += [dict(sorted(forget.items()))] if forget is not None else []
     return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -115,6 +117,12 @@ class Pending:
     def save(self, proposal: Proposal) -> None:
         self._machine.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
 
+    def raw(self) -> Iterator[tuple[str, bytes]]:
+        """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
+        for name in self._machine.names(FOLDER):
+            if (data := self._machine.get(f"{FOLDER}/{name}")) is not None:
+                yield name.removesuffix(".json"), data
+
     def remove(self, proposal: str) -> bool:
         return self._machine.remove(f"{FOLDER}/{proposal}.json")
 
@@ -127,7 +135,7 @@ class Pending:
             found = _parse(json.loads(raw))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
             raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
-        if found.content != content_of(found.changes) or found.id != proposal:
+        if found.content != content_of(found.changes, found.forget) or found.id != proposal:
             raise Damaged(
                 f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
             )
@@ -145,6 +153,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
                      "to": c.to.text if c.to else None, "reason": c.reason} for c in p.changes],
         "findings": [{"kind": f.kind, "severity": int(f.severity), "start": f.start, "end": f.end, "line": f.line,
                       "shown": f.shown, "message": f.message} for f in p.findings],
+        **({"forget": dict(p.forget)} if p.forget is not None else {}),
     }  # fmt: skip
 
 
@@ -161,5 +170,6 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
+    forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
     return Proposal(id=raw["id"], changes=changes, created=created, expires=expires, rule=raw["rule"], why=raw["why"],
-                    findings=findings, diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]))  # fmt: skip
+                    findings=findings, diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]), forget=forget)  # fmt: skip

@@ -28,6 +28,7 @@ from anima.model import (
     UNTRUSTED,
     Access,
     Actor,
+    Answer,
     Change,
     Complete,
     DocPath,
@@ -274,6 +275,22 @@ class Session:
             if receipt.status != "refused":
                 self._recent.append(now)
             return receipt
+
+    def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
+        """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
+        from anima.forgetting import propose
+        from anima.gate.words import said
+
+        if self.access != "rw":
+            verdict = said(Answer.DENY, "read-only", access=self.access)
+            return Receipt(status="refused", path=change.path, rule=verdict.rule, reason=verdict.reason)
+        proposal = propose(self.home, change, wish, layer=self.listener.layer)
+        if proposal is None:
+            return Receipt(status="refused", path=change.path, rule="too-many-pending",
+                           reason="enough of this session waits for the owner already")  # fmt: skip
+        return Receipt(
+            status="pending", path=change.path, proposal=proposal.id, rule=proposal.rule, reason=proposal.why
+        )
 
     def sub(self, *, model: str | None = None, complete: Complete | None = None) -> Session:
         """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no memory.

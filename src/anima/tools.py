@@ -217,6 +217,21 @@ TABLE: dict[str, Tool] = {
             answer=(Part(name="revisions", kind="rows", about="id, time, actor, subject, diff"),),
         ),
         Tool(
+            name="memory_forget",
+            about=(
+                "Ask the owner to have something forgotten: a text wherever it stands, or one line of a document. Use it when somebody "
+                "asks you to forget. It always waits for the owner, who sees what would go."
+            ),
+            arguments=(
+                Argument(name="text", kind="text", about="the words to forget, wherever they stand", most=10_000),
+                Argument(name="path", kind="text", about="or a document, with line", most=1024),
+                Argument(name="line", kind="number", about="the line of that document, as memory_get counts", low=1, high=10_000_000),
+                Argument(name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000),
+            ),
+            scopes=frozenset({Scope.MAIN, Scope.GROUP, Scope.CRON, Scope.HEARTBEAT}),
+            read_only=False, destructive=True,
+        ),
+        Tool(
             name="memory_checkpoint",
             about="Commit what was written so far to history, with a note.",
             arguments=(Argument(name="note", kind="text", about="what was reached", default="", most=1_000),),

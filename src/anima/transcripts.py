@@ -44,6 +44,31 @@ class Transcripts:
         self._talks: Talks | None = None
         self._doubts: dict[tuple[str, int], frozenset[Origin]] = {}
 
+    def folders(self) -> tuple[LineFolder, ...]:
+        """Every place transcripts of this home stand in, of all its agents; for the owner alone."""
+        home, talks = self._home, self._home.layout.talks
+        if not talks or self._context is None:
+            return (self.folder,)
+        top = talks.partition("/{agent}")[0]
+        agents = [entry.name for entry in home.store.list(top) if entry.is_folder] if home.store.stat(top) else []
+        places = [home.layout.transcripts_of(agent, home.config.sessions.dir) for agent in agents]
+        return tuple(transcripts_in(home.store, home.books.machine, place.folder, suffix=suffix)
+                     for place in places for suffix in (place.log, place.context))  # fmt: skip
+
+    def freshen(self, *, anew: bool) -> None:
+        """Brings list and index up to date, since something was forgotten; with `anew`, the index in a new file."""
+        lists = [self.listing, *(SessionList(folder, redact=self.redact, slim=True) for folder in self.folders()
+                                 if folder.folder != self.folder.folder and folder.suffix == self.folder.suffix)]  # fmt: skip
+        for each in lists:
+            each.refresh()
+        if self._home.store.stat(INDEX) is None:
+            return
+        if anew:
+            self.close()
+            for end in ("", "-journal", "-wal", "-shm"):
+                self._home.books.machine.remove(INDEX.removeprefix(".anima/") + end)
+        self._opened().catch_up()
+
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def begin(self, header: Header) -> Transcript:

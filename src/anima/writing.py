@@ -15,12 +15,26 @@ from datetime import datetime
 
 from anima.books import Books
 from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
+from anima.forgotten import Forgotten
 from anima.gate import GatePolicy, Situation, judge
 from anima.layout import Layout
 from anima.ledger import Edit, Intent, Line
 from anima.markdown import lines_of
 from anima.merge import merge
-from anima.model import UNTRUSTED, Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Verdict, digest_of
+from anima.model import (
+    UNTRUSTED,
+    Actor,
+    Answer,
+    Change,
+    DocPath,
+    Finding,
+    Kind,
+    Origin,
+    Receipt,
+    Severity,
+    Verdict,
+    digest_of,
+)
 from anima.pending import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
 from anima.store.folder import MAX_BYTES
 from anima.store.hand import Standing, Step, Unconfirmed
@@ -48,7 +62,8 @@ class Writing:
 
     def __init__(self, books: Books, layout: Layout, policy: GatePolicy, *, clock: Callable[[], datetime]) -> None:
         self.books, self.layout, self.policy, self.clock = books, layout, policy, clock
-        self.pending = Pending(books.machine)
+        self.pending, self.forgotten = Pending(books.machine), Forgotten(books.machine, lambda: books.key)
+        self.forgets: Callable[[Proposal], tuple[Receipt, ...]] | None = None  # approves a wish to forget
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(self, changes: Sequence[Change], *, situation: Situation = OWNER_AT_HAND, what: str = "write",
@@ -64,7 +79,21 @@ class Writing:
             return self._refused(changes, judged)
         if judged.verdict.answer is Answer.ASK:
             return self._proposed(changes, judged)
-        return self.carry_out(changes, judged.verdict, judged.findings, what=what, of=of, approver=situation.approver)
+        receipts = self.carry_out(
+            changes, judged.verdict, judged.findings, what=what, of=of, approver=situation.approver
+        )
+        self._wanted_again(changes, bases, situation)
+        return receipts
+
+    def _wanted_again(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> None:
+        """What the owner writes themselves, or says yes to, is forgotten no longer."""
+        if not self.forgotten:
+            return
+        for change, base in zip(changes, bases, strict=True):
+            owners_own = change.actor is Actor.OWNER and change.session is None
+            if (owners_own or situation.approver) and (added := "".join(line for _, line in _added(base, change))):
+                with self.books.machine.lock.hold():
+                    self.forgotten.take_off(added)
 
     def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
         """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
@@ -81,7 +110,7 @@ class Writing:
         strictest: Verdict | None = None
         found: list[Finding] = []
         for change, base in zip(changes, bases, strict=True):
-            own = scan_added(base, change)
+            own = (*scan_added(base, change), *self._recognised(base, change))
             found += own
             exists = base is not None or (_is_free(change) and self.books.store.exists(change.path))
             fits = replace(situation, size=len(change.text.encode()), exists=exists)
@@ -93,6 +122,17 @@ class Writing:
         if strictest is None:
             raise BadArguments("there is nothing to write")
         return _Judged(verdict=strictest, findings=tuple(found))
+
+    def _recognised(self, base: str | None, change: Change) -> list[Finding]:
+        """What of a change was forgotten before. The owner's own hand is not asked."""
+        if not self.forgotten or change.kind in (Kind.DELETE, Kind.MOVE):
+            return []
+        if change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None:
+            return []
+        added = _added(base, change)
+        hits = sorted(self.forgotten.hits("".join(line for _, line in added)))
+        return [Finding(kind="forgotten", severity=Severity.DANGER, start=0, end=0, line=added[n][0], shown="",
+                        message="the owner had this forgotten") for n in hits]  # fmt: skip
 
     def _refused(self, changes: Sequence[Change], judged: _Judged) -> tuple[Receipt, ...]:
         first = changes[0]
@@ -136,6 +176,10 @@ class Writing:
         waiting = self.pending.get(proposal, self.clock())
         if content is not None and content != waiting.content:
             raise StaleWrite(waiting.path.text, theirs=waiting.diff, ours=None)
+        if waiting.forget is not None:
+            if self.forgets is None or text is not None:
+                raise BadArguments("a wish to forget is approved as it is; deny it, and run anima forget yourself")
+            return self.forgets(waiting)
         if self._carried_out_before(proposal):
             self._take_off(proposal)
             return tuple(Receipt(status="written", path=change.path, proposal=proposal) for change in waiting.changes)
@@ -418,15 +462,21 @@ def scan_added(base: str | None, change: Change) -> tuple[Finding, ...]:
         return ()
     if change.kind is Kind.APPEND or base is None:
         return scan_text(change.text)
-    held = Counter(lines_of(base))
+    added = _added(base, change)
+    found = scan_text("".join(line for _, line in added))
+    return tuple(replace(f, line=added[min(f.line, len(added)) - 1][0]) for f in found)
+
+
+def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
+    """The lines a change would add, with their numbers in the new text."""
+    held = Counter(lines_of(base or "") if change.kind is Kind.WRITE else ())
     added: list[tuple[int, str]] = []
     for number, line in enumerate(lines_of(change.text), start=1):
         if held[line] > 0:
             held[line] -= 1
         else:
             added.append((number, line))
-    found = scan_text("".join(line for _, line in added))
-    return tuple(replace(f, line=added[min(f.line, len(added)) - 1][0]) for f in found)
+    return added
 
 
 def _receipt(

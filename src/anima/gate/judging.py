@@ -26,7 +26,9 @@ _HIDDEN = (
 _DANGERS = dict.fromkeys(_HIDDEN.split(), "hidden-text") | {
     "special-token": "special-token",
     "frame-marker": "frame-marker",
+    "forgotten": "forgotten",
 }
+_DANGEROUS = ("hidden-text", "special-token", "frame-marker", "danger", "forgotten")
 
 
 def judge(
@@ -93,11 +95,13 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
 
 
 def _beyond_dreaming(facts: Facts) -> Verdict | None:
-    """Dreaming promotes no secret and no line that is untrusted or not yet reviewed."""
+    """Dreaming promotes no secret, nothing forgotten, and no line that is untrusted or not yet reviewed."""
     if facts.file is not Policy.MEMORY:
         return said(Answer.DENY, "dreamer")
     if facts.taint or Origin.OUTSIDE in (facts.change.origin, *facts.change.taint):
         return said(Answer.DENY, "tainted", taint=facts.taint_words)
+    if any(finding.kind == "forgotten" for finding in facts.findings):
+        return said(Answer.DENY, "forgotten")
     return _secret(facts)
 
 
@@ -133,7 +137,7 @@ def _dangerous(facts: Facts) -> Verdict | None:
     kinds: dict[str, list[str]] = {}
     for finding in facts.dangers:
         kinds.setdefault(_DANGERS.get(finding.kind, "danger"), []).append(finding.kind)
-    rule = next((rule for rule in ("hidden-text", "special-token", "frame-marker", "danger") if rule in kinds), None)
+    rule = next((rule for rule in _DANGEROUS if rule in kinds), None)
     return said(Answer.ASK, rule, kinds=listed(kinds[rule])) if rule else None
 
 

@@ -35,6 +35,7 @@ RULES: dict[str, str] = {
     "hidden-text": "it holds text that a reader does not see ({kinds})",
     "special-token": "it holds marks that a model could take for the frame of a conversation ({kinds})",
     "frame-marker": "it holds a border of the prompt's own ({kinds})",
+    "forgotten": "it holds something the owner had forgotten; only the owner brings it back",
     "danger": "the scan found something dangerous in it ({kinds})",
     "identity-file": "this file says who the agent is and whom it serves; the owner approves a change to it, at a "
     "terminal or on the page",

@@ -12,8 +12,9 @@ import os
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count, islice
 
 from pygit2.enums import ObjectType
@@ -38,6 +39,7 @@ from anima.store.gitformat import (
     decode_tree,
     encode_commit,
     encode_index,
+    encode_tree,
     find_entries,
     find_entry,
     is_file,
@@ -48,9 +50,10 @@ from anima.store.gitformat import (
     revision_of,
     tree_changes,
     with_parents,
+    with_tree,
 )
 
-__all__ = ["MAX_BYTES", "History", "Note", "Revision", "blob_id"]
+__all__ = ["MAX_BYTES", "History", "Note", "Revision", "Rewritten", "blob_id"]
 
 MAX_BYTES = 2**20
 
@@ -61,6 +64,16 @@ _BROKEN = (Damaged, *FOREIGN)
 
 _Change = tuple[bytes, Entry | None, Entry | None]
 _Found = dict[str, tuple[ObjectType, bytes]]
+Clean = Callable[[str, bytes], bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What rewriting did: revisions there are, and how many of them had something taken out."""
+
+    revisions: int
+    changed: int
+    head: str | None
 
 
 class History:
@@ -88,6 +101,8 @@ class History:
         Unless `bare`, it stands in the folder whose history it is, keeps an index for a person's `git status`, and
         tells git to overlook what `exclude` names.
         """
+        with mapped():
+            _finish_swap(git_dir)
         if not os.path.lexists(git_dir):
             with mapped(), _unless_made(git_dir):
                 lay_out(f"{git_dir}.new", bare=bare, exclude=exclude)
@@ -223,6 +238,65 @@ class History:
         with self._dir.reading():
             told = (anchor_of(commit.message) for commit in self._line(self._dir.main()))
             return sorted({anchor for anchor in told if anchor is not None})
+
+    def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
+        """(revision, path, bytes) of every version a revision brought, the newest first; its message has no path."""
+        with self._dir.reading():
+            line = list(self._line(self._dir.main()))
+            for commit, before in zip(line, [*line[1:], None], strict=True):
+                yield commit.id, None, commit.message.encode("utf-8", "replace")
+                for path, _, entry in self._changes(before.tree if before else None, commit.tree):
+                    if (data := self._blob(entry)) is not None:
+                        yield commit.id, path, data
+
+    def objects(self) -> Iterator[tuple[str, bytes]]:
+        """Every object of the repository that is a text or a message, reachable or not, with its id."""
+        with self._dir.reading():
+            yield from self._dir.every((ObjectType.BLOB, ObjectType.COMMIT, ObjectType.TAG))
+
+    def others(self) -> list[str]:
+        """The branches and tags that are a person's own: `rewrite` does not carry them over."""
+        with self._dir.reading():
+            return sorted(name for name in self._dir.refs() if name != BRANCH)
+
+    # -- forgetting ---------------------------------------------------------------------------------------------------
+
+    def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> Rewritten:
+        """Puts a history in the place of this one that never held what `clean` takes out of files and `message` out of
+        messages. `clean` gives a file's bytes, or None for a file that was never there.
+
+        One line of revisions, oldest to newest; those before the first that changes keep their ids. What else the
+        repository held (branches, tags, stashes, the reflog) is gone. Killed at any point, the old or the new history
+        stands, and the next opening clears up.
+        """
+        with self._dir.guard():
+            self._dir.must_be_safe()
+            line = list(self._line(self._dir.main()))[::-1]
+            if line and line[0].parents:
+                raise Damaged("a part of history is missing or cannot be read", hint=HINT)
+            here = self._dir.path
+            with self._beside() as fresh:
+                done = _Rewriting(self, fresh, clean, message).run(line, person_of(note))
+            _swap(here)  # also where nothing changed: what no revision leads to any more may hold it too
+            self._trees.clear()
+            self._index = (b"", {})
+        self.refresh()
+        return done
+
+    @contextmanager
+    def _beside(self) -> Iterator[GitDir]:
+        """An empty repository beside this one, with a person's remotes."""
+        here = self._dir.path
+        shutil.rmtree(f"{here}.new", ignore_errors=True)
+        lay_out(f"{here}.new", bare=self._dir.bare, exclude=())
+        fresh = GitDir(f"{here}.new", fsync=self._fsync)
+        try:
+            for name in ("config", "info/exclude"):
+                if (data := self._dir.read(name)) is not None:
+                    fresh.write(name, data)
+            yield fresh
+        finally:
+            fresh.close()
 
     def _touching(self, parts: Sequence[bytes]) -> Iterator[tuple[Commit, str | None]]:
         """Commits that changed a path, each with the tree before it."""
@@ -395,16 +469,8 @@ class History:
         """Copy every whole revision into a new repository and put that in the place of this one."""
         here = self._dir.path
         broken = next(name for i in count(1) if not os.path.lexists(name := f"{here}.broken-{i}"))
-        shutil.rmtree(f"{here}.new", ignore_errors=True)
-        lay_out(f"{here}.new", bare=self._dir.bare, exclude=())
-        fresh = GitDir(f"{here}.new", fsync=self._fsync)
-        try:
-            for name in ("config", "info/exclude"):  # a person's remotes
-                if (data := self._dir.read(name)) is not None:
-                    fresh.write(name, data)
+        with self._beside() as fresh:
             kept, lost = self._copy_into(fresh, note)
-        finally:
-            fresh.close()
         os.rename(here, broken)
         os.rename(f"{here}.new", here)
         return f"kept {kept} revisions, lost {lost}; the broken repository is kept as {os.path.basename(broken)}"
@@ -435,6 +501,76 @@ class History:
             with suppress(*_BROKEN):
                 line.update((commit.id, commit) for commit in self._line(tip))
         return list(line.values())
+
+
+class _Rewriting:
+    """One rewriting. Every tree and file is looked at once, however many revisions hold it."""
+
+    def __init__(self, old: History, fresh: GitDir, clean: Clean, message: Callable[[str], str]) -> None:
+        self._old, self._fresh, self._clean, self._message = old, fresh, clean, message
+        self._done: dict[tuple[bytes, bytes], Entry | None] = {}  # path and entry → entry
+
+    def run(self, line: Sequence[Commit], person: bytes) -> Rewritten:
+        head: str | None = None
+        changed = 0
+        for commit in line:
+            tree = self._folder(b"", bytes.fromhex(commit.tree)) or self._fresh.put(ObjectType.TREE, b"")
+            said = self._message(commit.message)
+            raw = with_parents(commit.raw, [head] if head else [])
+            if tree != commit.tree or said != commit.message:
+                raw, changed = with_tree(raw, tree, said if said != commit.message else None), changed + 1
+            head = self._fresh.put(ObjectType.COMMIT, raw)
+        if head is not None:
+            self._fresh.point(head, old=None, person=person)
+        return Rewritten(revisions=len(line), changed=changed, head=head)
+
+    def _folder(self, path: bytes, identity: bytes) -> str | None:
+        if path.count(b"/") > _MAX_DEPTH:
+            raise Damaged("a revision of history nests its folders too deeply", hint=HINT)
+        raw = self._old._tree(identity.hex())
+        entries = decode_tree(raw)
+        new = {name: self._entry(path + b"/" + name if path else name, entry) for name, entry in entries.items()}
+        kept = {name: entry for name, entry in new.items() if entry is not None}
+        if not kept:
+            return None
+        return self._fresh.put(ObjectType.TREE, raw if kept == entries else encode_tree(kept))
+
+    def _entry(self, path: bytes, entry: Entry) -> Entry | None:
+        key = (path, entry[1])
+        if key not in self._done:
+            if len(self._done) >= _MAX_ENTRIES:
+                raise Damaged("history names too many files to be rewritten", hint=HINT)
+            self._done[key] = self._made(path, entry)
+        return self._done[key]
+
+    def _made(self, path: bytes, entry: Entry) -> Entry | None:
+        if _is_folder(entry):
+            return _folder(self._folder(path, entry[1]))
+        if not is_file(entry):
+            return entry if entry[0] == b"160000" else self._link(entry)
+        data = self._clean(path.decode("utf-8", "surrogateescape"), self._old._dir.get(entry[1].hex(), ObjectType.BLOB))
+        return None if data is None else (entry[0], bytes.fromhex(self._fresh.put(ObjectType.BLOB, data)))
+
+    def _link(self, entry: Entry) -> Entry:
+        self._fresh.put(ObjectType.BLOB, self._old._dir.get(entry[1].hex(), ObjectType.BLOB))
+        return entry
+
+
+def _swap(here: str) -> None:
+    """Puts the repository beside this one in its place. Between the two renames there is none: `_finish_swap` goes on."""
+    os.rename(here, f"{here}.past")
+    os.rename(f"{here}.new", here)
+    shutil.rmtree(f"{here}.past")
+
+
+def _finish_swap(here: str) -> None:
+    """Ends a swap that was interrupted: the new repository is whole by the time the old one steps aside."""
+    past = f"{here}.past"
+    if not os.path.isdir(past):
+        return
+    if not os.path.lexists(here):
+        os.rename(f"{here}.new" if os.path.isdir(f"{here}.new") else past, here)
+    shutil.rmtree(past, ignore_errors=True)
 
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the id of the empty tree

@@ -161,6 +161,27 @@ class GitDir:
             raise Damaged(f"object {name[:10]} of history is not what it should be", hint=HINT)
         return bytes(data)
 
+    def every(self, kinds: Iterable[ObjectType]) -> Iterator[tuple[str, bytes]]:
+        """Every object of these kinds, whether anything leads to it or not."""
+        wanted = set(kinds)
+        for name in list(self._odb):
+            kind, data = self._odb.read(name)
+            if kind in wanted:
+                yield str(name), bytes(data)
+
+    def refs(self) -> list[str]:
+        """The names of all branches, tags and the like."""
+        packed = re.findall(rb"^[0-9a-f]{40} (\S+)$", self.read("packed-refs") or b"", re.MULTILINE)
+        return sorted({name.decode("utf-8", "replace") for name in packed} | set(self._loose_refs("refs", 0)))
+
+    def _loose_refs(self, folder: str, depth: int) -> Iterator[str]:
+        for entry in _listed(f"{self.path}/{folder}") if depth < 16 else ():
+            name = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._loose_refs(name, depth + 1)
+            else:
+                yield name
+
     def pack(self, limit: int) -> int:
         """Put the oldest loose objects into one pack and take them away. Returns how many they were."""
         loose = sorted(self._loose())[:limit]

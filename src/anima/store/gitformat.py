@@ -198,6 +198,17 @@ def with_parents(raw: bytes, parents: Sequence[str]) -> bytes:
     return b"\n".join([tree, *(b"parent %s" % parent.encode() for parent in parents), *rest]) + blank + message
 
 
+def with_tree(raw: bytes, tree: str, message: str | None) -> bytes:
+    """The same commit of another tree, with another message if one is given. A signature would be none any more."""
+    head, blank, said = raw.partition(b"\n\n")
+    lines = [b"tree " + tree.encode()]
+    signature = False
+    for line in head.split(b"\n")[1:]:
+        signature = line.startswith(b"gpgsig") or (signature and line.startswith(b" "))
+        lines += [] if signature else [line]
+    return b"\n".join(lines) + blank + (said if message is None else message.encode())
+
+
 # -- what a commit says -----------------------------------------------------------------------------------------------
 
 

@@ -273,6 +273,11 @@ class LineFile:
             except OSError as error:
                 raise _explained(self.id, error) from None
 
+    def follow(self) -> None:
+        """Opens the file that stands at our path now, should it be another one. Raises NoSuchSession when none does."""
+        with self._mutex, self._locked():
+            pass
+
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
         """Puts another file in this one's place, atomically and durably, while nobody can append to it."""
         with self._mutex:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from anima.errors import Damaged
 from anima.store.beneath import open_beneath, open_folder, open_regular
-from anima.store.folder import FolderStore, write_all
+from anima.store.folder import FolderStore, Signature, write_all
 from anima.store.lock import HomeLock
 
 FOLDER = ".anima"
@@ -73,6 +73,10 @@ class Machine:
             raise _damaged(name, error) from None
         finally:
             os.close(fd)
+
+    def signature(self, name: str) -> Signature | None:
+        """What tells that a small file was replaced; None when there is none."""
+        return self._store.signature(f"{FOLDER}/{name}")
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         """Replaces a small file atomically and durably; with `only_new`, leaves one that is there."""

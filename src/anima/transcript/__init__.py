@@ -41,7 +41,7 @@ from anima.transcript.records import (
     stamp,
     time_of,
 )
-from anima.transcript.writing import Transcript, forget, transcripts_in, unchanged
+from anima.transcript.writing import Transcript, forget, touched, transcripts_in, unchanged
 
 __all__ = [
     "ROLES",
@@ -77,6 +77,7 @@ __all__ = [
     "scan",
     "stamp",
     "time_of",
+    "touched",
     "transcripts_in",
     "unchanged",
 ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,7 @@ from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
 from anima.store.machine import Machine
 from anima.transcript.reading import START, Count, Resumed, count, read, resumed
 from anima.transcript.records import (
+    ENTRY_MARK,
     ROLES,
     Boundary,
     Close,
@@ -123,9 +125,27 @@ class Transcript:
         """How many bytes there are, as far as we have seen."""
         return self._count.offset
 
+    @property
+    def rewritten(self) -> int:
+        """How often another file took the place of this one's: something in it was forgotten."""
+        return self._file.replaced
+
+    def follow(self) -> None:
+        """Reads the file that stands there now, should another have taken the place of the one we know."""
+        with self._mutex, suppress(NoSuchSession):
+            self._file.follow()
+            if self._replaced != self._file.replaced:
+                self._count, self._replaced = count(self._file), self._file.replaced
+
+    def flushed_through(self) -> int:
+        """How many entries flushes have looked at, as the file says."""
+        found = resumed(self._file)
+        return found.through if found else 0
+
     def since(self, entry: int) -> tuple[tuple[Turn, ...], int]:
         """The entries from one on, in their order, and how many there are in all."""
         with self._mutex:
+            self.follow()
             page = read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
         return page.entries, page.total
 
@@ -283,13 +303,30 @@ def _opened_context(folder: LineFolder, header: Header) -> LineFile:
 # -- forgetting -----------------------------------------------------------------------------------------------------------
 
 
-def forget(folder: LineFolder, id: str, touches: Callable[[str], bool], *, clock: Clock) -> int:
-    """Takes every entry that `touches` speaks for out of a transcript, and out of what was put aside of it; gives how
-    many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with them."""
+Touches = Callable[[str], bool]
+Picks = Callable[[Turn], bool]
+
+
+def none_of_them(turn: Turn) -> bool:
+    """The `Picks` of whoever goes by the text alone."""
+    return False
+
+
+def touched(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of_them) -> int:
+    """How many lines `forget` would take out or change."""
+    with folder.open(id) as file:
+        found = sum(_weigh(raw, touches, picks) != raw for raw in _lines(file))
+    return found + sum(touches(_loose_text(folder.machine.get(name) or b"")) for name in folder.torn(id))
+
+
+def forget(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of_them, *, clock: Clock) -> int:
+    """Takes every entry that `touches` or `picks` speaks for out of a transcript, and out of what was put aside of it;
+    gives how many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with
+    them. What later records say of the number of entries before them is set right."""
     gone: list[int] = []
     with folder.append_to(id) as file:
-        if any(_weigh(raw, touches) != raw for raw in _lines(file)):
-            file.rewrite(lambda: _kept(file, touches, stamp(clock()), gone))
+        if any(_weigh(raw, touches, picks) != raw for raw in _lines(file)):
+            file.rewrite(lambda: _kept(file, touches, picks, stamp(clock()), gone))
     for name in folder.torn(id):
         if touches(_loose_text(aside := folder.machine.get(name) or b"")):
             folder.machine.remove(name)
@@ -306,7 +343,7 @@ def _lines(file: Readable) -> Iterator[bytes]:
             yield rest
 
 
-def _weigh(raw: bytes, touches: Callable[[str], bool]) -> bytes | None:
+def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
     """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
     found = parse(raw.removesuffix(b"\n"))
     record = None if isinstance(found, str) else found.record
@@ -314,7 +351,7 @@ def _weigh(raw: bytes, touches: Callable[[str], bool]) -> bytes | None:
         case Header() | State() | Flush() | Forgotten():
             return raw
         case Turn():
-            return None if touches(record.content) else raw
+            return None if picks(record) or touches(record.content) else raw
         case Boundary():
             return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
         case Close():
@@ -322,22 +359,33 @@ def _weigh(raw: bytes, touches: Callable[[str], bool]) -> bytes | None:
     return None if touches(_loose_text(raw)) else raw
 
 
-def _kept(file: Readable, touches: Callable[[str], bool], now: str, gone: list[int]) -> Iterator[bytes]:
+def _kept(file: Readable, touches: Touches, picks: Picks, now: str, gone: list[int]) -> Iterator[bytes]:
     """The lines that stay, with a tombstone for each run that does not; the sizes of the others go into `gone`."""
-    run = 0
+    run = lost = 0
     for raw in _lines(file):
-        left = _weigh(raw, touches)
+        left = _weigh(raw, touches, picks)
         if left != raw:
             gone.append(len(raw))
         if left is None:
-            run += 1
+            run, lost = run + 1, lost + raw.startswith(ENTRY_MARK)
             continue
         if run:
             yield encode(Forgotten(timestamp=now, entries=run))
         run = 0
-        yield left
+        yield _renumbered(left, lost) if lost else left
     if run:
         yield encode(Forgotten(timestamp=now, entries=run))
+
+
+def _renumbered(raw: bytes, lost: int) -> bytes:
+    """A record that counts the entries before it, when so many of them are gone."""
+    found = parse(raw.removesuffix(b"\n"))
+    record = None if isinstance(found, str) else found.record
+    if isinstance(record, Flush) and isinstance(through := record.fields.get("through"), int):
+        return encode(replace(record, fields={**record.fields, "through": max(0, through - lost)}))
+    if isinstance(record, Boundary):
+        return encode(replace(record, turn_index=max(0, record.turn_index - lost)))
+    return raw
 
 
 def _loose_text(raw: bytes) -> str:

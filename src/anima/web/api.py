@@ -235,6 +235,19 @@ def undo(home: TheHome, wish: models.Undoing) -> Response:
     return _receipts(home.undo(change, session=wish.session))
 
 
+@router.post("/forget", tags=["past"])
+def forget(home: TheHome, wish: models.Forgetful) -> models.Forgot:
+    """What would be forgotten, or, when it is no dry run, the receipt for it."""
+    done = home.forget(
+        text=wish.text, pattern=wish.pattern, line=wish.line, session=wish.session, sender=wish.sender, origin=wish.origin,
+        since=wish.since, until=wish.until, purge=wish.purge, dry_run=wish.dry_run,
+    )  # fmt: skip
+    return models.Forgot(
+        done=done.done, purge=done.purge, counts=done.counts, phrases=done.phrases, change=done.change, revision=done.revision,
+        record=done.record, verified=done.verified, left=[each.where for each in done.left], notes=list(done.notes),
+    )  # fmt: skip
+
+
 @router.post("/dream", tags=["dreams"])
 def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
     """One night now, or what it would change."""

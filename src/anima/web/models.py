@@ -420,6 +420,36 @@ class Noting(In):
     reason: Reason = ""
 
 
+class Forgetful(In):
+    """What to forget. Only a dry run unless `dry_run` is false; `purge` also takes it out of history."""
+
+    text: Annotated[list[Annotated[str, Field(min_length=1, max_length=4_000)]] | None, Field(max_length=100)] = None
+    pattern: Annotated[str | None, Field(max_length=1_000)] = None
+    line: Annotated[str | None, Field(max_length=1_100)] = None
+    session: Annotated[str | None, Field(max_length=200)] = None
+    sender: Annotated[str | None, Field(max_length=200)] = None
+    origin: Annotated[str | None, Field(max_length=40)] = None
+    since: date | None = None
+    until: date | None = None
+    purge: bool = False
+    dry_run: bool = True
+
+
+class Forgot(Out):
+    """The receipt: counts by place, and whether the proof found nothing left."""
+
+    done: bool
+    purge: bool
+    counts: dict[str, int]
+    phrases: int
+    change: str | None
+    revision: str | None
+    record: int | None
+    verified: bool | None
+    left: list[str]
+    notes: list[str]
+
+
 class Dreaming(In):
     """A night now. A dry run only tells what would change."""
 

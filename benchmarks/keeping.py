@@ -1,0 +1,110 @@
+"""What does keeping a home cost, and does it grow no faster than the home?
+
+    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget]
+
+forget    a phrase that stands in every hundredth document, and a session that wrote some lines: planned, forgotten, and
+          purged from a home of so many lines, with a tenth as many entries of transcripts and a history. No index: making
+          one again is `benchmarks/search.py`'s to measure.
+
+Each part is measured on homes of growing size. Exits with 1 when a line of the largest home costs more than 1.5 times one
+of the home a tenth its size (beneath 10,000 lines the fixed cost is most of it, so those are only shown).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from anima import Home, Scope
+
+PER_DOCUMENT, EVERY = 200, 100
+LIMIT, ENOUGH = 1.5, 10_000
+PHRASE = "the lighthouse keeper hides the seventh lamp"
+Figures = dict[str, float]
+
+
+def sentences(seed: int) -> Iterator[str]:
+    """Lines that differ, of words that repeat as words do."""
+    dice = random.Random(seed)
+    words = ["".join(dice.choices("aeioubcdfglmnprstv", k=dice.randint(3, 9))) for _ in range(5_000)]
+    while True:
+        yield " ".join(dice.choices(words, k=dice.randint(6, 16)))
+
+
+def made(root: Path, lines: int) -> tuple[Home, str]:
+    """A home of so many lines, and the session that wrote some of them."""
+    source, said = root / "source", sentences(lines)
+    for number in range(max(1, lines // PER_DOCUMENT)):
+        text = "".join(f"- {next(said)}\n" for _ in range(PER_DOCUMENT))
+        text += f"- {PHRASE}, says document {number}\n" if number % EVERY == 0 else ""
+        path = source / f"notes/{number // 50:03}/n{number:05}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {number}\n\n{text}", encoding="utf-8")
+    home = Home.create(root / "home", name="Aria")
+    home.import_directory(source)
+    session = home.session(scope=Scope.MAIN)
+    for _ in range(lines // 10):
+        session.log("tool", next(said))
+    for _ in range(20):
+        session.call("memory_write", {"target": "memory", "content": next(said)})
+    session.close()
+    return home, session.id
+
+
+def forgetting(root: Path, lines: int) -> Figures:
+    home, session = made(root, lines)
+    with home:
+        return {
+            "forget: plan": timed(lambda: home.forget(text=PHRASE, dry_run=True)),
+            "forget: plan with history": timed(lambda: home.forget(text=PHRASE, purge=True, dry_run=True)),
+            "forget: a text": timed(lambda: home.forget(text=PHRASE)),
+            "forget: a text, purged": timed(lambda: home.forget(text=PHRASE, purge=True)),
+            "forget: a session, purged": timed(lambda: home.forget(session=session, purge=True)),
+        }
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+PARTS: dict[str, Callable[[Path, int], Figures]] = {"forget": forgetting}
+
+
+def growth(found: dict[int, Figures], name: str) -> float | None:
+    """How much dearer a line is in the largest home than in the one a tenth its size."""
+    large = max(found)
+    small = large // 10
+    if small < ENOUGH or small not in found:
+        return None
+    return (found[large][name] / large) / (found[small][name] / small)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    asked = parser.parse_args()
+    over = False
+    for part in asked.parts:
+        found: dict[int, Figures] = {}
+        for lines in sorted(asked.lines):
+            with tempfile.TemporaryDirectory() as folder:
+                found[lines] = PARTS[part](Path(folder), lines)
+        print(f"{'seconds':34}" + "".join(f"{lines:>12,}" for lines in found) + f"{'growth':>10}")
+        for name in next(iter(found.values())):
+            grown = growth(found, name)
+            over |= grown is not None and grown > LIMIT
+            shown = f"{grown:>9.2f}x" if grown is not None else f"{'':>10}"
+            print(f"{name:34}" + "".join(f"{figures[name]:>12.3f}" for figures in found.values()) + shown)
+    return int(over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""What is to be forgotten: the owner's words for it, checked, and the lines they mean by where those came from.
+
+Promise: what makes no sense is said before anything is looked at; a text or pattern together with a session, sender,
+origin or time narrows the choice. Not here: what else says the same, and how it goes (forgetting).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING
+
+from anima.errors import BadArguments
+from anima.layout import Policy
+from anima.listener import layer_at, layer_of
+from anima.markdown import lines_of
+from anima.model import DocPath, Origin
+from anima.phrases import Wanted, flat, is_heading, said_in
+from anima.provenance import OWNERS, Source
+from anima.transcript import Turn
+
+if TYPE_CHECKING:
+    from anima.home import Home
+
+MOST_TEXT = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the owner asked for, checked. `layer` limits an agent's wish to what is that person's own."""
+
+    texts: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    path: DocPath | None = None
+    said: str | None = None  # the line of `path` that is meant
+    session: str | None = None
+    sender: str | None = None
+    origin: Origin | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    layer: str | None = None
+
+    @property
+    def by_source(self) -> bool:
+        """Whether lines are chosen by where they came from; a text then only narrows the choice."""
+        return any((self.path, self.session, self.sender, self.origin, self.since, self.until))
+
+    @property
+    def words(self) -> Wanted:
+        return Wanted(texts=self.texts, pattern=self.pattern)
+
+
+# -- what is asked --------------------------------------------------------------------------------------------------------
+
+
+def asked_of(
+    home: Home, *, text: str | Sequence[str] | None, pattern: str | None, line: str | None, session: str | None, sender: str | None,
+    origin: str | None, since: date | datetime | str | None, until: date | datetime | str | None,
+) -> Asked:  # fmt: skip
+    """What a person asks for, checked. Raises BadArguments with what to say instead."""
+    named = {"text": text, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin,
+             "since": since, "until": until}  # fmt: skip
+    given = {name for name, value in named.items() if value is not None}
+    if not given:
+        raise BadArguments("say what to forget: a text, pattern, line, session, sender, origin or time span")
+    _check_together(given)
+    path, said = _line(home, line) if line is not None else (None, None)
+    begin, end = _moment(home, since, time.min), _moment(home, until, time.max)
+    if begin and end and begin > end:
+        raise BadArguments("since lies after until; nothing can be in between")
+    return Asked(
+        texts=checked_texts(text), pattern=_pattern(pattern), path=path, said=said, sender=_filled("sender", sender),
+        session=_filled("session", session), origin=_origin(origin), since=begin, until=end,
+    )  # fmt: skip
+
+
+def _check_together(given: set[str]) -> None:
+    if {"text", "pattern"} <= given:
+        raise BadArguments("a text or a pattern, not both; a pattern can hold the text")
+    if "line" in given and len(given) > 1:
+        raise BadArguments(f"a line is one line; {', '.join(sorted(given - {'line'}))} cannot narrow it")
+    if {"session", "sender"} <= given:
+        raise BadArguments("a session or a sender, not both: a session has one sender already")
+
+
+def checked_texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    texts = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    if any(len(flat(text).text) < 2 for text in texts) or (given is not None and not texts):
+        raise BadArguments("the text to forget is too short; nearly every line would hold it")
+    if sum(map(len, texts)) > MOST_TEXT:
+        raise BadArguments(f"the texts to forget have at most {MOST_TEXT:,} characters")
+    return texts
+
+
+def _pattern(raw: str | None) -> re.Pattern[str] | None:
+    if raw is None:
+        return None
+    try:
+        found = re.compile(raw, re.MULTILINE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise BadArguments(f"the pattern {raw!r} is wrong: {error}") from None
+    if any(not match[0].strip() for match in found.finditer("a b\n1-x ä\n\nmemory")):
+        raise BadArguments(f"the pattern {raw!r} matches where there is nothing; every line would go")
+    return found
+
+
+def _filled(name: str, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise BadArguments(f"{name} is empty")
+    return value
+
+
+def _origin(raw: str | None) -> Origin | None:
+    try:
+        return None if raw is None else Origin(raw)
+    except ValueError:
+        raise BadArguments(f"there is no origin {raw!r}; there are {', '.join(Origin)}") from None
+
+
+def _line(home: Home, raw: str) -> tuple[DocPath, str]:
+    path, colon, number = raw.rpartition(":")
+    if not colon or not (number.isascii() and number.isdigit()):
+        raise BadArguments(f"{raw!r} is no line; write PATH:NUMBER, such as MEMORY.md:14")
+    document = home.read(path)
+    lines = lines_of(document.text)
+    if not 1 <= int(number) <= len(lines):
+        raise BadArguments(f"{path} has {len(lines)} lines, and no line {number}")
+    if not said_in(lines[int(number) - 1]):
+        raise BadArguments(f"{raw} says nothing; there is nothing to forget")
+    return document.path, lines[int(number) - 1]
+
+
+def _moment(home: Home, raw: date | datetime | str | None, edge: time) -> datetime | None:
+    """A moment; a day is its first or its last. Without a zone it is the user's."""
+    if raw is None:
+        return None
+    if isinstance(raw, str):
+        try:
+            raw = date.fromisoformat(raw) if re.fullmatch(r"\d{4}-\d{2}-\d{2}", raw) else datetime.fromisoformat(raw)
+        except ValueError:
+            raise BadArguments(f"{raw!r} is no time; write 2026-05-08 or 2026-05-08T14:30") from None
+    found = raw if isinstance(raw, datetime) else datetime.combine(raw, edge)
+    return found if found.tzinfo else found.replace(tzinfo=home.reading.now().tzinfo)
+
+
+# -- where lines came from --------------------------------------------------------------------------------------------------
+
+
+class Choice:
+    """Which lines are meant by where they came from. Lives as long as one plan."""
+
+    def __init__(self, home: Home, asked: Asked, sessions: frozenset[str]) -> None:
+        self._home, self._asked, self.sessions = home, asked, sessions
+        self._view = home.books.view if home.books.begun else None
+        self._filter = asked.words if asked.texts or asked.pattern else None
+        self.layer = layer_of(asked.sender, home.config.owner) if asked.sender else ""
+        self._said = home.books.key.line(asked.said) if asked.said else ""
+
+    def lines(self, path: DocPath, text: str) -> set[int]:
+        """The numbers, from 0, of the lines of a document that are meant. A heading goes with all that is below it."""
+        if not self._asked.by_source or (self._is_timed and not self._has_memory(path)):
+            return set()
+        lines = lines_of(text)
+        allowed = self._filter.hits(text) if self._filter else None
+        found = {
+            number for number, line in enumerate(lines)
+            if (allowed is None or number in allowed) and line.strip() and self._means(path, line)
+        }  # fmt: skip
+        return _without_loose_headings(lines, found) if found and not self._asked.path else found
+
+    @property
+    def _is_timed(self) -> bool:
+        """By time alone, only memory is meant: the day a home was made is no reason to lose its soul."""
+        return not (self._asked.session or self._asked.sender or self._asked.origin or self._asked.path)
+
+    def _has_memory(self, path: DocPath) -> bool:
+        return self._home.layout.row_of(path).policy is Policy.MEMORY
+
+    def _means(self, path: DocPath, line: str) -> bool:
+        asked = self._asked
+        if asked.path is not None:
+            return path.key == asked.path.key and self._home.books.key.line(line) == self._said
+        source = self._view.source(path, line) if self._view else OWNERS
+        is_theirs = bool(self.layer) and layer_at(path) == self.layer
+        if (asked.session or asked.sender) and source.session not in self.sessions and not is_theirs:
+            return False
+        if asked.origin and asked.origin not in (source.origin, *source.taint):
+            return False
+        return self._in_time(source, path)
+
+    def _in_time(self, source: Source, path: DocPath) -> bool:
+        since, until = self._asked.since, self._asked.until
+        if source.time is not None or not (since or until):
+            return self.within(source.time)
+        day = self._home.layout.date_of(path)  # written before the ledger began: a log still says its day
+        zone = self._home.reading.now().tzinfo
+        return day is not None and all(self.within(datetime.combine(day, at, zone)) for at in (time.min, time.max))
+
+    def within(self, moment: datetime | None) -> bool:
+        since, until = self._asked.since, self._asked.until
+        if not (since or until):
+            return True
+        return moment is not None and (since is None or since <= moment) and (until is None or moment <= until)
+
+    def turn(self, turn: Turn) -> bool:
+        """Whether an entry of anybody's transcript is meant."""
+        asked = self._asked
+        timed = self._is_timed and bool(asked.since or asked.until)
+        meant = timed or (asked.sender is not None and turn.sender_id == asked.sender)
+        return meant and self.within(turn.time) and self.passes(turn.content)
+
+    def passes(self, text: str) -> bool:
+        return self._filter is None or self._filter.touches(text)
+
+
+def _without_loose_headings(lines: list[str], found: set[int]) -> set[int]:
+    """A heading stays while something below it does, in its section."""
+    kept: set[int] = set()
+    depth = 0  # of the section in which something stays, from the end upwards: 0 for none
+    for number in reversed(range(len(lines))):
+        line = lines[number]
+        if not is_heading(line):
+            depth = 7 if number not in found and line.strip() else depth
+            continue
+        level = len(line.lstrip()) - len(line.lstrip().lstrip("#"))
+        if number in found and depth > level:
+            kept.add(number)
+        depth = level if number not in found or number in kept else depth
+    return found - kept

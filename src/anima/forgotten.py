@@ -1,0 +1,136 @@
+"""What stays forgotten: keyed digests of phrases, so that nothing brings them back and nobody can read them there.
+
+Promise: a phrase on the list is recognised in any text, whatever its case, punctuation, blanks and line breaks; the
+file `.anima/forgotten` holds no text. Eight digests a word at most. Whoever calls `add` or `take_off` holds the home
+lock. Not here: forgetting itself (forgetting), and who is held back by the list (gate, owning, flushing).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from anima.errors import Damaged
+from anima.ledger import Key
+from anima.markdown import lines_of
+from anima.phrases import LEAD, cut, flat, placed_words, words_of
+from anima.store.machine import Machine
+
+FILE = "forgotten"
+_FORMAT = 1
+
+
+class Phrase(NamedTuple):
+    """One phrase: how many words, the digest of all of them, and of the first eight where there are more."""
+
+    words: int
+    digest: str
+    lead: str = ""
+
+
+class Forgotten:
+    """The list of one home. Read again whenever its file changed."""
+
+    def __init__(self, machine: Machine, key: Callable[[], Key]) -> None:
+        self._machine, self._key = machine, key
+        self._seen: object = None
+        self._held: dict[str, Phrase] = {}
+        self._leads: dict[int, dict[str, list[Phrase]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._list())
+
+    def __bool__(self) -> bool:
+        return bool(self._list())
+
+    def phrase(self, text: str) -> Phrase | None:
+        """A phrase as the list keeps it; None for one without a word."""
+        words = words_of(text)
+        if not words:
+            return None
+        lead = self._digest(words[:LEAD]) if len(words) > LEAD else ""
+        return Phrase(len(words), self._digest(words), lead)
+
+    def add(self, phrases: Iterable[str]) -> int:
+        """Puts phrases on the list; how many are new."""
+        held = dict(self._list())
+        before = len(held)
+        held.update((found.digest, found) for text in phrases if (found := self.phrase(text)))
+        if len(held) > before:
+            self._save(held)
+        return len(held) - before
+
+    def take_off(self, text: str) -> int:
+        """Takes off the list whatever a text holds of it: its owner wants it again. How many phrases that were."""
+        found = {phrase.digest for _, _, phrase in self._matches(text)}
+        if found:
+            self._save({digest: phrase for digest, phrase in self._list().items() if digest not in found})
+        return len(found)
+
+    def holds(self, text: str) -> bool:
+        return next(self._matches(text), None) is not None
+
+    def hits(self, text: str) -> set[int]:
+        """The numbers, from 0, of the lines of a text that hold something forgotten."""
+        return {number for first, last, _ in self._matches(text) for number in range(first, last + 1)}
+
+    def without(self, text: str) -> tuple[str, int]:
+        """A text without what is forgotten, and how many lines that cost."""
+        hits = self.hits(text)
+        left = cut(text, hits) if hits else text
+        return left, len(lines_of(text)) - len(lines_of(left))
+
+    # -- how ------------------------------------------------------------------------------------------------------------
+
+    def _matches(self, text: str) -> Iterator[tuple[int, int, Phrase]]:
+        if not self._list():
+            return
+        found = flat(text)
+        placed = placed_words(found.text)
+        words = [word for word, _ in placed]
+        for start in range(len(words)):
+            for phrase in self._at(words, start):
+                end = start + phrase.words - 1
+                yield found.line_at(placed[start][1]), found.line_at(placed[end][1]), phrase
+
+    def _at(self, words: list[str], start: int) -> Iterator[Phrase]:
+        for length, leads in self._leads.items():
+            if start + length > len(words):
+                continue
+            for phrase in leads.get(self._digest(words[start : start + length]), ()):
+                rest = words[start : start + phrase.words]
+                if not phrase.lead or (len(rest) == phrase.words and self._digest(rest) == phrase.digest):
+                    yield phrase
+
+    def _digest(self, words: list[str]) -> str:
+        return self._key().phrase(" ".join(words))
+
+    def _list(self) -> dict[str, Phrase]:
+        seen = self._machine.signature(FILE)
+        if seen != self._seen:
+            self._held = self._load() if seen is not None else {}
+            self._leads = {}
+            for phrase in self._held.values():
+                by_lead = self._leads.setdefault(min(phrase.words, LEAD), {})
+                by_lead.setdefault(phrase.lead or phrase.digest, []).append(phrase)
+            self._seen = seen
+        return self._held
+
+    def _load(self) -> dict[str, Phrase]:
+        raw = self._machine.get(FILE)
+        if raw is None:
+            return {}
+        try:
+            found = json.loads(raw)
+            if found["format"] != _FORMAT:
+                raise ValueError("another format")
+            phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise Damaged("the list of what is forgotten cannot be read; nothing was written",
+                          hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back") from error  # fmt: skip
+        return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}
+
+    def _save(self, held: dict[str, Phrase]) -> None:
+        body = {"format": _FORMAT, "phrases": [list(phrase) for phrase in held.values()]}
+        self._machine.put(FILE, json.dumps(body, separators=(",", ":")).encode())
