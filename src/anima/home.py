@@ -139,7 +139,7 @@ class Home:
                 if self._transcripts is not None:
                     self._transcripts.close()
                 if self._books is not None:
-                    if self._writing is not None:
+                    if self._writing is not None and self._books.begun:
                         self._books.commit()
                     self._books.close()
                 self.store.close()

@@ -65,15 +65,18 @@ def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
 
 
 def _one_diff(change: Change, base: str | None) -> str:
-    old, new = base or "", text_after(change, base)
-    name = change.path.text
+    new, name = text_after(change, base), change.path.text
     to = change.to.text if change.to else name
+    before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
+    return diff_of_texts(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
+
+
+def diff_of_texts(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
+    """The exact unified diff of two texts; empty where they are equal."""
     lines = difflib.unified_diff(
-        old.splitlines(keepends=True), (new or "").splitlines(keepends=True),
-        fromfile=f"a/{name}" if base is not None else "/dev/null", tofile=f"b/{to}" if new is not None else "/dev/null", n=_CONTEXT,
-    )  # fmt: skip
-    body = "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
-    return body or f"--- a/{name}\n+++ b/{to}\n"
+        old.splitlines(keepends=True), new.splitlines(keepends=True), fromfile=before, tofile=after, n=_CONTEXT
+    )
+    return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 
 def text_after(change: Change, base: str | None) -> str | None:

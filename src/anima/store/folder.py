@@ -95,6 +95,21 @@ class FolderStore:
         finally:
             os.close(fd)
 
+    def raw(self, path: DocPath, *, most: int) -> bytes:
+        """A file's bytes, for what is no text: a picture. Raises NoSuchDocument, or BadText when it has more than `most`."""
+        try:
+            fd, found = open_regular(self.fd, self.actual(path) or path.text)
+        except OSError as error:
+            raise self._explained(error, path) from None
+        try:
+            if found.st_size > most:
+                raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
+            return _read_all(fd, found.st_size)
+        except OSError as error:
+            raise self._explained(error, path) from None
+        finally:
+            os.close(fd)
+
     def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
         signature = signature_of(found)
         if (held := self._read.get(actual)) and held[0] == signature:

@@ -18,8 +18,11 @@ from starlette.responses import StreamingResponse
 from anima import __version__
 from anima import model as words
 from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
+from anima.merge import merge
 from anima.model import DocPath, Scope
+from anima.pending import diff_of_texts
 from anima.web import models
+from anima.web.drawing import diff_lines
 from anima.web.problems import etag, of_refusal, problem
 from anima.web.served import Here, Me, TheHome
 
@@ -206,6 +209,14 @@ def diff(
 ) -> models.Diff:  # fmt: skip
     """What one revision changed, or what changed between two."""
     return models.Diff(diff=home.diff(revision, other, path=path or None))
+
+
+@router.post("/compare", tags=["past"])
+def compare(wish: models.Comparing) -> models.Comparison:
+    """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
+    merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
+    lines = [line for line in diff_lines(diff_of_texts(wish.before, wish.after)) if line.kind != "file"]
+    return models.Comparison.model_validate({"lines": lines, "merged": merged})
 
 
 @router.get("/changes", tags=["past"])

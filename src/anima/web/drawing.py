@@ -53,7 +53,7 @@ class Drawing:
         self._templates.globals |= {"version": __version__, "diff_lines": diff_lines}
         # A part is drawn without what stands outside its block, imports among it, so shared macros are known everywhere.
         shared: Any = self._templates.get_template("shared.html").module
-        self._templates.globals |= {"diff": shared.diff}
+        self._templates.globals |= {"diff": shared.diff, "bar": shared.bar, "prose": shared.prose}
 
     def page(self, request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A page, or the part of it that `?part=` names: the template's block of that name."""

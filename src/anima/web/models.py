@@ -185,6 +185,22 @@ class Diff(Out):
     diff: str
 
 
+class DiffLine(Out):
+    """One line of a diff: `add`, `cut`, `same`, or `place` and `note`, which are no content."""
+
+    kind: Literal["place", "add", "cut", "same", "note"]
+    text: str
+    old: int | None
+    new: int | None
+
+
+class Comparison(Out):
+    """`merged` holds both changes in one text, where a base was given and they do not touch the same lines."""
+
+    lines: list[DiffLine]
+    merged: str | None
+
+
 class Done(Out):
     """One carried-out change as the ledger tells it. `id` is what undo takes."""
 
@@ -387,6 +403,14 @@ class Pong(Out):
 class Writing(In):
     text: Text
     reason: Reason = ""
+
+
+class Comparing(In):
+    """Two texts; with `base`, the text both came from."""
+
+    before: Text
+    after: Text
+    base: Text | None = None
 
 
 class Appending(In):

@@ -34,7 +34,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from anima.web.served import Served
 
-Show = Callable[[Served, Request], Mapping[str, Any]]
+Show = Callable[
+    [Served, Request], Mapping[str, Any] | Response
+]  # a Response is sent as it is: a picture, another address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,11 @@ async def _home(request: Request) -> Response:
 
 
 def _drawn(page: Page, view: View) -> Callable[[Request], Any]:
-    def draw(request: Request) -> HTMLResponse:
-        given = {"current": page.name, "title": page.title, **view.show(request.app.state.served, request)}
+    def draw(request: Request) -> Response:
+        shown = view.show(request.app.state.served, request)
+        if isinstance(shown, Response):
+            return shown
+        given = {"current": page.name, "title": page.title, **shown}
         found: HTMLResponse = request.app.state.drawing.page(request, view.template or f"{page.name}.html", given)
         return found
 

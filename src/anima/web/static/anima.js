@@ -234,7 +234,7 @@
     const on = {
       g: () => { leading = true; setTimeout(() => { leading = false; }, 1500); },
       j: () => step(1), k: () => step(-1),
-      a: () => chosen("approve"), d: () => chosen("deny"), e: () => chosen("edit"),
+      a: () => chosen("approve"), d: () => chosen("deny"), e: () => { const link = $("a[data-edit]"); if (link) link.click(); else chosen("edit"); },
       u: () => act("undo", from), "?": () => act("keys", from),
       "/": () => { const box = $("[data-search]"); if (box) box.focus(); else if ($('.rail a[href="/search"]')) location.href = "/search"; },
     }[event.key];

@@ -1,0 +1,200 @@
+"""The page Self: who the agent is and where that is said, which soul was worn, and what each listener is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anima import Home, Scope
+from anima.testing import Clock
+from serving import Desk, desk_in
+from test_web import HOSTILE, Outside
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+ADDRESSES = [
+    "/self",
+    "/self?part=whole",
+    *(f"/self/{scope}" for scope in Scope),
+    "/self/main?text=yes",
+    "/self/main?part=told",
+]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    made = desk_in(tmp_path)
+    yield made
+    made.app.state.served.close()
+    made.home.close()
+
+
+def band(text: str, name: str) -> str:
+    """The part of the page that tells of one file."""
+    return next(part for part in text.split('<li class="band ')[1:] if f"<code>{name}</code>" in part)
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_each_view_answers_the_owner_and_nobody_else(desk: Desk, path: str) -> None:
+    found = desk.page.get(path)
+
+    assert found.status_code == 200 and Outside(found.text).found == []
+    assert desk.client(Authorization="Bearer wrong").get(path).status_code == 401
+    assert desk.client().get(path).headers["Location"] == "/login"
+    assert desk.agent("main").get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_hostile_text_of_documents_is_shown_inert(desk: Desk, path: str) -> None:
+    home = desk.home
+    home.write("SOUL.md", f"# {HOSTILE}\n\n- {HOSTILE}\n\n**{HOSTILE}** [{HOSTILE}](javascript:alert(1))\n")
+    home.write("IDENTITY.md", "- Name: <b>Eve</b>\n- Vibe: {{ 7*7 }}\n- Avatar: http://evil.example/x.png\n")
+    home.write("AGENTS.md", "## Peers\n\n- **scout**: <script>alert(1)</script> {{ 7*7 }}\n")
+    found = desk.page.get(path).text
+
+    assert Outside(found).found == []
+    assert "<script>alert" not in found and "\u202e" not in found and "\x1b" not in found
+    assert "49" not in re.sub(r"[0-9a-f]{8,}|\d[\d,]+", "", found)
+
+
+def test_each_field_of_the_card_names_its_source(desk: Desk) -> None:
+    desk.home.write("IDENTITY.md", "- Name: Aria\n- Creature: a fern\n- Emoji: 🌿\n")
+    text = re.sub(r"\s+", " ", desk.page.get("/self").text)
+
+    assert '<span class="value">a fern</span> <span class="from">IDENTITY.md</span>' in text
+    assert '<dt>Theme</dt> <dd><span class="dim">not said</span>' in text
+
+
+def test_a_name_from_the_configuration_says_so(tmp_path: Path) -> None:
+    Home.create(tmp_path / "h", name="Aria").close()
+    with Home.open(tmp_path / "h", settings={"identity.name": "Nova"}) as home:
+        text = Desk(home, Clock()).page.get("/self").text
+
+    assert "Nova" in text and "anima.toml [identity]" in text
+
+
+def test_the_picture_of_the_home_is_shown_and_can_run_nothing(desk: Desk) -> None:
+    (Path(desk.home.root) / "me.svg").write_text(
+        "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>", encoding="utf-8"
+    )
+    desk.home.write("IDENTITY.md", "- Name: Aria\n- Avatar: me.svg\n")
+    page = desk.page
+    found = page.get("/self/picture")
+
+    assert '<img src="/self/picture"' in page.get("/self").text
+    assert found.headers["Content-Type"] == "image/svg+xml"
+    assert (
+        "sandbox" in found.headers["Content-Security-Policy"]
+        and "script-src" not in found.headers["Content-Security-Policy"]
+    )
+    assert desk.client(Authorization="Bearer wrong").get("/self/picture").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("avatar", "says"),
+    [
+        ("http://evil.example/x.png", "is not loaded here"),
+        ("no/such.png", "not in the home"),
+        ("../outside.png", "outside the home"),
+        ("SOUL.md", "no picture"),
+    ],
+)
+def test_a_picture_that_is_not_shown_says_why(desk: Desk, avatar: str, says: str) -> None:
+    desk.home.write("IDENTITY.md", f"- Name: Aria\n- Avatar: {avatar}\n")
+    page = desk.page
+
+    assert says in page.get("/self").text
+    assert page.get("/self/picture").status_code == 404
+
+
+def test_a_picture_in_the_identity_itself_is_served_by_us(desk: Desk) -> None:
+    desk.home.write("IDENTITY.md", "- Name: Aria\n- Avatar: data:image/png;base64,iVBORw0KGgo=\n")
+    found = desk.page.get("/self/picture")
+
+    assert (found.status_code, found.content, found.headers["Content-Type"]) == (200, PNG[:8], "image/png")
+
+
+def test_a_listener_is_told_what_was_shown_cut_missing_and_hidden_and_why(desk: Desk) -> None:
+    home = desk.home
+    home.write("SOUL.md", "# Soul\n\n" + "- be kind\n" * 3_000)
+    home.delete("TOOLS.md")
+    page = desk.page
+    mine, group = page.get("/self/main").text, page.get("/self/group").text
+
+    assert "cut" in band(mine, "SOUL.md") and "over the budget of one file" in band(mine, "SOUL.md")
+    assert "characters left out" in band(mine, "SOUL.md") and 'class="gone"' in band(mine, "SOUL.md")
+    assert "missing" in band(mine, "TOOLS.md")
+    assert "hidden" in band(group, "MEMORY.md") and "kept from group sessions" in band(group, "MEMORY.md")
+    assert "only for heartbeat" in band(mine, "HEARTBEAT.md")
+
+
+def test_the_text_of_a_prompt_is_drawn_only_when_it_is_asked_for(desk: Desk) -> None:
+    desk.home.write("SOUL.md", "# Soul\n\nYou love ferns.\n")
+    page = desk.page
+
+    assert "You love ferns." not in page.get("/self/main").text
+    assert "You love ferns." in page.get("/self/main?text=yes").text
+
+
+def test_another_sender_is_told_less(desk: Desk, tmp_path: Path) -> None:
+    desk.home.remember("The safe opens with 4711")
+    with Home.open(desk.home.root, settings={"owner": ["luis"]}, clock=desk.clock) as home:
+        page = Desk(home, desk.clock).page
+        mine, theirs = page.get("/self/main?text=yes").text, page.get("/self/main?text=yes&sender=mallory").text
+
+    assert "4711" in mine and "4711" not in theirs
+
+
+def test_the_persona_log_tells_which_soul_was_worn_when(desk: Desk) -> None:
+    before = desk.page.get("/self").text
+    for _ in range(3):
+        with desk.home.session(scope=Scope.MAIN) as session:
+            session.log("user", "hello")
+    after = desk.page.get("/self").text
+
+    assert "No conversation was recorded yet" in before
+    assert "in 3 conversations" in after
+
+
+def test_the_other_soul_is_shown_with_when_it_is_worn(tmp_path: Path) -> None:
+    Home.create(tmp_path / "h", name="Aria").close()
+    settings = {"persona.at": "19:00", "persona.duration": "1h", "persona.chance": 0.1}
+    with Home.open(tmp_path / "h", settings=settings, clock=Clock()) as home:
+        home.write("SOUL_EVIL.md", "# Other\n\nYou are stern.\n")
+        text = Desk(home, Clock()).page.get("/self").text
+
+    assert "from 19:00 for 1h each day and by chance in 10 % of conversations" in text and "You are stern." in text
+    assert "it is <code>SOUL_EVIL.md</code>" in text
+
+
+def test_peers_are_listed_and_none_is_explained(desk: Desk) -> None:
+    before = desk.page.get("/self").text
+    desk.home.write("AGENTS.md", "# Guide\n\n## Peers\n\n- **scout**: looks things up\n")
+    after = desk.page.get("/self").text
+
+    assert "It knows no other agents" in before
+    assert "<b>scout</b> looks things up" in after
+
+
+def test_a_home_without_identity_and_soul_teaches_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "bare" / "memory").mkdir(parents=True)
+    with Home.open(tmp_path / "bare", clock=Clock()) as home:
+        page = Desk(home, Clock()).page
+        found = page.get("/self")
+        told = [page.get(f"/self/{scope}").status_code for scope in Scope]
+
+    assert (
+        found.status_code == 200
+        and "There is no soul yet" in found.text
+        and "There is no IDENTITY.md yet" in found.text
+    )
+    assert told == [200] * 5
+
+
+@pytest.mark.parametrize("path", ["/self/everybody", "/self/%00", "/self/main?sender=" + "x" * 300, "/self/main/more"])
+def test_what_makes_no_sense_is_answered_in_words(desk: Desk, path: str) -> None:
+    found = desk.page.get(path)
+
+    assert found.status_code in (400, 404) and "<h1>Not here</h1>" in found.text
