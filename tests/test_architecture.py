@@ -32,7 +32,7 @@ FLOORS: list[tuple[str, ...]] = [
     (
         "opening", "books", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "choosing", "purging",
         "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "sweeps", "home", "health",
-        "about", "watching",
+        "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

@@ -72,7 +72,7 @@ def look_up(
     found: list[Mention] = []
     linked: Counter[str] = Counter()
     dated: dict[str, str] = {}
-    for path, text in _texts(home, listener):
+    for path, text in texts(home, listener):
         day = _day(path)
         if _keeps_facts(home, path):
             dated[path.text] = text
@@ -115,7 +115,9 @@ def names_in(line: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _texts(home: Home, listener: Listener) -> Iterator[tuple[DocPath, str]]:
+def texts(home: Home, listener: Listener) -> Iterator[tuple[DocPath, str]]:
+    """Every document as the listener may see it, line numbers as in the file; what reflection wrote is left out."""
+    """Every document as the listener may see it, line numbers as in the file; what reflection wrote is left out."""
     for entry in home.store.list_all():
         path = DocPath.parse(entry.path)
         if not path.is_markdown or (layer_at(path) is not None and layer_at(path) != listener.layer):

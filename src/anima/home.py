@@ -434,7 +434,7 @@ class Home:
         """Hits for a question, best first, as this listener may see them; `.notes` says why there are none.
 
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
-        fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`.
+        fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
         """
         moment = self.reading.now() if at is None else at
         return self.indexing.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)

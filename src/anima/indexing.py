@@ -204,15 +204,15 @@ class Indexing:
 
     def search(
         self, listener: Listener, text: str, *, limit: int, at: date | datetime | None, kinds: frozenset[str] | None = None,
-        **more: Any,
+        since: date | None = None, trusted_only: bool = True, **more: Any,
     ) -> Answer:  # fmt: skip
-        """What a listener may find, after a look at whether the files changed."""
+        """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
+        day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
         from anima.search import Query, run
 
         report = self.catch_up()
-        answer = run(
-            self.index, self.embedder, Query(text=text, limit=limit, at=at, **more), self.filter_for(listener, kinds)
-        )
+        seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
+        answer = run(self.index, self.embedder, Query(text=text, limit=limit, at=at, **more), seen)
         notes = (*(report.notes if report else ()), *self.notes, *answer.notes)
         return replace(answer, notes=tuple(dict.fromkeys(notes)))
 

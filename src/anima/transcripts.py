@@ -15,7 +15,20 @@ from anima.errors import HomeError, NoSuchSession
 from anima.index.talks import Talks
 from anima.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
-from anima.transcript import Header, Listed, Page, Rows, SessionList, Transcript, header_of, read, transcripts_in
+from anima.transcript import (
+    Header,
+    Listed,
+    Page,
+    Placed,
+    Record,
+    Rows,
+    SessionList,
+    Transcript,
+    header_of,
+    read,
+    scan,
+    transcripts_in,
+)
 from anima.transcript.reading import resumed
 from anima.transcript.searching import Asker, Finder, Found
 
@@ -112,6 +125,14 @@ class Transcripts:
             if not asker.sees(header_of(file)):
                 raise NoSuchSession(f"{id}: there is no such session")
             return read(file, start=start, limit=limit, newest=newest, known=row.known)
+
+    def marks(self, id: str, asker: Asker) -> tuple[Record, ...]:
+        """What stands between the entries of one session, in order: cuts, flushes, taint, the end."""
+        self.get(id, asker)
+        with self.folder.open(id) as file:
+            if not asker.sees(header_of(file)):
+                raise NoSuchSession(f"{id}: there is no such session")
+            return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
 
     def search(self, query: str, asker: Asker, *, limit: int, max_chars: int) -> Found:
         if asker.layers is not None and not asker.layers:

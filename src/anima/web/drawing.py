@@ -19,11 +19,13 @@ from starlette.responses import HTMLResponse
 
 from anima import __version__
 from anima.errors import HomeError
+from anima.index.words import cut
 
 if TYPE_CHECKING:
     from anima.web.served import Served
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_WORDS = re.compile(r"\w+|\W+")
 MOST_LINES = 2_000
 
 
@@ -91,7 +93,7 @@ class Drawing:
 
 def inert(text: str) -> Markup:
     """Text with what a reader would not see, or a browser would act on, shown by number."""
-    if text.isprintable():
+    if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return escape(text)
     return Markup("").join(_shown(char) for char in text)
 
@@ -100,6 +102,22 @@ def _shown(char: str) -> Markup:
     if char in "\n\t" or char.isprintable():
         return escape(char)
     return Markup('<span class="odd" title="a character that is not seen">⟨U+{:04X}⟩</span>').format(ord(char))
+
+
+def pieces_of(text: str, stems: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """A text in pieces, and whether each is one of the words that were asked for."""
+    plain = ""
+    for match in _WORDS.finditer(text):
+        word = match[0]
+        if word[0].isalnum() and len(word) <= 60 and not stems.isdisjoint(cut(word)):
+            if plain:
+                yield plain, False
+            yield word, True
+            plain = ""
+        else:
+            plain += word
+    if plain:
+        yield plain, False
 
 
 def diff_lines(diff: str) -> Iterator[DiffLine]:
