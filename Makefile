@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: up test test-long bench lint clean help
+.PHONY: up test test-long bench pictures lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -19,12 +19,15 @@ test-long: $(VENV)/.test-installed  ## the suites that take longer than ten minu
 	$(VENV)/bin/python -m pytest -m long
 
 lint: $(VENV)/.test-installed
-	$(VENV)/bin/ruff check src tests benchmarks
-	$(VENV)/bin/ruff format --check src tests benchmarks
+	$(VENV)/bin/ruff check src tests benchmarks docs
+	$(VENV)/bin/ruff format --check src tests benchmarks docs
 	$(VENV)/bin/mypy
 
 bench: $(VENV)/.test-installed  ## every benchmark, one after the other
 	@for file in benchmarks/*.py; do echo "== $$file"; $(VENV)/bin/python $$file || exit 1; done
+
+pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictures
+	$(VENV)/bin/python docs/pictures.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("anima needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -36,6 +39,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.test-installed: $(VENV)/.installed
 	$(PIP) --editable '.[test]'
+	$(VENV)/bin/python tests/chromium.py
 	touch $@
 
 clean:

@@ -84,8 +84,9 @@ class _Server(uvicorn.Server):
 
 def server_for(app: FastAPI) -> uvicorn.Server:
     """A server of an application, for whoever brings a socket: `server.run(sockets=[bound()])`."""
+    # A client's mistakes are no warnings of ours: any page of any origin could fill the log with them.
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, date_header=False, lifespan="on", ws="none",
+        app, log_level="error", access_log=False, server_header=False, date_header=False, lifespan="on", ws="none",
         timeout_graceful_shutdown=_GRACE, timeout_keep_alive=30, proxy_headers=False, h11_max_incomplete_event_size=65_536,
     )  # fmt: skip
     return _Server(config, app.state.served)

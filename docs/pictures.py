@@ -1,0 +1,79 @@
+"""Makes the pictures of the README: a home to show, served, and each of its pages as a browser draws it.
+
+    make pictures            into docs/pictures/; or: python docs/pictures.py FOLDER
+
+Needs Chromium, and a font with emoji (Debian: fonts-noto-color-emoji) for the agent's face. Only pages that are in the
+navigation get a picture. The home is made up; see tests/demonstration.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "src")]
+
+from playwright.sync_api import Browser, Page, ViewportSize  # noqa: E402
+
+from browsing import Server, browser_with, navigation, serving, visiting  # noqa: E402
+from chromium import NoBrowser, chromium  # noqa: E402
+from demonstration import demonstration  # noqa: E402
+
+Scheme = Literal["light", "dark"]
+WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+# What is worth seeing of a page, when it is not its first sight: an address, and what has to be there.
+PLACES = {
+    "memory": ("/memory/MEMORY.md?line=8", "#lines"),
+    "search": ("/search?q=how+is+Tomas+paid&explain=1", "#found .hit"),
+    "sessions": ("/sessions", "main h1"),
+    "graph": ("/graph", ".labels text"),
+}
+OTHERS: list[tuple[str, Scheme, ViewportSize]] = [
+    ("inbox", "dark", WIDE),
+    ("memory", "dark", WIDE),
+    ("inbox", "light", PHONE),
+    ("search", "dark", PHONE),
+]
+
+
+def main() -> None:
+    try:
+        chromium()
+    except NoBrowser as reason:
+        sys.exit(f"no pictures: {reason}")
+    into = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "pictures"
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ANIMA_CONFIG"] = str(Path(folder) / "config")
+        with serving(demonstration(Path(folder) / "aria")) as server, browser_with() as browser:
+            draw_all(browser, server, into)
+
+
+def draw_all(browser: Browser, server: Server, into: Path) -> None:
+    with visiting(browser, server, reduced_motion="reduce") as visit:
+        page = visit.come_in()
+        names = [address.strip("/") for address in navigation(page)]
+        every: list[tuple[str, Scheme, ViewportSize]] = [(name, "light", WIDE) for name in names]
+        for name, scheme, size in every + [one for one in OTHERS if one[0] in names]:
+            page.set_viewport_size(size)
+            page.emulate_media(color_scheme=scheme)
+            file = into / f"{name}{'-dark' if scheme == 'dark' else ''}{'-phone' if size is PHONE else ''}.png"
+            draw(page, server, name, file)
+            print(f"{file.name:<24} {file.stat().st_size // 1024:>4} KB")
+
+
+def draw(page: Page, server: Server, name: str, file: Path) -> None:
+    address, awaited = PLACES.get(name, (f"/{name}", "main h1"))
+    page.goto(server.url + address)
+    page.wait_for_selector(awaited, state="attached")
+    page.wait_for_selector('#pulse[data-state="on"]')
+    page.evaluate("document.activeElement.blur()")
+    page.screenshot(path=str(file), animations="disabled", caret="hide")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""The owner's day, in a real browser: a home served by a real process, agents that come by MCP, nothing but our own page.
+
+Steps on pages that are not in the navigation are left out, and the test is then skipped at its end with their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browsing import PATIENCE, Server, Visit, apart, browser_with, navigation, serving, visiting
+from mcp_doors import http_client
+from mcp_doors import visiting as mcp_visiting
+
+SOUL = "# Soul\n\nI am calm and curious. I say what I do not know.\n"
+WISH = "- Ana writes to you in English."
+EDITED = "- Ana writes to you in Spanish, and signs with an anchor."
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_with() as found:
+        yield found
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Server]:
+    """A home that `anima up` made a moment ago, and serves."""
+    with serving(tmp_path / "aria", verb=("up", "--name", "Aria")) as server:
+        yield server
+
+
+@pytest.fixture
+def visit(browser: Browser, up: Server) -> Iterator[Visit]:
+    with visiting(browser, up) as found:
+        yield found
+
+
+# -- an agent --------------------------------------------------------------------------------------------------------------
+
+
+async def _by_http(server: Server, token: str, name: str, **arguments: Any) -> Any:
+    async with http_client(server.url + "/mcp", token) as client:
+        return (await client.call_tool(name, arguments)).structured_content
+
+
+async def _by_stdio(server: Server, scope: str, name: str, **arguments: Any) -> Any:
+    async with mcp_visiting(server.folder, ("stdio", "handshake"), scope=scope) as client:
+        return (await client.call_tool(name, arguments)).structured_content
+
+
+def agents_write(server: Server, **arguments: Any) -> dict[str, Any]:
+    """What an agent with a token of its own is told when it writes, over HTTP."""
+    token = server.anima("token", "make", "--name", "laptop", "--scope", "main")["token"]
+    found: dict[str, Any] = apart(_by_http(server, token, "memory_write", **arguments))
+    return found
+
+
+def wished(server: Server) -> dict[str, Any]:
+    return agents_write(server, target="USER.md", content=f"{WISH}\n", reason="Ana was asked and said so")
+
+
+def ask(page: Page, method: str, path: str, body: Any = None) -> Any:
+    """What the API answers the page's own script."""
+    found = page.evaluate("([m, p, b]) => anima.send(m, p, b ?? undefined)", [method, path, body])
+    return found["value"]
+
+
+def mark(page: Page) -> None:
+    """What is gone after a reload."""
+    page.evaluate("window.unchanged = true")
+
+
+def is_the_same(page: Page) -> bool:
+    return page.evaluate("window.unchanged === true") is True
+
+
+# -- the day ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_owners_day(visit: Visit, up: Server) -> None:
+    page = visit.come_in()
+    pages, missing = navigation(page), []
+    page.on("dialog", lambda dialog: dialog.accept())
+
+    def there(name: str) -> bool:
+        if f"/{name}" not in pages:
+            missing.append(name)
+        return f"/{name}" in pages
+
+    # the soul is written
+    if there("memory"):
+        write_on_the_memory_page(page, "SOUL.md", SOUL)
+    else:
+        ask(page, "PUT", "/files/SOUL.md", {"text": SOUL})
+    assert up.text("SOUL.md") == SOUL
+
+    # an agent wishes to write about the owner, and the inbox shows that by itself
+    page.goto(up.url + "/inbox")
+    expect(page.locator("#empty")).to_contain_text("Nothing waits for you")
+    mark(page)
+    before = up.text("USER.md")
+    told = wished(up)
+    assert told["status"] == "pending" and up.text("USER.md") == before
+    card = page.locator(f"#{told['proposal']}")
+    expect(card).to_be_visible()
+    expect(page.locator("#waiting")).to_have_text("1")
+    assert is_the_same(page)
+
+    # the diff says exactly what would change
+    assert card.locator(".diff .add .t").all_inner_texts()[-1] == WISH
+    assert card.locator(".diff .cut").count() == 0
+    expect(card).to_contain_text("Ana was asked and said so")
+    expect(card).to_contain_text("Only you approve it")
+
+    # edit, approve: with keys alone
+    page.keyboard.press("j")
+    expect(card).to_be_focused()
+    page.keyboard.press("e")
+    box = card.locator("textarea")
+    expect(box).to_be_focused()
+    assert WISH in box.input_value()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(f"{EDITED}\n")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(card).to_have_count(0)
+    expect(page.locator("#waiting")).to_be_hidden()
+    assert EDITED in up.text("USER.md") and WISH not in up.text("USER.md")
+    assert is_the_same(page)
+
+    # search finds it
+    if there("search"):
+        find_on_the_search_page(page, "who signs with an anchor", EDITED)
+    assert any(
+        EDITED in hit["text"] for hit in ask(page, "GET", "/search?q=who+signs+with+an+anchor&scope=main")["hits"]
+    )
+
+    # undo takes it back, and the page says what
+    page.goto(up.url + "/inbox")
+    page.keyboard.press("u")
+    expect(page.locator("#said")).to_contain_text("USER.md")
+    assert up.text("USER.md") == before and up.text("SOUL.md") == SOUL
+
+    # night, and what the home is about
+    if there("dreams"):
+        dream(page)
+    if there("graph"):
+        find_in_the_graph(page, "Casa Azul")
+    for name, text in (("self", "I am calm and curious"), ("sessions", ""), ("health", "The ledger is whole")):
+        if there(name):
+            page.goto(f"{up.url}/{name}")
+            expect(page.locator("main h1")).to_be_visible()
+            expect(page.locator("main")).to_contain_text(text)
+    visit.calm()
+    assert up.anima("audit")["fault"] is None
+    if missing:
+        pytest.skip(f"PAGES MISSING from the navigation, so these steps were left out: {', '.join(missing)}")
+
+
+def go(page: Page, name: str) -> None:
+    page.locator(f'.rail a[href="/{name}"]').click()
+    page.wait_for_url(f"**/{name}")
+
+
+def write_on_the_memory_page(page: Page, path: str, text: str) -> None:
+    """Opens a document by its name, edits it, saves it with keys, and sees it as it stands then."""
+    go(page, "memory")
+    page.get_by_label("Open a document").fill(path)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/memory/{path}")
+    page.keyboard.press("e")
+    page.wait_for_url(f"**/memory/{path}?as=edit")
+    box = page.locator("#text")
+    expect(box).to_be_enabled()
+    box.fill(text)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/memory/{path}")
+    expect(page.locator("#lines")).to_contain_text(text.splitlines()[-1])
+
+
+def find_on_the_search_page(page: Page, query: str, text: str) -> None:
+    """Hits come while one types."""
+    go(page, "search")
+    mark(page)
+    page.locator("#q").press_sequentially(query)
+    expect(page.locator("#found .hit").first).to_contain_text(text.removeprefix("- "))
+    assert is_the_same(page)
+
+
+def dream(page: Page) -> None:
+    """A night now. There is little to dream of after one day; the page tells of it all the same."""
+    go(page, "dreams")
+    assert ask(page, "POST", "/dream", {})["status"] in ("dreamed", "nothing")
+    page.reload()
+    expect(page.locator("main h1")).to_be_visible()
+
+
+def find_in_the_graph(page: Page, name: str) -> None:
+    """Names that stand together in a note are drawn and listed, and tell where they stand."""
+    ask(page, "POST", "/note", {"content": f"@Ana showed me [[{name}]]"})
+    go(page, "graph")
+    expect(page.locator("#names")).to_contain_text("Ana")
+    page.locator("#names a", has_text=name).click()
+    expect(page.locator("#about")).to_contain_text(name)
+
+
+# -- coming and going --------------------------------------------------------------------------------------------------------
+
+
+def test_the_link_works_once_and_leaves_nothing_in_the_address(visit: Visit, up: Server, browser: Browser) -> None:
+    page = visit.come_in()
+    [cookie] = visit.context.cookies()
+
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
+    assert page.evaluate("document.cookie") == ""
+    page.go_back()
+    assert "#" not in page.url
+    with browser.new_context() as other:
+        again = other.new_page()
+        again.goto(up.link)
+        expect(again.locator("[role=alert]")).to_contain_text("Not this code")
+        again.goto(up.url + "/inbox")
+        assert again.url == up.url + "/login"
+
+
+def test_leaving_locks_the_browser_out(visit: Visit, up: Server) -> None:
+    page = visit.come_in()
+    page.get_by_role("button", name="Leave").click()
+    page.wait_for_url(up.url + "/login")
+    page.goto(up.url + "/health")
+
+    assert page.url == up.url + "/login"
+
+
+def test_two_windows_see_one_inbox(visit: Visit, up: Server) -> None:
+    """What one window decides leaves the other, and what is edited there stays as it is."""
+    first = visit.come_in()
+    second = visit.context.new_page()
+    second.goto(up.url + "/inbox")
+    second.wait_for_selector('#pulse[data-state="on"]')
+    mark(second)
+    one = wished(up)["proposal"]
+    two = apart(_by_stdio(up, "group", "memory_write", target="notes/boat.md", content="The boat is blue.\n"))[
+        "proposal"
+    ]
+    for page in (first, second):
+        expect(page.locator(".card")).to_have_count(2)
+    second.locator(f"#{two} [data-act=edit]").click()
+    second.locator(f"#{two} textarea").fill("The boat is green.\n")
+    first.locator(f"#{one} [data-act=deny]").click()
+
+    expect(second.locator(f"#{one}")).to_have_count(0)
+    assert second.locator(f"#{two} textarea").input_value() == "The boat is green.\n"
+    second.locator(f"#{two} [data-act=approve-edited]").click()
+    expect(first.locator(".card")).to_have_count(0)
+    assert up.text("notes/boat.md") == "The boat is green.\n"
+    assert is_the_same(second)
+
+
+def test_hostile_text_is_shown_and_does_nothing(visit: Visit, up: Server) -> None:
+    page = visit.come_in()
+    hostile = '<script>document.title="x"</script><img src="http://evil.example/a.png"><a href="javascript:alert(1)">\u202egnp'
+    told = agents_write(up, target="AGENTS.md", content=hostile, append=False, reason=hostile)
+    shown = page.locator(f"#{told['proposal']}")
+
+    expect(shown.locator(".diff")).to_contain_text('<script>document.title="x"</script>')
+    expect(shown.locator(".diff")).to_contain_text("⟨U+202E⟩")
+    assert shown.locator("script, img, a").count() == 0
+    assert page.title().startswith("Inbox")
+
+
+def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, up: Server) -> None:
+    page = visit.come_in()
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+    before = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.get_by_role("button", name="Theme").click()
+    after = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    page.wait_for_url(up.url + "/health")
+
+    assert before != after == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+
+def test_the_watch_sees_what_it_watches_for(browser: Browser, up: Server) -> None:
+    """Markup that got into a page could still load nothing and run nothing, and these tests would know."""
+    context = browser.new_context()
+    visit = Visit(context, up)
+    page = visit.come_in()
+    page.evaluate("""() => new Promise((done) => {
+        addEventListener("securitypolicyviolation", () => setTimeout(done, 50));
+        document.querySelector("main").innerHTML = '<img src="http://evil.example/x.png" onerror="window.ran = 1">';
+        const script = document.createElement("script");
+        script.textContent = "window.ran = 1";
+        document.body.append(script);
+        console.error("loud");
+        setTimeout(() => { throw new Error("thrown"); });
+    })""")
+    ran = page.evaluate("window.ran")
+    context.close()
+    said = json.dumps(visit.wrong)
+
+    assert ran is None
+    for part in ("content policy: img-src http://evil.example/x.png", "content policy: script-src", "loud", "thrown"):
+        assert part in said
+    with pytest.raises(AssertionError):
+        visit.calm()
