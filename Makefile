@@ -19,8 +19,8 @@ test-long: $(VENV)/.test-installed  ## the suites that take longer than ten minu
 	$(VENV)/bin/python -m pytest -m long
 
 lint: $(VENV)/.test-installed
-	$(VENV)/bin/ruff check src tests benchmarks docs
-	$(VENV)/bin/ruff format --check src tests benchmarks docs
+	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py
+	$(VENV)/bin/ruff format --check src tests benchmarks docs/pictures.py
 	$(VENV)/bin/mypy
 
 bench: $(VENV)/.test-installed  ## every benchmark, one after the other

@@ -28,8 +28,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `anima serve` does; it counts before numpy is imported
-
 from anima import Home, Scope
 from anima.web.tokens import Keyring
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from anima.embed.guard import EmbedderDown
 from anima.embed.mock import MockEmbedder
-from anima.index import DocumentIn, Filter
+from anima.index import DocumentIn, Filter, Label
 from anima.index.field import SCALE, quantised
 from anima.index.sqlite import SqliteIndex
 from anima.search import Query, run
@@ -98,12 +98,20 @@ def hits(index: SqliteIndex, embedder: object, text: str) -> list[tuple[str, int
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """All rows but for ids, which tell of the order of writing and of nothing else."""
     db = sqlite3.connect(path)
-    names = dict(db.execute("select id, path from document"))
+    sql = "select part.id, path, first_unit from part join document on document.id = part.document"
+    names = {part: (path, first) for part, path, first in db.execute(sql)}
+
+    def unit(key: int) -> tuple[str, int]:
+        path, first = names[key >> 24]
+        return path, first + (key & 0xFFFFFF)
+
+    columns = "line, front, above, units, vectors, chars, print, text, words"
     held: dict[str, list[tuple[object, ...]]] = {
-        "document": db.execute("select path, digest, kind, layer, text, words, units from document").fetchall(),
-        "unit": [(names[r[0] >> 24], r[0] & 0xFFFFFF, *r[1:]) for r in db.execute("select * from unit")],
-        "posting": [(r[0], names[r[1]], r[2]) for r in db.execute("select * from posting")],
-        "vector": [(names[r[0] >> 24], r[0] & 0xFFFFFF, *r[1:]) for r in db.execute("select * from vector")],
+        "document": db.execute("select path, digest, kind, layer, day, scopes, labels from document").fetchall(),
+        "part": [(*names[r[0]], *r[1:]) for r in db.execute(f"select id, {columns} from part")],
+        "unit": [(*unit(r[0]), *r[1:]) for r in db.execute("select * from unit")],
+        "posting": [(r[0], *names[r[1]], r[2]) for r in db.execute("select * from posting")],
+        "vector": [(*unit(r[0]), *r[1:]) for r in db.execute("select * from vector")],
     }
     db.close()
     return {name: sorted(values, key=repr) for name, values in held.items()}
@@ -144,6 +152,141 @@ def test_after_any_edits_the_index_equals_one_built_at_once(
     one.close()
     whole.close()
     assert rows(tmp_path / "one.sqlite") == rows(tmp_path / "two.sqlite")
+
+
+LINES = ["", "# Boats", "## Red <!-- x -->", "- Ana: the red boat", "tea and oolong", "Ben: my boat", "  more", "| a | tea |",
+         "```", "---", "- tea. " * 60, "I like 東京"]  # fmt: skip
+blocks = st.tuples(st.lists(st.sampled_from(LINES), min_size=1, max_size=6), st.integers(1, 25)).map(
+    lambda b: b[0] * b[1]
+)
+changes = st.lists(
+    st.tuples(st.sampled_from(["append", "append", "insert", "cut", "label"]), st.integers(0, 200), blocks),
+    min_size=1,
+    max_size=8,
+)
+
+
+def changed(held: list[str], labels: list[Label], change: tuple[str, int, list[str]]) -> None:
+    """One edit of a long log: most are appends, some stand in the middle, some change only who may see a line."""
+    how, place, added = change
+    place = min(place, len(held))
+    if how == "append":
+        held.extend(added)
+    elif how == "insert":
+        held[place:place] = added
+    elif how == "cut":
+        del held[place : place + len(added)]
+    else:
+        labels.append(Label(start=place + 1, end=place + len(added), scopes=1 + place % 3, trusted=place % 2 == 0))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=changes, ending=st.sampled_from(["", "\n"]), mark=st.sampled_from(["", "\ufeff"]))
+def test_a_long_log_that_was_appended_to_and_edited_equals_one_indexed_at_once(
+    tmp_path: Path, steps: list[tuple[str, int, list[str]]], ending: str, mark: str
+) -> None:
+    for old in tmp_path.iterdir():
+        old.unlink()
+    embedder = MockEmbedder()
+    one = SqliteIndex(str(tmp_path / "one.sqlite"), lock=str(tmp_path / "one.lock"), embedder=embedder)
+    held, labels = list[str](), list[Label]()
+    for step in steps:
+        changed(held, labels, step)
+        log = document("log.md", mark + "\n".join(held) + ending, labels=tuple(labels))
+        one.put([log])
+        one.look(Filter(), ["boat"])
+    whole = SqliteIndex(str(tmp_path / "two.sqlite"), lock=str(tmp_path / "two.lock"), embedder=embedder)
+    whole.put([log])
+
+    for scope in (1, 2):
+        for question in ("red boat", "Ana tea"):
+            seen = [run(index, embedder, Query(text=question, limit=30), Filter(scope=scope)) for index in (one, whole)]
+            assert seen[0] == seen[1]
+    assert one.missing() == whole.missing() == 0
+    one.close()
+    whole.close()
+    assert rows(tmp_path / "one.sqlite") == rows(tmp_path / "two.sqlite")
+
+
+def part_ids(path: Path) -> list[int]:
+    db = sqlite3.connect(path)
+    found = [row[0] for row in db.execute("select id from part order by id")]
+    db.close()
+    return found
+
+
+def test_an_append_to_a_long_log_leaves_all_but_its_last_part_as_it_stood(opened: Open, tmp_path: Path) -> None:
+    moody = Moody()
+    index = opened(embedder=moody)
+    text = "# Today\n\n" + "".join(f"- tea number {n}\n" for n in range(1000))
+    index.put([document("log.md", text)])
+    before, asked = part_ids(tmp_path / "index.sqlite"), moody.texts
+    report = index.put([document("log.md", text + "- one needle\n")])
+
+    after = part_ids(tmp_path / "index.sqlite")
+    assert len(before) > 20
+    assert after[:-1] == before[:-1]
+    assert after[-1] > before[-1]
+    assert moody.texts == asked + 1
+    assert (report.units, report.embedded, report.reused, report.missing) == (1002, 1, 1001, 0)
+    assert found(index, "needle")[0][1] == 1003
+
+
+def test_a_document_put_again_unchanged_is_no_new_generation(opened: Open, tmp_path: Path) -> None:
+    index = opened()
+    index.put([document("a.md", "tea\n")])
+    view = index.look(Filter())
+    index.put([DocumentIn(path="a.md", digest="another", text="tea\n")])
+
+    assert index.known() == {"a.md": "another"}
+    assert index.look(Filter()).sight is view.sight
+
+
+def test_a_document_of_another_kind_is_taken_in_anew(opened: Open) -> None:
+    index = opened()
+    index.put([document("a.md", "tea\n", kind="note")])
+    assert index.look(Filter(kinds=frozenset({"note"}))).count == 1
+    index.put([document("a.md", "tea\n", kind="topic")])
+
+    assert index.look(Filter(kinds=frozenset({"note"}))).count == 0
+    assert index.look(Filter(kinds=frozenset({"topic"}))).count == 1
+
+
+def test_a_view_never_shows_what_took_the_place_of_its_lines(opened: Open) -> None:
+    index = opened()
+    text = "".join(f"- tea number {n}\n" for n in range(100))
+    index.put([document("log.md", text, scopes=2)])
+    view = index.look(Filter(scope=2))
+    private = Label(start=100, end=100, scopes=1)
+    index.put([document("log.md", text.replace("number 99", "secret 99"), scopes=2, labels=(private,))])
+
+    shown = view.rows(range(100))
+    assert shown[0] is not None and shown[0].text == "- tea number 0"
+    assert shown[99] is None
+
+
+def test_an_index_that_another_process_changed_in_between_is_still_right(opened: Open, tmp_path: Path) -> None:
+    text = "".join(f"- tea number {n}\n" for n in range(100))
+
+    class Slow(Moody):
+        """Lets another one write while vectors are made."""
+
+        def embed(self, texts: Sequence[str], *, kind: str) -> NDArray[np.float32]:
+            if any("late" in text for text in texts) and not self.is_away:
+                self.is_away = True
+                other.put([document("log.md", "- boat\n" + text)])
+                self.is_away = False
+            return MockEmbedder().embed(texts, kind="document")
+
+    slow = Slow()
+    index, other = opened(embedder=slow), opened(embedder=slow)
+    index.put([document("log.md", text)])
+    index.put([document("log.md", text + "- late\n")])
+    whole = opened("whole", slow)
+    slow.is_away = True
+    whole.put([document("log.md", text + "- late\n")])
+
+    assert rows(tmp_path / "index.sqlite") == rows(tmp_path / "whole.sqlite")
 
 
 def test_the_files_are_for_their_owner_only(opened: Open, tmp_path: Path) -> None:
@@ -285,7 +428,7 @@ def test_threads_share_one_index(opened: Open) -> None:
 WORKER = """
     import sys
     from anima.embed.mock import MockEmbedder
-    from anima.index import DocumentIn, Filter
+    from anima.index import DocumentIn, Filter, Label
     from anima.index.sqlite import SqliteIndex
     from anima.search import Query, run
 

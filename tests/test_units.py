@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.index.units import SHORT, ChunkConfig, chunk_document, cut_units
+from anima.index.units import SHORT, ChunkConfig, Place, chunk_document, cut_parts, cut_units, front_of
 
 TEXT = """---
 name: Ana
@@ -110,6 +110,17 @@ def test_every_line_is_in_a_unit_and_no_border_is_crossed(text: str, borders: se
     for unit in units:
         assert not any(unit.start_line < border <= unit.end_line for border in borders)
         assert unit.text.strip()
+
+
+@given(st.lists(words, max_size=300).map("\n".join), st.sets(st.integers(1, 300), max_size=5))
+def test_cutting_begins_again_at_any_part_as_if_it_had_never_stopped(text: str, borders: set[int]) -> None:
+    parts = list(cut_parts(text, Place(front=front_of(text)), borders=sorted(borders)))
+
+    assert "".join(part.text for part in parts) == text
+    assert [part.ahead is None for part in parts] == [False] * (len(parts) - 1) + [True]
+    for number, part in enumerate(parts):
+        rest = "".join(one.text for one in parts[number:])
+        assert list(cut_parts(rest, part.place, borders=sorted(borders))) == parts[number:]
 
 
 @given(documents)

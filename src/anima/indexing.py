@@ -72,6 +72,7 @@ class Indexing:
         self._walked = float("-inf")
         self.notes: tuple[str, ...] = ()
         self._dirty: set[str] = set()
+        self._here: set[str] = set()  # documents that the last looks saw
 
     # -- the parts --------------------------------------------------------------------------------------------------------
 
@@ -113,54 +114,79 @@ class Indexing:
     def catch_up(self, *, now: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport | None:
         """Brings the index up to date if it is time to look (or `now`); None when nothing was looked at."""
         with self._mutex:
-            if not now and not self._dirty and time.monotonic() - self._walked < EVERY:
+            is_due = now or time.monotonic() - self._walked >= EVERY
+            if not is_due and not self._dirty:
                 return None
             started = time.monotonic()
-            self._dirty.clear()
+            dirty, self._dirty = self._dirty, set()
+            stale = None if is_due else self._standing(dirty)
+            if stale is not None:
+                self._here |= stale.keys()
+                return self._taken(stale, 0, started, progress)
             report = self._walk(started, progress)
             self._walked = time.monotonic()
             return report
+
+    def _standing(self, paths: set[str]) -> dict[str, str] | None:
+        """The marks of documents we wrote; None when one is gone or is spelt otherwise, which only a walk makes out."""
+        found = {}
+        for path in sorted(paths):
+            checked = DocPath.parse(path)
+            if self._store.actual(checked) != path:
+                return None
+            if mark := self._mark(checked):
+                found[path] = mark
+        return found
 
     def _walk(self, started: float, progress: Callable[[int, int], None] | None) -> IndexReport:
         known = self.index.known()
         here = dict(self._marks())
         gone = [path for path in known if path not in here]
-        stale = [path for path, mark in here.items() if known.get(path) != mark]
+        stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
         dropped = self.index.drop(gone) if gone else 0
+        self._here = set(here)
+        return self._taken(stale, dropped, started, progress)
+
+    def _taken(
+        self, stale: dict[str, str], dropped: int, started: float, progress: Callable[[int, int], None] | None
+    ) -> IndexReport:
         units = embedded = 0
         notes: list[str] = []
         if stale:
-            done = self.index.put(self._taken_in(stale, here, progress, notes))
+            done = self.index.put(self._taken_in(stale, progress, notes))
             units, embedded = done.units, done.embedded
             notes += done.notes
-        return IndexReport(documents=len(here), put=len(stale), dropped=dropped, units=units, embedded=embedded,
+        return IndexReport(documents=len(self._here), put=len(stale), dropped=dropped, units=units, embedded=embedded,
                            seconds=time.monotonic() - started, notes=tuple(notes))  # fmt: skip
 
     def _taken_in(
-        self, paths: list[str], marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
+        self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
     ) -> Iterator[DocumentIn]:
-        for number, path in enumerate(paths, start=1):
+        for number, path in enumerate(marks, start=1):
             try:
                 yield self.document_in(self._store.read(DocPath.parse(path)), marks[path])
             except HomeError as error:
                 notes.append(f"left out of the index: {error}")
                 yield DocumentIn(path=path, digest=marks[path], text="", kind="note", layer="", scopes=0)
             if progress is not None:
-                progress(number, len(paths))
+                progress(number, len(marks))
 
     def _marks(self) -> Iterator[tuple[str, str]]:
-        """(path, mark) of every document that belongs into the index; the mark changes when the document may have."""
-        young = time.time_ns() - _FRESH_NS
+        """(path, mark) of every document that belongs into the index."""
         for entry in self._store.list_all():
-            path = DocPath.parse(entry.path)
-            if not path.is_markdown or not self._is_memory(path):
-                continue
-            found = self._store.stat(entry.path)
-            if found is None:
-                continue
-            signature = signature_of(found)
-            fresh = f"~{time.time_ns()}" if signature[3] > young else ""  # it may change again within this tick
-            yield entry.path, ":".join(map(str, signature)) + self._doubt(path) + fresh
+            if mark := self._mark(DocPath.parse(entry.path)):
+                yield entry.path, mark
+
+    def _mark(self, path: DocPath) -> str:
+        """What changes whenever a document may have; "" for one that is not here or does not belong into the index."""
+        if not path.is_markdown or not self._is_memory(path):
+            return ""
+        found = self._store.stat(path.text)
+        if found is None:
+            return ""
+        signature, now = signature_of(found), time.time_ns()
+        fresh = f"~{now}" if signature[3] > now - _FRESH_NS else ""  # it may change again within this tick
+        return ":".join(map(str, signature)) + self._doubt(path) + fresh
 
     def _is_memory(self, path: DocPath) -> bool:
         row = self._layout.row_of(path)

@@ -22,18 +22,20 @@ import numpy as np
 from anima.embed import Embedder
 from anima.embed.guard import EmbedderDown
 from anima.index import DocumentIn, Filter, PutReport, UnitRow
-from anima.index.field import DocRow, Field, Ints, Posting, Vectors, View, quantised
-from anima.index.prepared import Prepared, added, batches, prepare, text_hash
+from anima.index.field import SHIFT, DocRow, Field, Ints, Posting, Vectors, View, quantised
+from anima.index.prepared import HeldPart, Prepared, added, batches, prepare, text_hash
 from anima.index.tables import (
+    ALIVE,
     FORMAT,
     GENERATION,
     KNOWN,
     NEW_DOCUMENTS,
+    NEW_PARTS,
     NEW_UNITS,
     NEW_VECTORS,
+    NEXT_GENERATION,
     POSTING,
-    SHIFT,
-    SHOWN_DOCUMENT,
+    SHOWN_PART,
     SHOWN_UNIT,
     TABLES,
     cached_vectors,
@@ -42,8 +44,11 @@ from anima.index.tables import (
     drops,
     erase,
     held_documents,
+    held_ids,
+    held_parts,
     insert,
     insert_vectors,
+    replace,
     shown_row,
     take_place,
     unit_array,
@@ -98,6 +103,7 @@ class SqliteIndex:
         with self._writing("dropping documents") as db:
             if db is None:
                 return 0
+            db.execute(NEXT_GENERATION)
             return sum(erase(db, path) for path in wanted)
         return 0
 
@@ -127,6 +133,7 @@ class SqliteIndex:
         with self._writing("adding vectors") as db:
             if db is not None:
                 insert_vectors(db, [unit for unit, _ in waiting], [text_hash(text) for text in texts], vectors)
+                db.execute(NEXT_GENERATION)
         self._reset_memory()
         return PutReport(embedded=len(texts), missing=self.missing())
 
@@ -190,31 +197,26 @@ class SqliteIndex:
         if self._epoch and epoch != self._epoch:
             self._reset_memory()
         self._epoch, self._model = epoch, db.execute("select value from meta where key = 'model'").fetchone()[0]
-        alive = {row[0] for row in db.execute("select id from document")}
-        self._field.remove(set(self._field.docs) - alive)
+        alive = dict(db.execute(ALIVE))
+        self._field.keep(alive)
         self._load(db)
-        self._starts_of(self._field)
+        self._parts, self._starts = self._field.starts()
         self._words = {}
         self._missing = count_missing(db) if self._embedder is not None else 0
         self._generation = generation
 
     def _load(self, db: sqlite3.Connection) -> None:
         field, since = self._field, self._last
-        docs = [
-            DocRow(id=r[0], path=r[1], kind=r[2], layer=r[3], day=r[4]) for r in db.execute(NEW_DOCUMENTS, (since,))
-        ]
-        if not docs:
+        parts = db.execute(NEW_PARTS, (since,)).fetchall()
+        if not parts:
             return
+        rows = db.execute(NEW_DOCUMENTS, (max(field.docs, default=0),))
+        docs = [DocRow(id=r[0], path=r[1], kind=r[2], layer=r[3], day=r[4]) for r in rows]
         first = (since + 1) << SHIFT
-        units = unit_array(db.execute(NEW_UNITS, (first,)), field)
+        units = unit_array(db.execute(NEW_UNITS, (first,)), parts, field)
         vectors = vector_array(db.execute(NEW_VECTORS, (first,)), units)
         field.add(docs, units, vectors)
-        self._last = docs[-1].id
-
-    def _starts_of(self, field: Field) -> None:
-        """Where each document's units begin, for turning postings into places."""
-        ids = field.units["doc"]
-        self._doc_ids, self._doc_starts = np.unique(ids, return_index=True)
+        self._last = parts[-1][0]
 
     def _posting(self, db: sqlite3.Connection, word: str) -> Posting:
         held = self._words.get(word)
@@ -227,22 +229,22 @@ class SqliteIndex:
     def _fetched(self, rows: list[tuple[int, bytes]]) -> Posting:
         if not rows:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        packed = np.frombuffer(b"".join(row[1] for row in rows), dtype="<u4")
-        sizes = np.fromiter((len(row[1]) // 4 for row in rows), dtype=np.int64, count=len(rows))
-        ids = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-        starts = self._doc_starts[np.searchsorted(self._doc_ids, ids)]
+        parts, places = zip(*rows, strict=True)
+        packed = np.frombuffer(b"".join(places), dtype="<u4")
+        sizes, ids = np.array([len(one) // 4 for one in places]), np.array(parts)
+        starts = self._starts[np.searchsorted(self._parts, ids)]
         slots: Ints = np.repeat(starts, sizes) + (packed >> 8)
         return slots, (packed & 0xFF) / 2.0
 
-    def _rows(self, wanted: Sequence[tuple[int, int]]) -> list[UnitRow | None]:
+    def _rows(self, wanted: Sequence[int]) -> list[UnitRow | None]:
         def read(db: sqlite3.Connection) -> list[UnitRow | None]:
-            held = {doc: db.execute(SHOWN_DOCUMENT, (doc,)).fetchone() for doc in {doc for doc, _ in wanted}}
-            lines = {doc: row[4].split("\n") for doc, row in held.items() if row is not None}
+            held = {part: db.execute(SHOWN_PART, (part,)).fetchone() for part in {key >> SHIFT for key in wanted}}
+            lines = {part: row[-1].split("\n") for part, row in held.items() if row is not None}
             return [
-                shown_row(held[doc], lines[doc], db.execute(SHOWN_UNIT, ((doc << SHIFT) + n,)).fetchone(), n)
-                if held[doc] is not None
+                shown_row(held[part], lines[part], db.execute(SHOWN_UNIT, (key,)).fetchone(), key - (part << SHIFT))
+                if (part := key >> SHIFT) in lines
                 else None
-                for doc, n in wanted
+                for key in wanted
             ]
 
         return self._read(read, [None] * len(wanted))
@@ -272,18 +274,32 @@ class SqliteIndex:
     # Writing
 
     def _put_batch(self, batch: list[DocumentIn]) -> PutReport:
-        prepared = [prepare(document) for document in batch]
+        nothing: list[list[HeldPart]] = [[] for _ in batch]
+        held = self._read(lambda db: [held_parts(db, document) for document in batch], nothing)
+        prepared = [prepare(document, parts) for document, parts in zip(batch, held, strict=True)]
         vectors, embedded, note = self._vectors(prepared)
-        units = sum(len(one.units) for one in prepared)
         with self._writing("putting documents") as db:
             if db is None:
                 return PutReport(notes=self.notes())
-            for one in prepared:
-                erase(db, one.document.path)
-                insert(db, one, vectors)
-        have = sum(1 for one in prepared for key in one.hashes if key in vectors)
+            changed = [replace(db, self._still(db, one, vectors), vectors) for one in prepared]
+            if any(changed):
+                db.execute(NEXT_GENERATION)
+        return self._told(prepared, vectors, embedded, note)
+
+    def _still(self, db: sqlite3.Connection, one: Prepared, vectors: dict[bytes, bytes]) -> Prepared:
+        """The same, or prepared anew when another process has changed the parts that should stay."""
+        if held_ids(db, one.document.path)[: len(one.kept)] == [part.id for part in one.kept]:
+            return one
+        again = prepare(one.document, held_parts(db, one.document))
+        vectors |= self._vectors([again], vectors | cached_vectors(db, again.hashes))[0]
+        return again
+
+    def _told(self, prepared: list[Prepared], vectors: dict[bytes, bytes], embedded: int, note: str) -> PutReport:
+        units = sum(one.units for one in prepared)
+        have = sum(part.vectors for one in prepared for part in one.kept)
+        have += sum(1 for one in prepared for key in one.hashes if key in vectors)
         return PutReport(
-            documents=len(batch),
+            documents=len(prepared),
             units=units,
             embedded=embedded,
             reused=have - embedded if have >= embedded else 0,
@@ -291,12 +307,15 @@ class SqliteIndex:
             notes=(note,) if note else (),
         )
 
-    def _vectors(self, prepared: list[Prepared]) -> tuple[dict[bytes, bytes], int, str]:
-        """A vector for each text, from the file where it has one, else from the embedder. No lock is held."""
+    def _vectors(
+        self, prepared: list[Prepared], cached: dict[bytes, bytes] | None = None
+    ) -> tuple[dict[bytes, bytes], int, str]:
+        """A vector for each text, from the file where it has one, else from the embedder. Takes no lock."""
         if self._embedder is None:
             return {}, 0, ""
         texts = {key: text for one in prepared for key, text in zip(one.hashes, one.texts, strict=True)}
-        found: dict[bytes, bytes] = self._read(lambda db: cached_vectors(db, list(texts)), {})
+        nothing: dict[bytes, bytes] = {}
+        found = self._read(lambda db: cached_vectors(db, list(texts)), nothing) if cached is None else dict(cached)
         fresh = [key for key in texts if key not in found]
         vectors, note = self._embed([texts[key] for key in fresh])
         if vectors is not None:
@@ -313,13 +332,12 @@ class SqliteIndex:
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[sqlite3.Connection | None]:
-        """A write transaction behind the lock; a new generation when it ends well. None when the file will not do."""
+        """A write transaction behind the lock. None when the file will not do."""
         with self._mutex, _flocked(self._lock_path):
             db = self._begun(what)
             try:
                 yield db
                 if db is not None:
-                    db.execute("update meta set value = value + 1 where key = 'generation'")
                     db.execute("commit")
                     self._checkpoint(db)
             except sqlite3.DatabaseError as error:

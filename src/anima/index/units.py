@@ -1,12 +1,14 @@
 """Units: a document cut along its Markdown into small pieces that know their lines.
 
 Promise: every line that is not blank belongs to a unit; a unit's lines are exact and never cross a label's border;
-several units may share one long line, cut at sentences. Linear time on any text.
+several units may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens;
+cutting can begin again at any part, and gives what cutting the whole would have given.
 Not here: words (`words`), and who may see a line (the caller's labels).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ CUTTING = "lines-3"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole
 PIECE = 250  # longer ones are cut into pieces of about this size
 LONGEST_TRAIL = 200
+PART = 32  # a part ends with the first block that brings it to so many units
+LONGEST_FRONT = 400  # lines
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
@@ -39,6 +43,29 @@ class Unit:
     trail: str
     block: str  # heading, item, row, code, front, text
     speaker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a part begins, and all that cutting must know of what stands above. `above` is opaque, and bounded."""
+
+    line: int = 1
+    front: int = 0  # the last line of the document's front matter
+    above: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some dozens of units and their whole text. The texts of all parts make up the document.
+
+    How a part was cut follows from its place, its text, the borders within, and the line `ahead` of it (None at the
+    end of the document), which decides whether its last block ends there.
+    """
+
+    place: Place
+    text: str
+    ahead: str | None
+    units: tuple[Unit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +96,35 @@ class _Block:
 
 def cut_units(text: str, *, borders: Sequence[int] = ()) -> list[Unit]:
     """The units of a document, in order. `borders` are line numbers at which a new unit must begin."""
-    lines = text.removeprefix("\ufeff").split("\n")
-    found: list[Unit] = []
-    for block in _blocks(lines, frozenset(borders)):
-        found.extend(_pieces(lines, block))
-    return found
+    return [unit for part in cut_parts(text, Place(front=front_of(text)), borders=borders) for unit in part.units]
+
+
+def cut_parts(rest: str, place: Place, *, borders: Sequence[int] = ()) -> Iterator[Part]:
+    """The parts of a document from `place` on, where `rest` begins. There is always one, if only of blank lines."""
+    lines = (rest.removeprefix("\ufeff") if place.line == 1 else rest).split("\n")
+    mark = "\ufeff" if place.line == 1 and rest.startswith("\ufeff") else ""
+    reading = _Reading(place)
+    base, begun, found = place.line, place, list[Unit]()
+    for block in _blocks(lines, base, frozenset(borders), reading):
+        found.extend(_pieces(lines, base, block))
+        following = block.end + 1
+        if len(found) < PART or following >= base + len(lines):
+            continue
+        text = mark + "".join(f"{line}\n" for line in lines[begun.line - base : following - base])
+        yield Part(place=begun, text=text, ahead=lines[following - base], units=tuple(found))
+        begun, found, mark = reading.place(following), [], ""
+    yield Part(place=begun, text=mark + "\n".join(lines[begun.line - base :]), ahead=None, units=tuple(found))
+
+
+def front_of(text: str) -> int:
+    """The line that closes YAML front matter, or 0."""
+    lines = text.removeprefix("\ufeff").split("\n", LONGEST_FRONT)[:LONGEST_FRONT]
+    if lines[0].rstrip() != "---":
+        return 0
+    for number, line in enumerate(lines[1:], 2):
+        if line.rstrip() in ("---", "..."):
+            return number
+    return 0
 
 
 def chunk_document(text: str, config: ChunkConfig | None = None) -> list[Chunk]:
@@ -113,13 +164,20 @@ def _overlapping(parts: list[tuple[int, str]], first: int, last: int, overlap: i
     return begin
 
 
-class _Trail:
-    """The headings above a line, and who was last named as speaking in running text."""
+class _Reading:
+    """What is known when a line is reached: the headings above, who was last named as speaking, and an open fence."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place) -> None:
         self._titles: list[tuple[int, str]] = []
-        self.text = ""
-        self.speaker = ""
+        self.text = self.speaker = self.fence = ""
+        self.front = place.front
+        if place.above:
+            titles, self.text, self.speaker, self.fence = json.loads(place.above)
+            self._titles = [(level, title) for level, title in titles]
+
+    def place(self, line: int) -> Place:
+        above = json.dumps([self._titles, self.text, self.speaker, self.fence])
+        return Place(line=line, front=self.front, above=above)
 
     def enter(self, level: int, title: str) -> None:
         self._titles = [held for held in self._titles if held[0] < level]
@@ -133,44 +191,40 @@ class _Trail:
         self.text = " > ".join(held[1] for held in self._titles if held[1])[-LONGEST_TRAIL:]
 
 
-def _blocks(lines: list[str], borders: frozenset[int]) -> Iterator[_Block]:
-    """Runs of lines that belong together. One pass; each line is looked at a fixed number of times."""
-    trail = _Trail()
-    start, block, size, fence = 0, "", 0, ""
+def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Reading) -> Iterator[_Block]:
+    """Runs of lines that belong together. One pass; each line is looked at a fixed number of times.
+
+    Whenever a block is given, `reading` is as it must be for the line after that block.
+    """
+    start, block, size = 0, "", 0
     speaker = ""
-    front = _front_matter(lines)
-    for number, line in enumerate([*lines, ""], 1):
-        kind = _kind(line, number, front, fence)
-        if start and (number > len(lines) or number in borders or _breaks(block, kind, size, line)):
-            yield _Block(start, number - 1, block, trail.text, speaker)
+    beyond = base + len(lines)
+    for number, line in enumerate([*lines, ""], base):
+        kind = _kind(line, number, reading.front, reading.fence)
+        if start and (number == beyond or number in borders or _breaks(block, kind, size, line)):
+            yield _Block(start, number - 1, block, reading.text, speaker)
             start = 0
         if kind == "fence":
-            fence = "" if fence else (_FENCE.match(line) or [""])[0].strip()
+            reading.fence = "" if reading.fence else (_FENCE.match(line) or [""])[0].strip()
             kind = "code"
-        if kind == "blank" or number > len(lines):
+        if kind == "blank" or number == beyond:
             continue
         if kind == "heading":
-            match = _HEADING.match(line.rstrip("\r"))
-            trail.enter(len(match[1]), match[2] or "") if match else None
+            yield _heading(reading, line, number)
+            continue
         if not start:
             start, size = number, 0
             block = "text" if kind == "indented" else kind
-            speaker = _speaker(trail, line, block)
+            speaker = _speaker(reading, line, block)
         size += len(line) + 1
-        if kind == "heading":
-            yield _Block(start, number, block, trail.text, "")
-            trail.below()
-            start = 0
 
 
-def _front_matter(lines: list[str]) -> int:
-    """The line that closes YAML front matter, or 0."""
-    if lines[0].rstrip() != "---":
-        return 0
-    for number, line in enumerate(lines[1:400], 2):
-        if line.rstrip() in ("---", "..."):
-            return number
-    return 0
+def _heading(reading: _Reading, line: str, number: int) -> _Block:
+    match = _HEADING.match(line.rstrip("\r"))
+    reading.enter(len(match[1]), match[2] or "") if match else None
+    made = _Block(number, number, "heading", reading.text, "")
+    reading.below()
+    return made
 
 
 def _kind(line: str, number: int, front: int, fence: str) -> str:
@@ -204,22 +258,22 @@ def _breaks(block: str, kind: str, size: int, line: str) -> bool:
     return kind == "text" and bool(_SPEAKER.match(line))
 
 
-def _speaker(trail: _Trail, line: str, block: str) -> str:
+def _speaker(reading: _Reading, line: str, block: str) -> str:
     """Who speaks in a block: named at its head, or, in running text, named before."""
     match = _SPEAKER.match(line) if block in ("item", "text") else None
     name = fold(match[1].strip()) if match else ""
     if block == "text" and name:
-        trail.speaker = name
+        reading.speaker = name
     if block == "item" and name:
         return name
-    return trail.speaker
+    return reading.speaker
 
 
-def _pieces(lines: list[str], block: _Block) -> Iterator[Unit]:
+def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
     end = block.end
-    while end > block.start and not lines[end - 1].strip():
+    while end > block.start and not lines[end - base].strip():
         end -= 1
-    text = "\n".join(line.rstrip("\r") for line in lines[block.start - 1 : end])
+    text = "\n".join(line.rstrip("\r") for line in lines[block.start - base : end - base + 1])
     for piece in _sentences(text) if len(text) > SHORT else [text]:
         yield Unit(
             start_line=block.start,

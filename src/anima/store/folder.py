@@ -23,6 +23,7 @@ from anima.model import DocPath, Document, Entry, fold
 from anima.store.beneath import open_beneath, open_folder, open_regular
 
 MAX_BYTES = 8 * 2**20
+MOST_HELD = 2**24  # characters of documents that are kept from one reading to the next
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
@@ -55,6 +56,7 @@ class FolderStore:
             raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({_why(error)})") from None
         self._check_owner(given)
         self._read: dict[str, tuple[Signature, Document]] = {}
+        self._held = 0
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
 
     def _check_owner(self, given: Path) -> None:
@@ -126,8 +128,15 @@ class FolderStore:
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
         document = Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
         if time.time_ns() - found.st_mtime_ns > _FRESH_NS:
-            self._read[actual] = (signature, document)
+            self._hold(actual, signature, document)
         return document
+
+    def _hold(self, actual: str, signature: Signature, document: Document) -> None:
+        """Keeps a document for the next reading. A store never holds a whole large home: when it is full it begins anew."""
+        self._held += len(document.text)
+        if self._held > MOST_HELD:
+            self._read, self._held = {}, len(document.text)
+        self._read[actual] = (signature, document)
 
     def exists(self, path: DocPath) -> bool:
         actual = self.actual(path)
