@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from browsing import PATIENCE, Server, Visit, apart, browser_with, navigation, serving, visiting
+from browsing import PATIENCE, Server, Visit, apart, browser_with, navigation, own_configuration, serving, visiting
 from mcp_doors import http_client
 from mcp_doors import visiting as mcp_visiting
 
@@ -36,9 +36,22 @@ def up(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A home that is served, for tests to which it does not matter what others did there."""
+    folder = tmp_path_factory.mktemp("standing")
+    with own_configuration(folder / "config"), serving(folder / "aria", verb=("up", "--name", "Aria")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def token(standing: Server) -> str:
+    return an_agent(standing)
+
+
 @pytest.fixture
-def visit(browser: Browser, up: Server) -> Iterator[Visit]:
-    with visiting(browser, up) as found:
+def visit(browser: Browser, standing: Server) -> Iterator[Visit]:
+    with visiting(browser, standing) as found:
         yield found
 
 
@@ -55,15 +68,15 @@ async def _by_stdio(server: Server, scope: str, name: str, **arguments: Any) -> 
         return (await client.call_tool(name, arguments)).structured_content
 
 
-def agents_write(server: Server, **arguments: Any) -> dict[str, Any]:
-    """What an agent with a token of its own is told when it writes, over HTTP."""
-    token = server.anima("token", "make", "--name", "laptop", "--scope", "main")["token"]
-    found: dict[str, Any] = apart(_by_http(server, token, "memory_write", **arguments))
+def an_agent(server: Server) -> str:
+    return str(server.anima("token", "make", "--name", "laptop", "--scope", "main")["token"])
+
+
+def wished(server: Server, token: str, **more: Any) -> dict[str, Any]:
+    """What an agent with a token of its own is told when it wishes to write about the owner, over HTTP."""
+    wish = {"target": "USER.md", "content": f"{WISH}\n", "reason": "Ana was asked and said so", **more}
+    found: dict[str, Any] = apart(_by_http(server, token, "memory_write", **wish))
     return found
-
-
-def wished(server: Server) -> dict[str, Any]:
-    return agents_write(server, target="USER.md", content=f"{WISH}\n", reason="Ana was asked and said so")
 
 
 def ask(page: Page, method: str, path: str, body: Any = None) -> Any:
@@ -84,9 +97,18 @@ def is_the_same(page: Page) -> bool:
 # -- the day ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_owners_day(visit: Visit, up: Server) -> None:
-    page = visit.come_in()
-    pages, missing = navigation(page), []
+def test_the_owners_day(browser: Browser, up: Server) -> None:
+    with visiting(browser, up) as visit:
+        missing = live_a_day(visit, up)
+    assert up.anima("audit")["fault"] is None
+    if missing:
+        pytest.skip(f"PAGES MISSING from the navigation, so these steps were left out: {', '.join(missing)}")
+
+
+def live_a_day(visit: Visit, up: Server) -> list[str]:
+    """First start to night; gives the names of pages that are not there, and so were left out."""
+    page = visit.come_in(up.link)
+    pages, missing = navigation(page), list[str]()
     page.on("dialog", lambda dialog: dialog.accept())
 
     def there(name: str) -> bool:
@@ -101,46 +123,14 @@ def test_the_owners_day(visit: Visit, up: Server) -> None:
         ask(page, "PUT", "/files/SOUL.md", {"text": SOUL})
     assert up.text("SOUL.md") == SOUL
 
-    # an agent wishes to write about the owner, and the inbox shows that by itself
-    page.goto(up.url + "/inbox")
-    expect(page.locator("#empty")).to_contain_text("Nothing waits for you")
-    mark(page)
+    # an agent wishes to write about the owner, who edits that and says yes; search finds it
     before = up.text("USER.md")
-    told = wished(up)
-    assert told["status"] == "pending" and up.text("USER.md") == before
-    card = page.locator(f"#{told['proposal']}")
-    expect(card).to_be_visible()
-    expect(page.locator("#waiting")).to_have_text("1")
-    assert is_the_same(page)
-
-    # the diff says exactly what would change
-    assert card.locator(".diff .add .t").all_inner_texts()[-1] == WISH
-    assert card.locator(".diff .cut").count() == 0
-    expect(card).to_contain_text("Ana was asked and said so")
-    expect(card).to_contain_text("Only you approve it")
-
-    # edit, approve: with keys alone
-    page.keyboard.press("j")
-    expect(card).to_be_focused()
-    page.keyboard.press("e")
-    box = card.locator("textarea")
-    expect(box).to_be_focused()
-    assert WISH in box.input_value()
-    page.keyboard.press("Control+a")
-    page.keyboard.type(f"{EDITED}\n")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    expect(card).to_have_count(0)
-    expect(page.locator("#waiting")).to_be_hidden()
-    assert EDITED in up.text("USER.md") and WISH not in up.text("USER.md")
-    assert is_the_same(page)
-
-    # search finds it
+    page.goto(up.url + "/inbox")
+    edit_and_approve(page, see_a_wish(page, up), up)
     if there("search"):
         find_on_the_search_page(page, "who signs with an anchor", EDITED)
-    assert any(
-        EDITED in hit["text"] for hit in ask(page, "GET", "/search?q=who+signs+with+an+anchor&scope=main")["hits"]
-    )
+    hits = ask(page, "GET", "/search?q=who+signs+with+an+anchor&scope=main")["hits"]
+    assert any(EDITED in hit["text"] for hit in hits)
 
     # undo takes it back, and the page says what
     page.goto(up.url + "/inbox")
@@ -158,10 +148,42 @@ def test_the_owners_day(visit: Visit, up: Server) -> None:
             page.goto(f"{up.url}/{name}")
             expect(page.locator("main h1")).to_be_visible()
             expect(page.locator("main")).to_contain_text(text)
-    visit.calm()
-    assert up.anima("audit")["fault"] is None
-    if missing:
-        pytest.skip(f"PAGES MISSING from the navigation, so these steps were left out: {', '.join(missing)}")
+    return missing
+
+
+def see_a_wish(page: Page, up: Server) -> Locator:
+    """An agent wishes to write about the owner; the inbox shows that by itself, and exactly what would change."""
+    expect(page.locator("#empty")).to_contain_text("Nothing waits for you")
+    mark(page)
+    before, told = up.text("USER.md"), wished(up, an_agent(up))
+    assert told["status"] == "pending" and up.text("USER.md") == before
+    card = page.locator(f"#{told['proposal']}")
+    expect(card).to_be_visible()
+    expect(page.locator("#waiting")).to_have_text("1")
+    assert is_the_same(page)
+    assert card.locator(".diff .add .t").all_inner_texts()[-1] == WISH
+    assert card.locator(".diff .cut").count() == 0
+    expect(card).to_contain_text("Ana was asked and said so")
+    expect(card).to_contain_text("Only you approve it")
+    return card
+
+
+def edit_and_approve(page: Page, card: Locator, up: Server) -> None:
+    """With keys alone, and without a reload."""
+    page.keyboard.press("j")
+    expect(card).to_be_focused()
+    page.keyboard.press("e")
+    box = card.locator("textarea")
+    expect(box).to_be_focused()
+    assert WISH in box.input_value()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(f"{EDITED}\n")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(card).to_have_count(0)
+    expect(page.locator("#waiting")).to_be_hidden()
+    assert EDITED in up.text("USER.md") and WISH not in up.text("USER.md")
+    assert is_the_same(page)
 
 
 def go(page: Page, name: str) -> None:
@@ -214,8 +236,11 @@ def find_in_the_graph(page: Page, name: str) -> None:
 # -- coming and going --------------------------------------------------------------------------------------------------------
 
 
-def test_the_link_works_once_and_leaves_nothing_in_the_address(visit: Visit, up: Server, browser: Browser) -> None:
-    page = visit.come_in()
+def test_the_link_works_once_and_leaves_nothing_in_the_address(
+    visit: Visit, standing: Server, browser: Browser
+) -> None:
+    link = standing.new_link()
+    page = visit.come_in(link)
     [cookie] = visit.context.cookies()
 
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
@@ -224,34 +249,34 @@ def test_the_link_works_once_and_leaves_nothing_in_the_address(visit: Visit, up:
     assert "#" not in page.url
     with browser.new_context() as other:
         again = other.new_page()
-        again.goto(up.link)
+        again.goto(link)
         expect(again.locator("[role=alert]")).to_contain_text("Not this code")
-        again.goto(up.url + "/inbox")
-        assert again.url == up.url + "/login"
+        again.goto(standing.url + "/inbox")
+        assert again.url == standing.url + "/login"
 
 
-def test_leaving_locks_the_browser_out(visit: Visit, up: Server) -> None:
+def test_leaving_locks_the_browser_out(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.get_by_role("button", name="Leave").click()
-    page.wait_for_url(up.url + "/login")
-    page.goto(up.url + "/health")
+    page.wait_for_url(standing.url + "/login")
+    page.goto(standing.url + "/health")
 
-    assert page.url == up.url + "/login"
+    assert page.url == standing.url + "/login"
 
 
-def test_two_windows_see_one_inbox(visit: Visit, up: Server) -> None:
+def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -> None:
     """What one window decides leaves the other, and what is edited there stays as it is."""
     first = visit.come_in()
     second = visit.context.new_page()
-    second.goto(up.url + "/inbox")
+    second.goto(standing.url + "/inbox")
     second.wait_for_selector('#pulse[data-state="on"]')
     mark(second)
-    one = wished(up)["proposal"]
-    two = apart(_by_stdio(up, "group", "memory_write", target="notes/boat.md", content="The boat is blue.\n"))[
+    one = wished(standing, token)["proposal"]
+    two = apart(_by_stdio(standing, "group", "memory_write", target="notes/boat.md", content="The boat is blue.\n"))[
         "proposal"
     ]
     for page in (first, second):
-        expect(page.locator(".card")).to_have_count(2)
+        expect(page.locator(f"#{one}, #{two}")).to_have_count(2)
     second.locator(f"#{two} [data-act=edit]").click()
     second.locator(f"#{two} textarea").fill("The boat is green.\n")
     first.locator(f"#{one} [data-act=deny]").click()
@@ -259,15 +284,29 @@ def test_two_windows_see_one_inbox(visit: Visit, up: Server) -> None:
     expect(second.locator(f"#{one}")).to_have_count(0)
     assert second.locator(f"#{two} textarea").input_value() == "The boat is green.\n"
     second.locator(f"#{two} [data-act=approve-edited]").click()
-    expect(first.locator(".card")).to_have_count(0)
-    assert up.text("notes/boat.md") == "The boat is green.\n"
+    expect(first.locator(f"#{one}, #{two}")).to_have_count(0)
+    assert standing.text("notes/boat.md") == "The boat is green.\n"
     assert is_the_same(second)
 
 
-def test_hostile_text_is_shown_and_does_nothing(visit: Visit, up: Server) -> None:
+def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing: Server, token: str) -> None:
+    page = visit.come_in()
+    held: list[Route] = []
+    page.route("**/api/v1/events", lambda route: held.append(route))
+    page.goto(standing.url + "/inbox")
+    page.wait_for_function("document.querySelector('#pulse').dataset.state === 'off'")
+    told = wished(standing, token, content="- Ana owns a kayak.\n")
+    assert page.locator(f"#{told['proposal']}").count() == 0
+    [route] = held
+    route.continue_()
+
+    expect(page.locator(f"#{told['proposal']}")).to_be_visible()
+
+
+def test_hostile_text_is_shown_and_does_nothing(visit: Visit, standing: Server, token: str) -> None:
     page = visit.come_in()
     hostile = '<script>document.title="x"</script><img src="http://evil.example/a.png"><a href="javascript:alert(1)">\u202egnp'
-    told = agents_write(up, target="AGENTS.md", content=hostile, append=False, reason=hostile)
+    told = wished(standing, token, target="AGENTS.md", content=hostile, append=False, reason=hostile)
     shown = page.locator(f"#{told['proposal']}")
 
     expect(shown.locator(".diff")).to_contain_text('<script>document.title="x"</script>')
@@ -276,7 +315,7 @@ def test_hostile_text_is_shown_and_does_nothing(visit: Visit, up: Server) -> Non
     assert page.title().startswith("Inbox")
 
 
-def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, up: Server) -> None:
+def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
@@ -287,15 +326,15 @@ def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, up: Server) -> None:
     after = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     page.keyboard.press("g")
     page.keyboard.press("h")
-    page.wait_for_url(up.url + "/health")
+    page.wait_for_url(standing.url + "/health")
 
     assert before != after == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
 
 
-def test_the_watch_sees_what_it_watches_for(browser: Browser, up: Server) -> None:
+def test_the_watch_sees_what_it_watches_for(browser: Browser, standing: Server) -> None:
     """Markup that got into a page could still load nothing and run nothing, and these tests would know."""
     context = browser.new_context()
-    visit = Visit(context, up)
+    visit = Visit(context, standing)
     page = visit.come_in()
     page.evaluate("""() => new Promise((done) => {
         addEventListener("securitypolicyviolation", () => setTimeout(done, 50));

@@ -94,11 +94,17 @@
       }
       if (kind === "proposal" || kind === "decided" || kind === "resync") count().catch(() => {});
     };
+    // What came between the drawing of the page and now was told to nobody.
+    async function missed() {
+      const badge = $("#waiting"), was = badge && badge.textContent;
+      await count();
+      if (badge && badge.textContent !== was) told("resync")({ data: "" });
+    }
     for (const kind of ["change", "proposal", "decided", "files", "resync"]) source.addEventListener(kind, told(kind));
     source.onopen = () => {
       pulse.dataset.state = "on";
       pulse.textContent = "live";
-      if (before) told("resync")({ data: "" });
+      if (before) told("resync")({ data: "" }); else missed().catch(() => {});
       before = true;
     };
     source.onerror = () => { pulse.dataset.state = "off"; pulse.textContent = "not live"; };
