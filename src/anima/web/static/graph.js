@@ -1,7 +1,7 @@
 // The graph: a drawing made from the list beside it. Forces find the places, always the same ones for the same list.
 "use strict";
 (() => {
-  const stage = document.querySelector("#graph .sheet");
+  const stage = document.querySelector("#graph .drawing");
   if (!stage) return;
   const SVG = "http://www.w3.org/2000/svg";
   const make = (tag, attributes = {}, inside = []) => {
