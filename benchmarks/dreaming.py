@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from anima import Home, Scope
-from lives import STYLES, life
+from lives import STYLES, WORDS, life
 
 PRESETS = ("anima", "nexo", "openclaw")
 MOST_BESIDE = 120  # characters an added line may have beside the words of the note it tells
@@ -156,6 +157,48 @@ def cases(asked: argparse.Namespace) -> Iterator[tuple[str, Case]]:
             yield f"{style} {seed}", life(seed, style, days=asked.days, junk=asked.junk, asks=asked.asks)
 
 
+def cost() -> None:
+    """What one sweep costs, cold and warm, in homes with 1x and 10x of recalls and logs."""
+    print("logs    recalls   cold s   warm s   us a recall")
+    for times in (0.1, 1):
+        logs, recalls = int(1_000 * times), int(100_000 * times)
+        with tempfile.TemporaryDirectory() as folder:
+            cold, warm = swept_with(Path(folder) / "home", logs, recalls)
+        print(f"{logs:<8}{recalls:<10,}{cold:<9.2f}{warm:<9.2f}{cold / recalls * 1e6:.0f}", flush=True)
+
+
+def swept_with(folder: Path, logs: int, recalls: int) -> tuple[float, float]:
+    """A home with that many logs of thirty notes and that many recalls; seconds of its first and its next sweep."""
+    dice, now = random.Random(7), datetime(2026, 4, 23, 3, tzinfo=UTC)
+    moment = [now]
+    names = ["".join(dice.choices("aeioubdklmnrst", k=6)).title() for _ in range(3 * logs)]
+    with Home.create(folder, name="Aria", clock=lambda: moment[0]) as home:
+        digests: list[tuple[str, str]] = []
+        for n in range(logs):
+            path = f"memory/{(now - timedelta(days=n + 1)).date()}.md"
+            notes = [
+                f"- [09:00] {dice.choice(names)} uses the {dice.choice(WORDS)} of {dice.choice(names)}"
+                for _ in range(30)
+            ]
+            (folder / path).write_text("\n".join(notes) + "\n", "utf-8")
+            digests += [(path, home.books.key.line(note)) for note in notes]
+        with home.books.machine.lock.hold():
+            for n in range(recalls):
+                hits = [{"path": path, "lines": [digest], "rank": rank, "score": 1 / rank} for rank, (path, digest) in
+                        enumerate(dice.sample(digests, 6), 1)]  # fmt: skip
+                day = (now - timedelta(days=dice.randrange(1, 90))).date().isoformat()
+                fields = {"query": f"{n % 997}", "hits": hits, "session": "s", "scope": "main", "day": day}
+                home.books.ledger.add("recall", fields, sync=False)
+    with Home.open(folder, clock=lambda: moment[0]) as home:
+        times = []
+        for _ in range(2):
+            moment[0] += timedelta(days=1)
+            began = time.perf_counter()
+            home.dream()
+            times.append(time.perf_counter() - began)
+    return times[0], times[1]
+
+
 def show(row: tuple[str, ...]) -> None:
     print(
         "  ".join(cell.ljust(width) for cell, width in zip(row, (12, 9, 6, 10, 7, 6, 6, 8, 8), strict=False)),
@@ -175,8 +218,12 @@ def main() -> int:
     ask.add_argument("--wrong", action="store_true", help="also list what was added wrongly, missed or stale")
     ask.add_argument("--keep", type=Path, help="keep the homes in this folder")
     ask.add_argument("--json", type=Path, help="write the figures here")
+    ask.add_argument("--cost", action="store_true", help="measure what a sweep costs with 1x and 10x recalls and logs")
     ask.add_argument("--write", type=Path, help="write the cases into this folder and do nothing else")
     asked = ask.parse_args()
+    if asked.cost:
+        cost()
+        return 0
     found: list[dict[str, Any]] = []
     show(("case", "preset", "lines", "precision", "recall", "stale", "never", "largest", "seconds"))
     for name, case in cases(asked):

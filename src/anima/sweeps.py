@@ -76,6 +76,7 @@ class Sweeps:
     def __init__(self, home: Home) -> None:
         self._home, self.books, self.layout = home, home.books, home.layout
         self._tallies, self._marks, self._logs = Tallies(), _Marks(), dict[str, _Log]()
+        self._scanned: dict[str, str | None] = {}
         self._mutex = threading.RLock()
         self._tried: datetime | None = None
         store, machine = home.store, home.books.machine
@@ -216,10 +217,16 @@ class Sweeps:
                 return "nobody reviewed it" if source.actor is Actor.OUTSIDE else "untrusted words went into it"
             if source.scope not in (None, Scope.MAIN):
                 return f"it was noted in a {source.scope} session"
-        from anima.scan import scan_text
+        return self._seen_in(note.text)
 
-        found = scan_text(note.text)
-        return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
+    def _seen_in(self, text: str) -> str | None:
+        """What the scan sees in a text, kept between nights: it is the dearest of all looks."""
+        if text not in self._scanned:
+            from anima.scan import scan_text
+
+            found = scan_text(text)
+            self._scanned[text] = f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
+        return self._scanned[text]
 
     # -- writing ----------------------------------------------------------------------------------------------------------
 

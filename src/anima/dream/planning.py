@@ -2,8 +2,8 @@
 
 Promise: the same material gives the same plan; a line is promoted only when every gate lets it pass, and each gate says
 why; a line that a newer note made untrue leaves memory whether or not the newer one is asked for yet, and the newer one
-takes its place with the recalls of both; the owner's own lines are never taken out. Linear in notes and lines, but for
-notes about one subject, which are compared with one another. Not here: gathering and writing (sweeps), the diary (diary).
+takes its place with the recalls of both; the owner's own lines are never taken out. Linear in notes and lines: a line is
+compared with at most 200 others about the same subject. Not here: gathering and writing (sweeps), the diary (diary).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from anima.dream.tally import Tally
 from anima.index.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
+MOST_COMPARED = 200  # notes about one subject that a line is compared with, so that no home makes a night long
 MOST_ANSWERS = 3  # a question that more notes than this answer is about no one attribute
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
 _NEUTRAL = words.BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
@@ -63,6 +64,7 @@ class _Night:
         self.asked: Counter[str] = Counter()  # for how many groups a question speaks
         self._doubts: dict[int, str | None] = {}
         self._twins: dict[int, list[_Group]] = {}
+        self._abouts: dict[frozenset[str], tuple[_Group, ...]] = {}
         self._successors: dict[int, _Group | None] = {}
 
     def plan(self) -> Plan:
@@ -99,9 +101,18 @@ class _Night:
                 for head in found.heads:
                     self.filed[head].append(group)
 
-    def _about(self, found: Sentence) -> Iterable[_Group]:
-        """The groups of lasting notes that name what a sentence is about."""
-        return {id(group): group for head in found.heads for group in self.filed.get(head, ())}.values()
+    def _about(self, found: Sentence) -> tuple[_Group, ...]:
+        """The groups of lasting notes that name what a sentence is about: those of its rarest word first, the newest ones."""
+        known = self._abouts.get(found.heads)
+        if known is None:
+            chosen: dict[int, _Group] = {}
+            for head in sorted(found.heads, key=lambda head: (len(self.filed.get(head, ())), head)):
+                newest = self.filed.get(head, ())[-(MOST_COMPARED - len(chosen)) :]
+                chosen |= {id(group): group for group in newest}
+                if len(chosen) >= MOST_COMPARED:
+                    break
+            self._abouts[found.heads] = known = tuple(chosen.values())
+        return known
 
     def _degree(self, text: str) -> Lasting:
         on = max((len(self.alike.get(key, ())) for key in frames(text)), default=1)
