@@ -86,6 +86,7 @@ Ana is allergic to peanuts|Luis lives in Bogotá|The Falcon standup is at 9:30 o
 Ana's dentist is Dr. Mora|We decided to publish Heron under MIT|Marta vive en Sevilla|Tomás es alérgico al marisco
 Invoices for Quartz go out on the last Friday of the month|my sister plays the cello|address of Eva: Oak Street 12
 Luis moved to Medellín|Ana no longer works as a nurse|Der Zahnarzt von Ana ist Dr. Paz|We must never share the guest list
+uncle Bart gave up rowing and spends Wednesday evenings at chess club
 """.strip()
     .replace("\n", "|")
     .split("|")
@@ -153,6 +154,10 @@ REPLACED = [
     ("Ana vive en Quito", "Ana se mudó a Cali"),
     ("El dentista de Ana es la doctora Gil", "El nuevo dentista de Ana es el doctor Mora"),
     ("User has a coffee rule: none after noon", "User has a new coffee rule: one after lunch"),
+    (
+        "uncle Bart spends Wednesday evenings at rowing",
+        "uncle Bart gave up rowing and spends Wednesday evenings at chess club",
+    ),
     ("安娜住在北京市", "安娜住在上海市"),
 ]
 

@@ -8,7 +8,6 @@ the mark: nothing is written. Not here: what is promoted (dream), when to dream 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,12 +26,11 @@ from anima.ledger import Intent, Record
 from anima.markdown import lines_of
 from anima.model import UNTRUSTED, Actor, Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
-from anima.store.lock import HomeLock
 
 if TYPE_CHECKING:
     from anima.home import Home
 
-LEASE = ".anima/dreaming"
+LEASE = "dreaming"
 OWNERS_LINE = "owners-line"
 WHY_ASKED = "a newer note says otherwise, but the line is your own; dreaming does not touch it"
 _KINDS = ("recall", "sweep")
@@ -79,8 +77,7 @@ class Sweeps:
         self._scanned: dict[str, str | None] = {}
         self._mutex = threading.RLock()
         self._tried: datetime | None = None
-        store, machine = home.store, home.books.machine
-        self._lease = HomeLock(lambda: machine.own(LEASE, os.O_RDWR | os.O_CREAT), lambda: store.stat(LEASE))
+        self._lease = home.books.machine.lease(LEASE)
 
     def run(self, *, dry_run: bool, preset: str | None, since: date | None) -> Sweep:
         """One sweep now. A dry run takes no lease and writes nothing."""

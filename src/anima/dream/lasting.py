@@ -65,7 +65,10 @@ def _states(sentence: Sentence) -> bool:
     tokens = sentence.tokens
     verbs = (n for n, word in enumerate(tokens) if word not in sentence.names and is_verb(word, first=n == 0))
     place = next(verbs, None)
-    return place is not None and 0 < place <= 6 and not any(map(_is_past, tokens[:place]))
+    if place is None or place == 0:
+        return False
+    # "She gave up rowing and plays chess": what is so comes after what was.
+    return place <= 9 if sentence.changes else place <= 6 and not any(map(_is_past, tokens[:place]))
 
 
 def _is_past(word: str) -> bool:

@@ -32,6 +32,11 @@ class Machine:
         lock = f"{FOLDER}/lock"
         self.lock = HomeLock(lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock))
 
+    def lease(self, name: str) -> HomeLock:
+        """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
+        path = f"{FOLDER}/{name}"
+        return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path))
+
     @property
     def exists(self) -> bool:
         return self._store.stat(FOLDER) is not None
