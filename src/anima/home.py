@@ -134,6 +134,8 @@ class Home:
         """Commits what is late and lets everything go. Closing twice does no harm."""
         with self._mutex:
             if self.store.fd >= 0:
+                if self._sweeps is not None:
+                    self._sweeps.close()
                 if self._indexing is not None:
                     self._indexing.close()
                 if self._transcripts is not None:

@@ -93,6 +93,9 @@ class Sweeps:
         except HomeBusy as busy:
             return Sweep(status="busy", said=f"another sweep is under way ({busy.holder}); nothing was written")
 
+    def close(self) -> None:
+        self._lease.close()
+
     def rules(self, preset: str | None) -> Preset:
         return preset_of(preset or self._home.config.dream.preset)
 
