@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CLOSE}]|[^\W_{_CLOSE}]+|[^\w\s\x00-\x7f\ufffd]")
-_FEW = 100  # runs whose first words are looked for one by one, before a text is cut into words
+_FEW = 100  # words that are looked for one by one, before a text is cut into words
 _STRONG_CHARS, _STRONG_WORDS, _LONG_WORD = 12, 3, 10
 
 
@@ -188,17 +188,19 @@ class Runs:
     def __init__(self) -> None:
         self._by_lead: dict[int, dict[tuple[str, ...], dict[int, dict[tuple[str, ...], str]]]] = {}
         self._firsts: set[str] = set()
+        self._longest: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._firsts)
 
     def may_be_in(self, plain: str) -> bool:
-        """A quick no, where a flat text holds none of the first words."""
-        return len(self._firsts) > _FEW or any(first in plain for first in self._firsts)
+        """A quick no, where a flat text holds no run's longest word."""
+        return len(self._longest) > _FEW or any(word in plain for word in self._longest)
 
     def add(self, words: tuple[str, ...], phrase: str) -> None:
         if words:
             self._firsts.add(words[0])
+            self._longest.add(max(words, key=len))
             by_lead = self._by_lead.setdefault(min(len(words), LEAD), {})
             by_lead.setdefault(words[:LEAD], {}).setdefault(len(words), {})[words] = phrase
 
