@@ -307,6 +307,22 @@ def test_a_dry_run_touches_nothing_and_lists_what_the_deed_then_does(tmp_path):
         assert done.touched == dry[0].touched
 
 
+def test_a_dry_run_in_a_folder_that_anima_never_wrote_leaves_no_trace(example):
+    root = example("openclaw")
+    line = next(n for n, line in enumerate((root / "MEMORY.md").read_text().splitlines(), 1) if line.startswith("- "))
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with Home.open(root, clock=Clock()) as home:
+        for asked in (
+            {"line": f"MEMORY.md:{line}"},
+            {"text": "nowhere to be found"},
+            {"session": "x"},
+            {"since": "2020-01-01"},
+        ):
+            home.forget(**asked, purge=True, dry_run=True)
+        assert home.forget(line=f"MEMORY.md:{line}", dry_run=True).touched
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
 def test_a_session_is_forgotten_with_what_it_said_wrote_and_proposed_and_with_copies_of_it(home):
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         session.log("user", "the heron nests in the boathouse")

@@ -286,8 +286,7 @@ class Books:
 
     def commit(self, *, reason: str = "") -> str | None:
         """Commits every change since the last anchor; None when there is nothing, or history is off or broken."""
-        history = self.history
-        if history is None or not self.begun:
+        if not self.begun or (history := self.history) is None:
             return None
         try:
             with self.machine.lock.hold():

@@ -156,7 +156,7 @@ class Choice:
         self._view = home.books.view if home.books.begun else None
         self._filter = asked.words if asked.texts or asked.pattern else None
         self.layer = layer_of(asked.sender, home.config.owner) if asked.sender else ""
-        self._said = home.books.key.line(asked.said) if asked.said else ""
+        self._said = flat(asked.said).text if asked.said else ""
 
     def lines(self, path: DocPath, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a document that are meant. A heading goes with all that is below it."""
@@ -181,7 +181,7 @@ class Choice:
     def _means(self, path: DocPath, line: str) -> bool:
         asked = self._asked
         if asked.path is not None:
-            return path.key == asked.path.key and self._home.books.key.line(line) == self._said
+            return path.key == asked.path.key and flat(line).text == self._said
         source = self._view.source(path, line) if self._view else OWNERS
         is_theirs = bool(self.layer) and layer_at(path) == self.layer
         if (asked.session or asked.sender) and source.session not in self.sessions and not is_theirs:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from anima import purging
@@ -134,7 +135,7 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
         drawing.touched += [Touched(place=place, where=where, why=why, count=n) for place, where, why, n in more.found]
         drawing.left += more.left
         notes += more.notes
-    keep = tuple(dict.fromkeys((*keep, *_by_pattern(asked, drawing.touched, documents))))
+    keep = tuple(dict.fromkeys((*keep, *_by_pattern(asked, documents))))
     return Plan(asked=asked, wanted=wanted, touched=tuple(drawing.touched), changes=tuple(drawing.changes), proposals=proposals,
                 talks=talks, torn=torn, keep=keep if asked.layer is None else (), left=tuple(drawing.left), notes=notes,
                 purge=more)  # fmt: skip
@@ -186,8 +187,9 @@ def _wanted(
     weak: dict[str, None] = {}
     common = purging.common_lines()
     held: Counter[str] = Counter()
-    past = purging.versions(home) if purge else ()
-    for path, text, is_now in (*((d.path, d.text, True) for d in documents), *((p, t, False) for p, t in past)):
+    now = ((document.path, document.text, True) for document in documents)
+    past = ((path, text, False) for path, text in (purging.versions(home) if purge else ()))
+    for path, text, is_now in chain(now, past):
         lines = lines_of(text)
         chosen = choice.lines(path, text)
         for number, line in enumerate(lines):
@@ -352,7 +354,7 @@ def _draw_torn(drawing: _Drawing) -> Iterator[str]:
             yield f"torn/{name}"
 
 
-def _by_pattern(asked: Asked, touched: Iterable[Touched], documents: Iterable[Document]) -> Iterator[str]:
+def _by_pattern(asked: Asked, documents: Iterable[Document]) -> Iterator[str]:
     """What a pattern matched, for the list: a pattern itself is not kept."""
     if asked.pattern is not None and not asked.by_source:
         wanted = asked.words
@@ -472,10 +474,12 @@ def propose(home: Home, change: Change, wish: Mapping[str, str], *, layer: str) 
     """A wish to forget that waits for the owner; None when too many of this session wait. It tells the agent nothing:
     what holds the words, the owner sees."""
     wish = {**wish, **({"layer": layer} if layer else {})}
-    now, content = home.clock(), content_of([change], wish)
+    now, content, pending = home.clock(), content_of([change], wish), home.writing.pending
+    if sum(p.session == change.session for p in pending.all(now)) > MOST_PER_SESSION:
+        return None
     drawn = plan(home, _asked_by(wish), purge=False)
     bases = [home.read(c.path).text for c in drawn.changes]
-    pending, books = home.writing.pending, home.books
+    books = home.books
     with books.machine.lock.hold():
         if (twin := pending.twin(content, change.session, now)) is not None:
             return twin

@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.markdown import lines_of
@@ -176,10 +176,6 @@ class Wanted:
     def found(self, text: str) -> set[str]:
         """The phrases a text holds."""
         return {match.phrase for match in self.matches(text)}
-
-    def only(self, test: Callable[[str], bool]) -> Wanted:
-        """The same without the phrases that fail a test, and without short ones."""
-        return Wanted(texts=filter(test, self.texts), lines=filter(test, self.lines), pattern=self.pattern)
 
 
 class Runs:
