@@ -559,8 +559,12 @@ class _Rewriting:
 def _swap(here: str) -> None:
     """Puts the repository beside this one in its place. Between the two renames there is none: `_finish_swap` goes on."""
     os.rename(here, f"{here}.past")
-    os.rename(f"{here}.new", here)
-    shutil.rmtree(f"{here}.past")
+    try:
+        os.rename(f"{here}.new", here)
+    except OSError:
+        if not os.path.isdir(here):  # else whoever opened it just now went on for us
+            raise
+    shutil.rmtree(f"{here}.past", ignore_errors=True)  # what stays is found by whoever looks next
 
 
 def _finish_swap(here: str) -> None:
