@@ -2,7 +2,7 @@
 
     python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget]
 
-forget    a phrase that stands in every hundredth document, and a session that wrote some lines: planned, forgotten, and
+forget    phrases that stand in every hundredth document (the least of three), and a session that wrote some lines: planned, forgotten, and
           purged from a home of so many lines, with a tenth as many entries of transcripts and a history. No index: making
           one again is `benchmarks/search.py`'s to measure.
 
@@ -24,7 +24,7 @@ from anima import Home, Scope
 
 PER_DOCUMENT, EVERY = 200, 100
 LIMIT, ENOUGH = 1.5, 10_000
-PHRASE = "the lighthouse keeper hides the seventh lamp"
+PHRASES = [f"the lighthouse keeper hides the {which} lamp" for which in ("fifth", "sixth", "seventh")]
 Figures = dict[str, float]
 
 
@@ -41,7 +41,8 @@ def made(root: Path, lines: int) -> tuple[Home, str]:
     source, said = root / "source", sentences(lines)
     for number in range(max(1, lines // PER_DOCUMENT)):
         text = "".join(f"- {next(said)}\n" for _ in range(PER_DOCUMENT))
-        text += f"- {PHRASE}, says document {number}\n" if number % EVERY == 0 else ""
+        if number % EVERY == 0:
+            text += "".join(f"- {phrase}, says document {number}\n" for phrase in PHRASES)
         path = source / f"notes/{number // 50:03}/n{number:05}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {number}\n\n{text}", encoding="utf-8")
@@ -60,12 +61,17 @@ def forgetting(root: Path, lines: int) -> Figures:
     home, session = made(root, lines)
     with home:
         return {
-            "forget: plan": timed(lambda: home.forget(text=PHRASE, dry_run=True)),
-            "forget: plan with history": timed(lambda: home.forget(text=PHRASE, purge=True, dry_run=True)),
-            "forget: a text": timed(lambda: home.forget(text=PHRASE)),
-            "forget: a text, purged": timed(lambda: home.forget(text=PHRASE, purge=True)),
+            "forget: plan": best(lambda phrase: home.forget(text=phrase, dry_run=True)),
+            "forget: plan with history": best(lambda phrase: home.forget(text=phrase, purge=True, dry_run=True)),
+            "forget: a text": best(lambda phrase: home.forget(text=phrase)),
+            "forget: a text, purged": best(lambda phrase: home.forget(text=phrase, purge=True)),
             "forget: a session, purged": timed(lambda: home.forget(session=session, purge=True)),
         }
+
+
+def best(work: Callable[[str], object]) -> float:
+    """The least of three, one for each phrase: a busy machine only adds."""
+    return min(timed(lambda phrase=phrase: work(phrase)) for phrase in PHRASES)  # type: ignore[misc]
 
 
 def timed(work: Callable[[], object]) -> float:
