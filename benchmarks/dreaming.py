@@ -3,7 +3,7 @@
     python benchmarks/dreaming.py                          three styles, two seeds each, three presets: one table
     python benchmarks/dreaming.py --style check --seed 4   one case
     python benchmarks/dreaming.py --case FILE              a case of your own
-    python benchmarks/dreaming.py --cost                   what one sweep costs with 1x and 10x recalls and logs
+    python benchmarks/dreaming.py --growth                 what a sweep costs with 1x, 10x recalls and logs, and no case
 
 A case is a list of events (note, ask, sleep), the facts in it with the notes that tell them, and notes that must never
 be kept. precision: lines that dreaming added and that tell a fact which still holds, of all it added. recall: facts that
@@ -22,12 +22,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from anima import Home, Scope
-from lives import STYLES, WORDS, life
+from lives import STYLES, life
 
 PRESETS = ("anima", "nexo", "openclaw")
 MOST_BESIDE = 120  # characters an added line may have beside the words of the note it tells
@@ -157,53 +157,65 @@ def cases(asked: argparse.Namespace) -> Iterator[tuple[str, Case]]:
             yield f"{style} {seed}", life(seed, style, days=asked.days, junk=asked.junk, asks=asked.asks)
 
 
-def cost() -> None:
-    """What one sweep costs, cold and warm, in homes with 1x and 10x of recalls and logs."""
-    print("logs    recalls   cold s   warm s   us a recall")
-    for times in (0.1, 1):
-        logs, recalls = int(1_000 * times), int(100_000 * times)
-        with tempfile.TemporaryDirectory() as folder:
-            cold, warm = swept_with(Path(folder) / "home", logs, recalls)
-        print(f"{logs:<8}{recalls:<10,}{cold:<9.2f}{warm:<9.2f}{cold / recalls * 1e6:.0f}", flush=True)
-
-
-def swept_with(folder: Path, logs: int, recalls: int) -> tuple[float, float]:
-    """A home with that many logs of thirty notes and that many recalls; seconds of its first and its next sweep."""
-    dice, now = random.Random(7), datetime(2026, 4, 23, 3, tzinfo=UTC)
-    moment = [now]
-    names = ["".join(dice.choices("aeioubdklmnrst", k=6)).title() for _ in range(3 * logs)]
-    with Home.create(folder, name="Aria", clock=lambda: moment[0]) as home:
-        digests: list[tuple[str, str]] = []
-        for n in range(logs):
-            path = f"memory/{(now - timedelta(days=n + 1)).date()}.md"
-            notes = [
-                f"- [09:00] {dice.choice(names)} uses the {dice.choice(WORDS)} of {dice.choice(names)}"
-                for _ in range(30)
-            ]
-            (folder / path).write_text("\n".join(notes) + "\n", "utf-8")
-            digests += [(path, home.books.key.line(note)) for note in notes]
-        with home.books.machine.lock.hold():
-            for n in range(recalls):
-                hits = [{"path": path, "lines": [digest], "rank": rank, "score": 1 / rank} for rank, (path, digest) in
-                        enumerate(dice.sample(digests, 6), 1)]  # fmt: skip
-                day = (now - timedelta(days=dice.randrange(1, 90))).date().isoformat()
-                fields = {"query": f"{n % 997}", "hits": hits, "session": "s", "scope": "main", "day": day}
-                home.books.ledger.add("recall", fields, sync=False)
-    with Home.open(folder, clock=lambda: moment[0]) as home:
-        times = []
-        for _ in range(2):
-            moment[0] += timedelta(days=1)
-            began = time.perf_counter()
-            home.dream()
-            times.append(time.perf_counter() - began)
-    return times[0], times[1]
-
-
 def show(row: tuple[str, ...]) -> None:
     print(
         "  ".join(cell.ljust(width) for cell, width in zip(row, (12, 9, 6, 10, 7, 6, 6, 8, 8), strict=False)),
         flush=True,
     )
+
+
+# -- growth ------------------------------------------------------------------------------------------------------------
+
+
+def grown(folder: Path, *, logs: int, recalls: int) -> datetime:
+    """A home with so many daily logs and recalls in its ledger, on the evening of its last day."""
+    events = [event for event in life(3, "check", days=logs, junk=8, asks=0.1)["events"] if event["do"] == "note"]
+    days: dict[str, list[str]] = {}
+    for event in events:
+        if event.get("from", "agent") != "web":
+            days.setdefault(event["t"][:10], []).append(f"- [{event['t'][11:16]}] {event['text']}")
+    (folder / "memory").mkdir(parents=True)
+    for day, lines in days.items():
+        (folder / "memory" / f"{day}.md").write_text("\n".join(lines) + "\n", "utf-8")
+    last = datetime.fromisoformat(events[-1]["t"]) + timedelta(hours=1)
+    with Home.create(folder, name="Aria", clock=lambda: last) as home:
+        recalled(home, days, recalls)
+    return last
+
+
+def recalled(home: Home, days: dict[str, list[str]], recalls: int) -> None:
+    """Notes so many recalls: three hits each, on a day after they were noted."""
+    dice, dates, key = random.Random(5), sorted(days), home.books.key
+    digests = {day: [key.line(line) for line in lines] for day, lines in days.items()}
+    with home.books.machine.lock.hold():
+        for number in range(recalls):
+            day = dates[min(len(dates) - 1, number * len(dates) // recalls)]
+            noted = dates[dice.randrange(dates.index(day) + 1)]
+            hits = [
+                {"path": f"memory/{noted}.md", "lines": [dice.choice(digests[noted])], "rank": n, "score": 1 / n}
+                for n in (1, 2, 3)
+            ]
+            fields = {"query": key.of(str(dice.randrange(50_000))), "hits": hits, "session": "s", "scope": "main"}
+            home.books.ledger.add("recall", {**fields, "day": day}, sync=False)
+
+
+def growth() -> int:
+    """A cold sweep over 10,000 recalls and 100 logs, and over ten times that; then another at once. Processor time."""
+    print("logs   recalls   first night   the same again   a second a thousand recalls")
+    for logs, recalls in ((100, 10_000), (1_000, 100_000)):
+        with tempfile.TemporaryDirectory() as place:
+            now = grown(Path(place) / "home", logs=logs, recalls=recalls)
+            with Home.open(Path(place) / "home", clock=lambda: now) as home:  # noqa: B023
+                began = time.process_time()
+                swept = home.dream()
+                first = time.process_time() - began
+                began = time.process_time()
+                home.dream()
+                again = time.process_time() - began
+        print(
+            f"{logs:5,}  {recalls:8,}  {first:10.2f} s  {again:13.2f} s  {1000 * first / recalls:9.3f}  ({swept.status})"
+        )
+    return 0
 
 
 def main() -> int:
@@ -216,14 +228,13 @@ def main() -> int:
     ask.add_argument("--junk", type=int, default=18, help="junk notes a day")
     ask.add_argument("--asks", type=float, default=6.0, help="searches a fact, on average")
     ask.add_argument("--wrong", action="store_true", help="also list what was added wrongly, missed or stale")
+    ask.add_argument("--growth", action="store_true", help="what a sweep costs as a home grows, and nothing else")
     ask.add_argument("--keep", type=Path, help="keep the homes in this folder")
     ask.add_argument("--json", type=Path, help="write the figures here")
-    ask.add_argument("--cost", action="store_true", help="measure what a sweep costs with 1x and 10x recalls and logs")
     ask.add_argument("--write", type=Path, help="write the cases into this folder and do nothing else")
     asked = ask.parse_args()
-    if asked.cost:
-        cost()
-        return 0
+    if asked.growth:
+        return growth()
     found: list[dict[str, Any]] = []
     show(("case", "preset", "lines", "precision", "recall", "stale", "never", "largest", "seconds"))
     for name, case in cases(asked):

@@ -139,6 +139,7 @@ def _append_and_close(home: Home) -> None:
 def _recalled(home: Home) -> None:
     _documents(home)
     home.append("memory/2026-05-01.md", "- [09:00] Ana is allergic to peanuts\n")
+    home.append("memory/2026-05-02.md", "## Retain\n\n- W @Ana: Uses a Samsung.\n")
     digest = home.books.key.line("- [09:00] Ana is allergic to peanuts")
     hits = [{"path": "memory/2026-05-01.md", "lines": [digest], "rank": 1, "score": 0.9}]
     for day in ("2026-05-02", "2026-05-03", "2026-05-04"):
@@ -573,7 +574,7 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     begun = time.monotonic()
     try:
         for case in cases:
-            if case.operation.name in (("batch",) if short else THE_SEVEN):
+            if case.operation.name in (("batch",) if short else (*THE_SEVEN, "dream")):
                 by_strace(
                     case, place, tally, step=6 if short else 1, names="fsync rename renameat" if short else SYSCALLS
                 )

@@ -330,3 +330,37 @@ def test_a_text_made_to_be_slow_is_read_in_a_moment():
 
     assert len(log(nasty)) == 1
     assert facts_at({"MEMORY.md": "- Ana" + " (" * 50_000 + " " * 50_000 + "x\n"}, "ana", date(2026, 1, 1))
+
+
+DREAMED = {
+    "MEMORY.md": (
+        "- Luis moved to Medellín (since 2026-04-23) _(score=0.70, hits=3, days=3)_\n"
+        "- Luis likes tea _(score=0.5, hits=2, days=2)_\n"
+    ),
+    "memory/topics/past.md": (
+        "- Luis lives in Bogotá _(2026-01-03 to 2026-04-23; then: Luis moved to Medellín (the city))_\n"
+        "- Luis lives in Cali _(until 2026-01-03; then: Luis lives in Bogotá _(really)_)_\n"
+    ),
+    "memory/topics/kept.md": "- Luis owns a kayak _(moved here on 2026-03-01, hits=1)_\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("day", "place"),
+    [("2025-06-01", "lives in Cali"), ("2026-01-03", "lives in Bogotá"), ("2026-04-22", "lives in Bogotá"),
+     ("2026-04-23", "moved to Medellín"), ("2027-01-01", "moved to Medellín")],
+)  # fmt: skip
+def test_lines_as_dreaming_writes_them_are_read_for_any_date(day: str, place: str) -> None:
+    facts = facts_at(DREAMED, "Luis", date.fromisoformat(day))
+
+    assert [fact.text for fact in facts] == [f"Luis {place}", "Luis likes tea", "Luis owns a kayak"]
+
+
+def test_what_came_after_a_fact_is_no_part_of_it() -> None:
+    assert facts_at(DREAMED, "Medellín", date(2026, 2, 1)) == ()
+
+
+def test_a_line_full_of_beginnings_of_dates_is_read_in_one_pass() -> None:
+    many = "- Ana" + " _(until 2026-01-01; then: " * 20_000
+
+    assert facts_at({"MEMORY.md": f"{many})_\n"}, "ana", date(2026, 1, 1)) == ()

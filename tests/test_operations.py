@@ -344,6 +344,16 @@ def test_whatever_goes_wrong_the_nights_own_plan_is_used_and_the_diary_says_so(a
     assert "hunter2" not in found.sentence and len(model.asked) == asks
 
 
+def test_the_diary_is_told_nothing_in_the_words_of_an_answer_that_could_not_stand():
+    bad = json.dumps({"operations": [{"do": "supersede", "candidate": "c1", "prior": ["the password is hunter2"]}]})
+
+    found = asked(Model([bad, json.dumps({"hunter2": 1})]))
+    other = asked(Model([bad, bad]))
+
+    assert "hunter2" not in found.sentence + other.sentence
+    assert "lines that memory does not have" in other.sentence
+
+
 def test_a_model_that_does_not_answer_is_not_waited_for():
     over = threading.Event()
 

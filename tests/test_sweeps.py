@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from anima import Home, Scope
+from anima.about import look_up
 from anima.errors import NoSuchRevision
+from anima.figures import figures
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
+from anima.tracing import dreamed_from
 
 FACT = "Ana is allergic to peanuts"
 JUNK = "$ git push origin main"
@@ -174,6 +178,112 @@ def test_an_update_leaves_memory_true_and_the_past_on_its_page(home: Home, clock
     assert "- Luis lives in Bogotá _(2026-04-20 to 2026-04-23" in home.read("memory/topics/past.md").text
 
 
+def test_about_answers_for_the_days_before_and_after_an_update(home: Home, clock: Clock) -> None:
+    noted(home, "Luis lives in Bogotá")
+    asked(home, clock, "where does Luis live")
+    home.dream()
+    noted(home, "Luis moved to Medellín")
+    clock.forward(hours=18)
+    home.dream()
+
+    def told(at: str) -> list[str]:
+        found = look_up(home, "Luis", scope=Scope.MAIN, at=date.fromisoformat(at))
+        return [fact.text for fact in found.facts]
+
+    assert told("2026-04-21") == told("2026-04-22") == ["Luis lives in Bogotá"]
+    assert told("2026-04-23") == told("2026-09-01") == ["Luis moved to Medellín"]
+    assert told("2026-04-19") == []
+    command = [sys.executable, "-m", "anima.cli", "about", "Luis", "--at", "2026-04-21", "--home", home.root]
+    assert "Bogotá" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+# -- the bank --------------------------------------------------------------------------------------------------------------------
+
+RETAINED = "# Log\n\n## Retain\n\n- W @Ana: Uses a Samsung.\n- O(c=0.8) @Ana likes tea.\n"
+
+
+def test_bank_pages_are_a_part_of_the_night_and_are_undone_with_it(home: Home, clock: Clock) -> None:
+    noted(home, FACT)
+    home.write("memory/2026-04-19.md", RETAINED)
+    asked(home, clock, "what is Ana allergic to")
+    before = documents(home)
+
+    swept = home.dream()
+
+    assert FACT in memory(home) and "Samsung" in home.read("bank/world.md").text
+    assert "+- @Ana: Uses a Samsung" in swept.diff
+    assert len({r.id for path in ("MEMORY.md", "bank/world.md") for r in home.history(path, limit=1)}) == 1
+    home.undo(home.keeping.last_sweep())
+    assert documents(home) == before
+
+
+def test_a_night_with_nothing_but_something_retained_writes_the_bank_and_then_nothing(home: Home) -> None:
+    home.write("memory/2026-04-19.md", RETAINED)
+
+    assert home.dream(dry_run=True).diff and not home.exists("bank/world.md")
+    assert home.dream().status == "dreamed"
+    records = home.books.ledger.tip.n
+    assert "Samsung" in home.read("bank/world.md").text
+    assert home.dream().status == "nothing" and home.books.ledger.tip.n == records
+
+
+def test_a_statement_that_is_gone_from_its_log_leaves_the_bank_the_next_night(home: Home) -> None:
+    home.write("memory/2026-04-19.md", RETAINED)
+    home.dream()
+    home.edit("memory/2026-04-19.md", "- W @Ana: Uses a Samsung.\n", "")
+    home.dream()
+
+    assert "Samsung" not in home.read("bank/world.md").text + home.read("bank/entities/ana.md").text
+    assert "tea" in home.read("bank/opinions.md").text
+
+
+# -- what was dreamed from what --------------------------------------------------------------------------------------------------
+
+
+def digests(home: Home, path: str, words: str) -> set[str]:
+    return {home.books.key.line(line) for line in home.read(path).text.splitlines() if words in line}
+
+
+def test_every_line_that_came_of_a_note_is_known_by_it(home: Home, clock: Clock) -> None:
+    assert dreamed_from(home.books) == {}
+    noted(home, "Luis lives in Bogotá")
+    asked(home, clock, "where does Luis live")
+    home.dream()
+    [source] = digests(home, "memory/2026-04-20.md", "Bogotá")
+    promoted = digests(home, "MEMORY.md", "Bogotá")
+
+    assert dreamed_from(home.books)["memory/2026-04-20.md", source] == promoted | digests(home, "DREAMS.md", "Bogotá")
+
+    noted(home, "Luis moved to Medellín")
+    clock.forward(hours=18)
+    home.dream()
+    found = dreamed_from(home.books)
+    past = digests(home, "memory/topics/past.md", "Bogotá")
+    [newer] = digests(home, "memory/2026-04-23.md", "Medellín")
+
+    assert found["memory/2026-04-20.md", source] == promoted | past | digests(home, "DREAMS.md", "Bogotá")
+    assert found["memory/2026-04-23.md", newer] >= digests(home, "MEMORY.md", "Medellín") | past
+
+
+def test_a_crash_before_the_mark_loses_no_trace_of_where_lines_came_from(home: Home, clock: Clock) -> None:
+    noted(home, FACT)
+    asked(home, clock, "what is Ana allergic to")
+    sweeps = home.sweeps
+    draft = sweeps._drafted(sweeps.rules(None), None)
+    sweeps._submitted(sweeps._changes(draft), [], sweeps._fields(draft), draft.began)
+    traced = dreamed_from(home.books)
+
+    home.dream()
+    [mark] = home.books.ledger.records(kinds=("sweep",))
+
+    assert mark.fields["after"] == "crash" and mark.fields["promoted"] and mark.fields["change"]
+    assert dreamed_from(home.books) == traced
+    home.undo(mark.fields["change"])
+    asked(home, clock, "what is Ana allergic to", days=1)
+    home.dream()
+    assert FACT not in memory(home)  # as after any night that was taken back
+
+
 def test_the_owners_line_is_proposed_once_and_not_touched(home: Home, clock: Clock) -> None:
     home.remember("Luis lives in Bogotá", section="People")
     clock.forward(days=1)
@@ -218,8 +328,8 @@ def test_a_night_whose_mark_is_missing_is_not_dreamed_twice(home: Home, clock: C
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
     sweeps = home.sweeps
-    made = sweeps._planned(sweeps.rules(None), None)
-    home.writing.submit(sweeps._changes(made), what="sweep", of="0")  # and here the process dies
+    draft = sweeps._drafted(sweeps.rules(None), None)
+    sweeps._submitted(sweeps._changes(draft), [], sweeps._fields(draft), draft.began)  # and here the process dies
     before = documents(home)
 
     with Home.open(home.root, clock=clock) as again:
@@ -313,6 +423,27 @@ def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clo
     assert told["status"] == "dreamed" and told["promoted"][0]["text"] == FACT
     with Home.open(root, clock=clock) as again:
         assert documents(again) == before
+
+
+def test_statistics_tell_of_the_nights_that_were_not_taken_back(home: Home, clock: Clock) -> None:
+    noted(home, FACT)
+    asked(home, clock, "what is Ana allergic to")
+
+    def told() -> tuple[object, object]:
+        with home.session(scope=Scope.MAIN) as session:
+            found = session.call("my_stats")
+        return found["memories_promoted"], found["last_dream_ts"]
+
+    assert told() == (0, None)
+    home.dream()
+    assert told() == (1, clock.now.isoformat())
+    assert (found := figures(home).dreams).nights == found.kept == 1 and found.last == clock.now
+    drawn = subprocess.run(
+        [sys.executable, "-m", "anima.cli", "stats", "--home", home.root], capture_output=True, text=True
+    )
+    assert "1 night, 1 line kept, last on 23 Apr 2026" in drawn.stdout
+    home.undo(home.keeping.last_sweep())
+    assert told() == (0, None)
 
 
 def test_the_lines_a_dream_came_from_are_named_in_its_mark(home: Home, clock: Clock) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from anima.bank import FOLDER, PAST, Fact, facts_at, outside_blocks, slug_of
+from anima.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
 from anima.errors import BadArguments, HomeError
 from anima.listener import Listener, layer_at
 from anima.markdown import bullet_text, lines_of, view
@@ -92,10 +92,10 @@ def look_up(
 
 
 def _keeps_facts(home: Home, path: DocPath) -> bool:
-    """MEMORY.md, or the topic of what is past; a user's own layer has its own MEMORY.md."""
+    """MEMORY.md, or the topics of what is past or was moved out; a user's own layer has its own MEMORY.md."""
     if layer_at(path) is not None:
         return path.key.split("/", 2)[2] == "memory.md"
-    return path.key in (fold(home.layout.curated), fold(f"{home.layout.topics}/{PAST}"))
+    return path.key in {fold(home.layout.curated), *(fold(f"{home.layout.topics}/{name}") for name in (PAST, KEPT))}
 
 
 def names_in(line: str) -> list[str]:

@@ -25,6 +25,7 @@ from anima.model import DocPath
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once
+KEPT = "kept.md"  # and the one of lines that memory had no room for
 BEGIN = "<!-- anima:kept (made anew by reflection; your own words go above or below) -->"
 END = "<!-- /anima:kept -->"
 UNSAID = 0.6  # how sure an opinion is that does not say so
@@ -42,8 +43,9 @@ _NEGATIONS = frozenset(
     sem non mai senza""".split()
 )
 _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
-_SCORE = re.compile(r"_\((?:score|hits|days)[^()]*\)_\Z")
+_SCORE = re.compile(r"_\((?:score|hits|days|moved here)[^()]*\)_\Z")
 _DAY = r"(\d{4}-\d{2}-\d{2})"
+_WAS = re.compile(rf"\s_\((?:{_DAY} to |until ){_DAY}; then: ", re.ASCII)
 _HELD = re.compile(rf"\((?:since {_DAY}|(?:from {_DAY} )?until {_DAY})\)\Z", re.ASCII | re.IGNORECASE)
 
 
@@ -395,9 +397,10 @@ def _safe(text: str) -> str:
 def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
     """What the lines that name it say of a date, dated ones first, the latest beginning first.
 
-    A line ends `(since 2026-02-03)`, `(from 2026-01-03 until 2026-02-03)` or `(until 2026-02-03)`; it holds from its
-    first day to the day before its last, where its successor begins. A line without dates holds as far as anybody
-    knows, except in `past.md`.
+    A line ends `(since 2026-02-03)`, `(from 2026-01-03 until 2026-02-03)` or `(until 2026-02-03)`, or as dreaming puts
+    it, `_(2026-01-03 to 2026-02-03; then: …)_` or `_(until 2026-02-03; then: …)_`; it holds from its first day to the
+    day before its last, where its successor begins. A line without dates holds as far as anybody knows, except in
+    `past.md`. What came after a fact is no part of it.
     """
     wanted = re.compile(rf"(?<!\w){re.escape(_plain(name))}(?!\w)")
     found = []
@@ -406,7 +409,8 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
             if _BULLET.match(line) and wanted.search(_plain(line)):
                 fact = _fact(line, path, number)
                 is_loose = fact.since is None and fact.until is None
-                if _holds(fact, at) and not (is_loose and path.rpartition("/")[2] == PAST):
+                is_past = is_loose and path.rpartition("/")[2] == PAST
+                if not is_past and _holds(fact, at) and wanted.search(_plain(fact.text)):
                     found.append(fact)
     found.sort(key=lambda f: (f.since is None and f.until is None, -(f.since or date.min).toordinal(), f.path, f.line))
     return tuple(found)
@@ -414,16 +418,15 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
 
 def _fact(line: str, path: str, number: int) -> Fact:
     text = _without(_SCORE, "_(", bullet_text(line))
-    since = until = None
-    bare = _without(_HELD, "(", text)
-    if bare != text:
-        dated = _HELD.match(text[text.rindex("(") :])
-        try:
-            since, until = _date(dated[1] or dated[2]), _date(dated[3])  # type: ignore[index]  # it matched above
-            text = bare
-        except ValueError:  # a day that no month has is no date; the line stays as it is
-            since = until = None
-    return Fact(text=text, path=path, line=number, since=since, until=until)
+    was = _WAS.search(text) if text.endswith(")_") else None
+    at = was.start() if was else max(0, text.rfind("("))
+    dated = was or _HELD.match(text, at)
+    try:
+        *begins, ends = dated.groups() if dated else (None,)
+        since, until = _date(next(filter(None, begins), None)), _date(ends)
+    except ValueError:  # a day that no month has is no date; the line stays as it is
+        return Fact(text=text, path=path, line=number, since=None, until=None)
+    return Fact(text=text[:at].rstrip() if dated else text, path=path, line=number, since=since, until=until)
 
 
 def _without(tail: re.Pattern[str], opening: str, text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError
 from anima.model import DocPath
+from anima.tracing import Dreams, dreams
 from anima.transcript import time_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Figures:
     memories: int
     memory_chars: int
     personas: tuple[tuple[str, int], ...]
+    dreams: Dreams
 
 
 def figures(home: Home, *, days: int = 30) -> Figures:
@@ -64,7 +66,7 @@ def figures(home: Home, *, days: int = 30) -> Figures:
         ),
         sessions=len(rows), entries=sum(row.entries for row in rows), recalls=recalls.total(), writes=writes.total(),
         memories=grown[wanted[-1]][0], memory_chars=grown[wanted[-1]][1],
-        personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()),
+        personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()), dreams=dreams(home.books),
     )  # fmt: skip
 
 

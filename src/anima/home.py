@@ -492,11 +492,17 @@ class Home:
 
         return self.writing.submit([owners(path, kind, text, **more)])[0]
 
-    def dream(self, *, dry_run: bool = False, preset: str | None = None, since: date | None = None) -> Sweep:
-        """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change."""
-        return self.sweeps.run(dry_run=dry_run, preset=preset, since=since)
+    def dream(
+        self, *, dry_run: bool = False, preset: str | None = None, since: date | None = None,
+        complete: Complete | None = None,
+    ) -> Sweep:  # fmt: skip
+        """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change.
 
-    def dream_if_due(self) -> Sweep | None:
+        `complete` is a model: it may word, merge and replace lines, and code decides whether any of it stands.
+        """
+        return self.sweeps.run(dry_run=dry_run, preset=preset, since=since, complete=complete)
+
+    def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
         """A night whose hour has come (`dream.at`, in the user's timezone), or None. For a server's rounds and heartbeats.
 
         Nights that were missed are dreamed as one.
@@ -507,7 +513,7 @@ class Home:
         zone = str(self.reading.zone() or "UTC")
         if not asked.enabled or due(asked.at, zone, self.sweeps.tried(), self.clock()) is None:
             return None
-        return self.sweeps.run(dry_run=False, preset=None, since=None)
+        return self.sweeps.run(dry_run=False, preset=None, since=None, complete=complete)
 
     # -- approving ------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from anima.errors import BadArguments, HomeError
 from anima.index.words import tags
 from anima.markdown import bullet_text, lines_of, view
 from anima.model import DocPath
+from anima.tracing import Dreams, dreams
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -122,11 +123,13 @@ def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -
     """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
     bullets = [line for line in lines_of(memory) if _BULLET.match(line)]
     recalls = list(_recalls(home, listener))
+    nights = dreams(home.books) if listener.is_owner else Dreams()
     return {
         "sessions_total": len(home.transcripts.rows(asker)) if asker else 0,
         "memories_stored": len(bullets),
-        "memories_promoted": sum(bool(_DREAMED.search(line.rstrip())) for line in bullets),
-        "last_dream_ts": _last_dream(home) if listener.is_owner else None,
+        # What the nights of this home kept; in a home that dreamed elsewhere, the lines that say so.
+        "memories_promoted": nights.kept if nights.nights else sum(map(_is_dreamed, bullets)),
+        "last_dream_ts": nights.last.isoformat() if nights.last else None,
         "recall_events_7d": len(recalls),
         "top_concept_tags_7d": _tags(home, listener, recalls[-TAGGED_RECALLS:]),
         "workspace_files_present": _present(home, listener),
@@ -142,13 +145,8 @@ def _recalls(home: Home, listener: Listener) -> Iterator[dict[str, Any]]:
             yield dict(record.fields)
 
 
-def _last_dream(home: Home) -> str | None:
-    if not home.books.begun:
-        return None
-    last = None
-    for record in home.books.ledger.records(kinds=("sweep",)):
-        last = record.time.isoformat()
-    return last
+def _is_dreamed(line: str) -> bool:
+    return _DREAMED.search(line.rstrip()) is not None
 
 
 def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:

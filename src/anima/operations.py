@@ -517,6 +517,21 @@ def _first(text: str) -> str:
 
 Check = Callable[[tuple[Operation, ...]], Outcome]
 _PLAN = "so the night's own plan was used"
+_UNREADABLE = "it was not one JSON object of operations"
+_TOLD = {  # for the diary, without a word of the answer: what a model says may hold anything
+    "shape": "an operation had the wrong shape",
+    "candidate": "candidates were left out, made up or used twice",
+    "prior": "it named lines that memory does not have",
+    "owner": "it would have touched a line of yours",
+    "source": "it said what no source says, or left out what one says",
+    "unrelated": "it called a line untrue that nothing contradicts",
+    "merge": "it would have made a merge of different facts",
+    "unsafe": "the scan saw something in it that may not enter memory",
+    "lost": "too many lines of memory would have gone",
+    "budget": "it would not have fit into memory",
+    "duplicate": "memory would have said the same twice",
+    "result": "its lines did not add up",
+}
 
 
 def consulted(
@@ -527,34 +542,37 @@ def consulted(
     `tokens` counts questions and answers together, at four characters each. A model that does not answer in time is left
     to itself in a thread that ends with the process; what it says later is not heard.
     """
-    spent, asked, reasons, prompt = 0, 0, "", question
+    spent, asked, told, prompt = 0, 0, "", question
     for _ in range(max(1, attempts)):
         if spent + _tokens(prompt) > tokens:
             why = "there was more to ask than the budget for tokens allows"
-            return _alone(f"{reasons}, and {why}" if reasons else why, asked, spent)
-        answer, failure = _answer(complete, prompt, timeout)
+            return _alone(f"the model's answer could not stand ({told}), and {why}" if told else why, asked, spent)
+        answer, failure = answered(complete, prompt, timeout=timeout)
         asked, spent = asked + 1, spent + _tokens(prompt) + _tokens(answer)
         if failure:
             return _alone(failure, asked, spent)
         if spent > tokens:
             return _alone("the model answered with more than the budget for tokens allows", asked, spent)
-        outcome, reasons = _heard(answer, check)
+        outcome, reasons, told = _heard(answer, check)
         if outcome is not None:
-            told = f"A model helped: {len(outcome.added)} lines added, {len(outcome.removed)} replaced."
-            return Consultation(outcome=outcome, sentence=told, asked=asked, tokens=spent)
+            helped = f"A model helped: {len(outcome.added)} lines added, {len(outcome.removed)} replaced."
+            return Consultation(outcome=outcome, sentence=helped, asked=asked, tokens=spent)
         prompt = _repair(question, answer, reasons)
-    return _alone(f"the model's answer could not stand ({reasons})", asked, spent)
+    return _alone(f"the model's answer could not stand ({told})", asked, spent)
 
 
-def _heard(answer: str, check: Check) -> tuple[Outcome | None, str]:
+def _heard(answer: str, check: Check) -> tuple[Outcome | None, str, str]:
+    """What an answer comes to; else why not, for the model to repair it, and again for the diary."""
     try:
         outcome = check(read(answer))
     except BadText as error:
-        return None, error.why
+        return None, error.why, _UNREADABLE
     if outcome.accepted:
-        return outcome, ""
+        return outcome, "", ""
     more = f", and {len(outcome.refusals) - 3} more" if len(outcome.refusals) > 3 else ""
-    return None, "; ".join(f"{one.rule}: {one.reason}" for one in outcome.refusals[:3]) + more
+    reasons = "; ".join(f"{one.rule}: {one.reason}" for one in outcome.refusals[:3]) + more
+    rules = dict.fromkeys(one.rule for one in outcome.refusals)
+    return None, reasons, "; ".join(_TOLD.get(rule, rule) for rule in [*rules][:3])
 
 
 def _repair(question: str, answer: str, reasons: str) -> str:
@@ -564,8 +582,8 @@ def _repair(question: str, answer: str, reasons: str) -> str:
     )
 
 
-def _answer(complete: Complete, prompt: str, timeout: float) -> tuple[str, str]:
-    """What the model says, or why it says nothing."""
+def answered(complete: Complete, prompt: str, *, timeout: float) -> tuple[str, str]:
+    """What the model says, or why it says nothing. Never waits longer than told."""
     heard: list[str] = []
     failed: list[BaseException] = []
 

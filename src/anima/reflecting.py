@@ -8,11 +8,12 @@ outside, and without a secret or a danger in it. Not here: the grammar and the p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
 from anima.bank import FOLDER, Retained, reflect, retained
-from anima.errors import HomeError
+from anima.errors import Damaged, HomeError
 from anima.markdown import lines_of
 from anima.model import Actor, Change, DocPath, Kind, Origin, Scope, Severity, digest_of
 from anima.scan import scan_text
@@ -22,15 +23,30 @@ if TYPE_CHECKING:
     from anima.provenance import Source
 
 
-def bank_changes(home: Home) -> tuple[Change, ...]:
-    """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
-    pages = {path.text: text for path, text in _texts(home, FOLDER)}
-    logs = dict(_logs(home))
-    found = [one for path, text in logs.items() for one in _retained(home, path, text)]
-    if not found and not pages:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one log retains, as it was last read. `lines` are those of each statement; those with a finding are left out."""
+
+    digest: str
+    statements: tuple[tuple[Retained, tuple[str, ...]], ...]
+
+
+Readings = dict[str, Reading]
+
+
+def bank_changes(home: Home, readings: Readings | None = None) -> tuple[Change, ...]:
+    """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are.
+
+    Whoever keeps `readings` from one night to the next has only those logs cut and scanned that changed in between.
+    """
+    known = {} if readings is None else readings
+    lines: dict[Retained, tuple[str, ...]] = {}
+    for read in _read(home, known):
+        lines |= dict(read.statements)
+    pages = {path.text: text for path, text, _ in _texts(home, FOLDER)}
+    if not lines and not pages:
         return ()
-    cut = {path.text: lines_of(text) for path, text in logs.items()}
-    wanted = reflect(found, pages, trusted=lambda one: _may_be_built_on(home, one, cut[one.path]))
+    wanted = reflect(lines, pages, trusted=lambda one: _may_be_built_on(home, one, lines[one]))
     return tuple(
         Change(
             path=page.path, kind=Kind.WRITE, text=page.text, actor=Actor.DREAMER, origin=Origin.DERIVED,
@@ -41,14 +57,23 @@ def bank_changes(home: Home) -> tuple[Change, ...]:
     )  # fmt: skip
 
 
-def _logs(home: Home) -> Iterator[tuple[DocPath, str]]:
-    for path, text in _texts(home, home.layout.daily):
-        if "retain" in text.casefold() and _day(home, path) is not None:
-            yield path, text
+def _read(home: Home, known: Readings) -> Iterator[Reading]:
+    """Each log with what it retains; one that is as it was is not cut again."""
+    for path, text, digest in _texts(home, home.layout.daily):
+        held = known.get(path.text)
+        if held is None or held.digest != digest:
+            held = known[path.text] = Reading(digest=digest, statements=tuple(_statements(home, path, text)))
+        yield held
 
 
-def _retained(home: Home, path: DocPath, text: str) -> tuple[Retained, ...]:
-    return retained(text, path=path.text, day=_day(home, path))
+def _statements(home: Home, path: DocPath, text: str) -> Iterator[tuple[Retained, tuple[str, ...]]]:
+    if "retain" not in text.casefold() or (day := _day(home, path)) is None:
+        return
+    lines = lines_of(text)
+    for one in retained(text, path=path.text, day=day):
+        own = tuple(lines[one.line - 1 : one.last])
+        if not any(f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(own))):
+            yield one, own
 
 
 def _day(home: Home, path: DocPath) -> date | None:
@@ -57,23 +82,23 @@ def _day(home: Home, path: DocPath) -> date | None:
     return home.layout.date_of(DocPath.parse(f"{home.layout.daily}/{path.name}") if archived else path)
 
 
-def _texts(home: Home, folder: str) -> Iterator[tuple[DocPath, str]]:
+def _texts(home: Home, folder: str) -> Iterator[tuple[DocPath, str, str]]:
     entries = home.store.list_all(folder) if home.store.actual(DocPath.parse(folder)) else ()
     for entry in entries:
         path = DocPath.parse(entry.path)
         if path.is_markdown:
             try:
-                yield path, home.store.read(path).text
+                document = home.store.read(path)
+            except Damaged:
+                raise  # a disk that fails for a moment must not empty a page
             except HomeError:
-                continue  # one file that cannot be read keeps no other from being reflected on
+                continue  # one file that is no text keeps no other from being reflected on
+            yield path, document.text, document.digest
 
 
-def _may_be_built_on(home: Home, one: Retained, lines: list[str]) -> bool:
-    text = "".join(lines[one.line - 1 : one.last])
-    if any(finding.severity >= Severity.DANGER or finding.kind.startswith("secret") for finding in scan_text(text)):
-        return False
+def _may_be_built_on(home: Home, one: Retained, lines: tuple[str, ...]) -> bool:
     path, view = DocPath.parse(one.path), home.books.view
-    return all(_is_clean(view.source(path, line)) for line in lines[one.line - 1 : one.last])
+    return all(_is_clean(view.source(path, line)) for line in lines)
 
 
 def _is_clean(source: Source) -> bool:

@@ -2,18 +2,21 @@
 
 Promise: gather, plan, write by the one road as the dreamer, all in one batch, and the mark last: a crash before it repeats
 the night and changes nothing twice. One sweep at a time across processes, by a lease that dies with its holder; the
-mark it began with is compared again under the home lock, so that one who lost the lease cannot write. Nothing new since
-the mark: nothing is written. Not here: what is promoted (dream), when to dream (schedule).
+mark it began with, and the memory it was planned on, are compared again under the home lock, so that one who lost the
+lease or was overtaken by the owner cannot write. While a model is asked nothing but the lease is held. Nothing new
+since the mark: nothing is written. Not here: what is promoted (dream, consulting), when to dream (schedule).
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from anima import consulting
 from anima.dream import diary
 from anima.dream.material import Held, Material, Note, Plan, Retirement
 from anima.dream.pages import MOVED, PAST, Item, dreamed_on, fact_of, items
@@ -21,11 +24,14 @@ from anima.dream.planning import key_of, plan
 from anima.dream.score import Preset
 from anima.dream.score import preset as preset_of
 from anima.dream.tally import Tallies, Tally
-from anima.errors import HomeBusy, HomeError, NoSuchDocument
-from anima.ledger import Intent, Record
+from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
+from anima.layout import Policy
+from anima.ledger import Record
 from anima.markdown import lines_of
-from anima.model import UNTRUSTED, Actor, Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
+from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
+from anima.reflecting import Readings, bank_changes
+from anima.tracing import Place, traces
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 LEASE = "dreaming"
 OWNERS_LINE = "owners-line"
 WHY_ASKED = "a newer note says otherwise, but the line is your own; dreaming does not touch it"
+OVERTAKEN = 5  # how often a night is planned anew because somebody wrote in between
 _KINDS = ("recall", "sweep")
 
 
@@ -66,6 +73,28 @@ class _Marks:
     time: datetime | None = None
     promoted: dict[str, date] = field(default_factory=dict)  # keyed digest of a fact: when
     asked: set[str] = field(default_factory=set)
+    made_of: dict[str, list[Place]] = field(default_factory=dict)  # of lines in a model's words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """One night as it is planned, and what it was planned on."""
+
+    material: Material
+    plan: Plan  # without a diary
+    made: Plan  # with one
+    before: str | None  # MEMORY.md
+    began: int  # the mark that was the last one
+    through: int
+    prose: str = ""
+
+    @property
+    def lines(self) -> object:
+        """What must be the same for a model's answer to still be about it."""
+        notes = [
+            (p.fact, p.candidate.since, p.candidate.note.path, p.candidate.note.raws) for p in self.plan.promotions
+        ]
+        return self.before, notes, [r.held.raw for r in self.plan.retirements], [held.raw for held in self.plan.moves]
 
 
 class Sweeps:
@@ -77,19 +106,21 @@ class Sweeps:
         self._scanned: dict[str, str | None] = {}
         self._mutex = threading.RLock()
         self._tried: datetime | None = None
+        self._readings: Readings = {}
+        self._recalls: list[int] = []  # the numbers of their records
+        self.patience = consulting.TIMEOUT  # seconds for one answer of a model
         self._lease = home.books.machine.lease(LEASE)
 
-    def run(self, *, dry_run: bool, preset: str | None, since: date | None) -> Sweep:
-        """One sweep now. A dry run takes no lease and writes nothing."""
+    def run(self, *, dry_run: bool, preset: str | None, since: date | None, complete: Complete | None = None) -> Sweep:
+        """One sweep now. A dry run takes no lease and writes nothing. `complete` is a model, which is asked once more."""
         rules = self.rules(preset)
         if dry_run:
-            with self._mutex:
-                found = self._planned(rules, since)
-                return Sweep(status="dry-run", plan=found, diff=self._diff(found))
+            draft = self._advised(self._drafted(rules, since), since, complete)
+            return Sweep(status="dry-run", plan=draft.made, diff=self._diff([*self._changes(draft), *self._bank()]))
         try:
-            with self._lease.hold(patience=0), self._mutex:
+            with self._lease.hold(patience=0):
                 self._tried = self._home.clock()
-                return self._swept(rules, since)
+                return self._swept(rules, since, complete)
         except HomeBusy as busy:
             return Sweep(status="busy", said=f"another sweep is under way ({busy.holder}); nothing was written")
 
@@ -109,7 +140,7 @@ class Sweeps:
         """Takes in what the ledger has since the last look; gives the number of its last record."""
         ledger = self.books.ledger
         if self._tallies.through > ledger.tip.n:
-            self._tallies, self._marks = Tallies(), _Marks()
+            self._tallies, self._marks, self._recalls = Tallies(), _Marks(), []
         tip = ledger.tip.n
         self._tallies.fold(self._marked(ledger.records(self._tallies.through, kinds=_KINDS)))
         self._tallies.through = max(self._tallies.through, tip)
@@ -117,13 +148,19 @@ class Sweeps:
 
     def _marked(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
-            if record.kind == "sweep":
+            if record.kind == "recall":
+                self._recalls.append(record.n)
+            else:
                 marks, fields = self._marks, record.fields
                 marks.last, marks.through, marks.time = record.n, int(fields.get("through", 0)), record.time
                 for gone in fields.get("let_go", ()):  # what we took out ourselves may come back
                     marks.promoted.pop(gone, None)
                 marks.promoted |= dict.fromkeys(fields.get("promoted", ()), record.time.date())
                 marks.asked |= set(fields.get("asked", ()))
+                anew = set(fields.get("reworded", ()))
+                for path, source, dreamed in fields.get("from", ()) if anew else ():
+                    if dreamed in anew:
+                        marks.made_of.setdefault(dreamed, []).append((path, source))
             yield record
 
     @property
@@ -133,12 +170,53 @@ class Sweeps:
             self.catch_up()
             return self._marks.time
 
-    def _planned(self, rules: Preset, since: date | None) -> Plan:
-        tip = self.catch_up()
-        tallies = self._tallies if since is None else self._since(since)
-        fresh = sum(1 for r in self.books.ledger.records(self._marks.through, kinds=("recall",)) if r.n <= tip)
-        made = plan(self._material(rules, tallies, fresh))
-        return diary.told(made, today=self._home.reading.today(), doubt=self._doubt)
+    def _drafted(self, rules: Preset, since: date | None, moment: tuple[datetime, date] | None = None) -> _Draft:
+        with self._mutex:
+            tip = self.catch_up()
+            began = self._marks.last
+            tallies = self._tallies if since is None else self._since(since)
+            fresh = len(self._recalls) - bisect_right(self._recalls, self._marks.through)
+            before = self._text(DocPath.parse(self.layout.curated))
+            now, today = moment or (self._home.clock().astimezone(UTC), self._home.reading.today())
+            material = Material(
+                now=now, today=today, rules=rules, notes=(notes := tuple(self._notes(tallies))), memory=before or "",
+                held=tuple(self._held(before or "", tallies)), doubt=self._doubt, promoted=self._promoted(notes), recalls=fresh,
+            )  # fmt: skip
+            made = plan(material)
+        draft = _Draft(material=material, plan=made, made=made, before=before, began=began, through=tip)
+        return self._told(draft, made)
+
+    def _told(self, draft: _Draft, made: Plan, *, prose: str = "", remark: str = "") -> _Draft:
+        told = diary.told(made, today=draft.material.today, doubt=self._doubt, prose=prose, remark=remark)
+        return replace(draft, made=told, prose=prose)
+
+    def _promoted(self, notes: tuple[Note, ...]) -> dict[str, date]:
+        known = self._marks.promoted
+        keys = {key_of(note.text) for note in notes if note.tally} if known else ()
+        return {key: known[digest] for key in keys if (digest := self.books.key.of(key)) in known}
+
+    def _advised(self, draft: _Draft, since: date | None, complete: Complete | None) -> _Draft:
+        """The draft as a model would have it, as far as its answer may stand. Nothing is locked in here."""
+        if complete is None:
+            return draft
+        advice = consulting.advised(
+            draft.plan, draft.material, complete, unsafe=unsafe, shown=self._may_be_shown, timeout=self.patience
+        )
+        found = self._told(draft, advice.plan, remark=advice.said)
+        if advice.heard and found.made.diary:
+            prose = consulting.narrated(found.made.diary, complete, unsafe=unsafe, timeout=self.patience)
+            remark = advice.said if prose else f"{advice.said} {consulting.NO_PROSE}"
+            found = self._told(draft, advice.plan, prose=prose, remark=remark)
+        material = draft.material
+        again = self._drafted(material.rules, since, (material.now, material.today))
+        if again.lines != draft.lines:
+            return self._told(again, again.plan, remark=consulting.CHANGED_MEANWHILE)
+        return found
+
+    def _may_be_shown(self, held: Held) -> bool:
+        """Whether a model may see a line of memory: it can be built on, and the scan sees nothing in it."""
+        source = self.books.view.source(DocPath.parse(self.layout.curated), held.raw)
+        return source.promotable and unsafe(held.raw) is None
 
     def _since(self, since: date) -> Tallies:
         tallies = Tallies()
@@ -146,19 +224,6 @@ class Sweeps:
         records = self.books.ledger.records(0, kinds=("recall",))
         tallies.fold(record for record in records if str(record.fields.get("day", "")) >= wanted)
         return tallies
-
-    def _material(self, rules: Preset, tallies: Tallies, fresh: int) -> Material:
-        memory = self._text(DocPath.parse(self.layout.curated)) or ""
-        promoted = {}
-        notes = tuple(self._notes(tallies))
-        known = self._marks.promoted
-        if known:
-            keys = {key_of(note.text) for note in notes if note.tally}
-            promoted = {key: known[d] for key in keys if (d := self.books.key.of(key)) in known}
-        return Material(
-            now=self._home.clock().astimezone(UTC), today=self._home.reading.today(), rules=rules, notes=notes, memory=memory,
-            held=tuple(self._held(memory, tallies)), doubt=self._doubt, promoted=promoted, recalls=fresh,
-        )  # fmt: skip
 
     def _notes(self, tallies: Tallies) -> Iterator[Note]:
         """Every note of every daily log, oldest first; logs that did not change are not cut again."""
@@ -181,8 +246,10 @@ class Sweeps:
     def _log(self, path: str) -> list[tuple[Item, tuple[str, ...]]]:
         try:
             document = self._home.store.read(DocPath.parse(path))
+        except Damaged:
+            raise  # a disk that fails for a moment: a night without this log would be another night
         except HomeError:
-            return []  # an unreadable log has no notes tonight; doctor says more
+            return []  # a log that is no text has no notes; doctor says more
         held = self._logs.get(path)
         if held is None or held.digest != document.digest:
             line = self.books.key.line
@@ -197,11 +264,12 @@ class Sweeps:
             raw = item.raws[0]
             fact, since = fact_of(raw)
             machine = view.knows(path) and view.source(path, raw).actor is Actor.DREAMER
-            tally = _tally(tallies, path.text, (self.books.key.line(raw),))
+            digest = self.books.key.line(raw)
+            tally = _tally(tallies, path.text, (digest,))
             yield Held(
                 number=item.line,
                 raw=raw,
-                fact=fact,
+                fact=(self._first_words(digest) if machine else "") or fact,
                 since=since,
                 machine=machine,
                 night=nights.get(item.line),
@@ -222,31 +290,56 @@ class Sweeps:
     def _seen_in(self, text: str) -> str | None:
         """What the scan sees in a text, kept between nights: it is the dearest of all looks."""
         if text not in self._scanned:
-            from anima.scan import scan_text
-
-            found = scan_text(text)
-            self._scanned[text] = f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
+            self._scanned[text] = unsafe(text)
         return self._scanned[text]
+
+    def _first_words(self, digest: str, depth: int = 8) -> str:
+        """What the note said that a line in a model's words was made of; "" for other lines, and where it is gone.
+
+        Notes are compared with these words, so that rewording a line makes nothing of it new.
+        """
+        for path, source in self._marks.made_of.get(digest, ()):
+            if path == self.layout.curated:
+                found = self._first_words(source, depth - 1) if depth else ""
+            else:
+                found = next((item.text for item, digests in self._log(path) if source in digests), "")
+            if found:
+                return " ".join(found.split())
+        return ""
 
     # -- writing ----------------------------------------------------------------------------------------------------------
 
-    def _swept(self, rules: Preset, since: date | None) -> Sweep:
-        self._finish_mark()
-        began = self._marks.last
-        through = self.catch_up()
-        made = self._planned(rules, since)
-        changes = self._changes(made)
+    def _swept(self, rules: Preset, since: date | None, complete: Complete | None) -> Sweep:
+        with self._mutex:
+            self._finish_mark()
+        draft = self._advised(self._drafted(rules, since), since, complete)
+        for _ in range(OVERTAKEN):
+            try:
+                with self._mutex:
+                    if (swept := self._written(draft)) is not None:
+                        return swept
+            except StaleWrite:
+                pass  # somebody wrote while the night was planned: theirs stays, and the night is planned on it
+            draft = self._drafted(rules, since)
+            draft = self._told(draft, draft.plan, remark=consulting.CHANGED_MEANWHILE if complete else "")
+        return Sweep(status="busy", plan=draft.made, said="memory is being written to; nothing was written")
+
+    def _written(self, draft: _Draft) -> Sweep | None:
+        """Writes a night. None: memory is not what it was planned on, so that nothing was written."""
+        made, changes, bank = draft.made, self._changes(draft), self._bank()
         wishes = [w for w in made.wishes if self._wish_key(w) not in self._marks.asked]
-        if not changes and not wishes:
+        if not changes and not wishes and not bank:
             return Sweep(status="nothing", plan=made, said="nothing new was asked for or noted")
         with self.books.machine.lock.hold():
             self.catch_up()
-            if self._marks.last != began:
+            if self._marks.last != draft.began:
                 return Sweep(status="busy", plan=made, said="another sweep ended in the meantime; nothing was written")
-            diff = self._diff(made)
-            receipts = self._home.writing.submit(changes, what="sweep", of=str(began)) if changes else ()
-            proposals = tuple(filter(None, (self._propose(wish) for wish in wishes)))
-            self._mark(made, through, receipts, wishes)
+            if self._text(DocPath.parse(self.layout.curated)) != draft.before:
+                return None
+            fields = self._fields(draft)
+            diff = self._diff([*changes, *bank])
+            receipts = self._submitted(changes, bank, fields, draft.began)
+            proposals = self._after(fields, receipts, wishes)
         status = receipts[0].status if receipts else "pending"
         return Sweep(
             status={"written": "dreamed"}.get(status, status), plan=made, diff=diff, proposals=proposals,
@@ -254,8 +347,25 @@ class Sweeps:
             said=(receipts[0].reason or "") if status not in ("written",) and receipts else "",
         )  # fmt: skip
 
-    def _changes(self, made: Plan) -> list[Change]:
-        topics = self.layout.topics
+    def _submitted(
+        self, changes: list[Change], bank: list[Change], fields: dict[str, object], began: int
+    ) -> tuple[Receipt, ...]:
+        """One batch. What it comes from is written down before it, so that a crash does not lose that."""
+        if not changes and not bank:
+            return ()
+        self.books.note("dreaming", fields, sync=False)  # the batch's own record follows, and is synced
+        receipts = self._home.writing.submit([*changes, *bank], what="sweep", of=str(began))
+        if receipts[0].status == "refused" and changes and bank:  # a page of the bank must not cost a night
+            receipts = self._home.writing.submit(changes, what="sweep", of=str(began))
+        return receipts
+
+    def _bank(self) -> list[Change]:
+        """What reflection wants of the bank's pages, where this dialect has such."""
+        found = bank_changes(self._home, self._readings)
+        return [change for change in found if self.layout.row_of(change.path).policy is Policy.MEMORY]
+
+    def _changes(self, draft: _Draft) -> list[Change]:
+        made, topics = draft.made, self.layout.topics
         added = (
             (f"{topics}/past.md", made.past, PAST),
             (f"{topics}/kept.md", made.moved, MOVED),
@@ -263,8 +373,7 @@ class Sweeps:
         )
         changes = [self._wish(made, path, Kind.APPEND, text, opening=opening) for path, text, opening in added if text]
         if made.memory is not None:
-            before = self._text(DocPath.parse(self.layout.curated))
-            base = "" if before is None else digest_of(before)
+            base = "" if draft.before is None else digest_of(draft.before)
             changes.insert(0, self._wish(made, self.layout.curated, Kind.WRITE, made.memory, base=base))
         return changes
 
@@ -277,8 +386,7 @@ class Sweeps:
     def _taint(self, made: Plan) -> frozenset[Origin]:
         """The meet of all that went in. The gates let nothing untrusted pass; the road would refuse it once more."""
         found: set[Origin] = set()
-        for promotion in made.promotions:
-            note = promotion.candidate.note
+        for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for raw in note.raws:
                 source = self.books.view.source(DocPath.parse(note.path), raw)
                 if not source.promotable:
@@ -288,33 +396,58 @@ class Sweeps:
     def _diary_path(self) -> str:
         return self.layout.row("diary").path if self.layout.has("diary") else "DREAMS.md"
 
-    def _diff(self, made: Plan) -> str:
-        changes = self._changes(made)
+    def _diff(self, changes: list[Change]) -> str:
         return diff_of(changes, [self._text(change.path) for change in changes]) if changes else ""
 
-    def _mark(self, made: Plan, through: int, receipts: tuple[Receipt, ...], wishes: list[Retirement]) -> None:
-        """The last step. What it names as promoted is not promoted again after somebody took it out."""
-        key = self.books.key
+    def _fields(self, draft: _Draft) -> dict[str, object]:
+        """What the mark says of a night, but for what became of it."""
+        made, key = draft.made, self.books.key
+        told = [text for p in made.promotions for text in (p.fact, *(c.note.text for c in (p.candidate, *p.also)))]
+        anew = [
+            p.line for p in made.promotions if p.also or p.held or p.fact != " ".join(p.candidate.note.text.split())
+        ]
         fields: dict[str, object] = {
-            "through": through, "preset": made.rules.name, "change": receipts[0].change if receipts else None,
-            "promoted": [key.of(key_of(p.fact)) for p in made.promotions],
-            "from": [[p.candidate.note.path, key.line(p.candidate.note.raws[0]), key.line(p.line)] for p in made.promotions],
+            "through": draft.through, "preset": made.rules.name, "promoted": [*dict.fromkeys(key.of(key_of(text)) for text in told)],
+            "from": traces(made, key=key, memory=self.layout.curated, prose=draft.prose),
+            "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
-            "retired": len(made.retirements), "moved": len(made.moves), "considered": len(made.considered),
-            "asked": [self._wish_key(wish) for wish in wishes],
+            "kept": len(made.promotions), "retired": len(made.retirements), "moved": len(made.moves),
+            "considered": len(made.considered),
         }  # fmt: skip
+        return {name: value for name, value in fields.items() if value != []}
+
+    def _after(
+        self, fields: dict[str, object], receipts: tuple[Receipt, ...], wishes: list[Retirement]
+    ) -> tuple[str, ...]:
+        """Asks the owner, then the mark. What is written stands, even if the disk fails now: the next night marks it."""
+        proposals: list[str | None] = []
+        try:
+            proposals += (self._propose(wish) for wish in wishes)
+            self._mark(fields | {"asked": [self._wish_key(wish) for wish in wishes]}, receipts)
+        except HomeError:
+            if not receipts or receipts[0].status != "written":
+                raise
+        return tuple(filter(None, proposals))
+
+    def _mark(self, fields: dict[str, object], receipts: tuple[Receipt, ...]) -> None:
+        """The last step. What it names as promoted is not promoted again after somebody took it out."""
+        fields = fields | {"change": receipts[0].change if receipts else None}
         self.books.note("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
         self.catch_up()
 
     def _finish_mark(self) -> None:
         """After a crash between the last file and the mark: the night was carried out, so only its mark is missing."""
         tip = self.catch_up()
-        begun: dict[str, Intent] = {}
-        for record in self.books.ledger.records(self._marks.last, kinds=("intent", "done")):
-            if record.kind == "intent" and record.fields.get("what") == "sweep":
-                begun[str(record.fields.get("id"))] = Intent.from_record(record)
-            elif record.kind == "done" and (done := begun.get(str(record.fields.get("id")))):
-                self.books.note("sweep", {"through": tip, "change": done.id, "after": "crash"})
+        meant: dict[str, object] = {"through": tip}
+        begun: dict[str, dict[str, object]] = {}
+        for record in self.books.ledger.records(self._marks.last, kinds=("dreaming", "intent", "done")):
+            name = str(record.fields.get("id"))
+            if record.kind == "dreaming":
+                meant = dict(record.fields)
+            elif record.kind == "intent" and record.fields.get("what") == "sweep":
+                begun[name] = meant
+            elif record.kind == "done" and name in begun:
+                self.books.note("sweep", begun[name] | {"change": name, "after": "crash"})
                 self.catch_up()
                 return
 
@@ -347,3 +480,11 @@ class Sweeps:
 
 def _tally(tallies: Tallies, path: str, digests: tuple[str, ...]) -> Tally | None:
     return next((found for digest in digests if digest and (found := tallies.of(path, digest))), None)
+
+
+def unsafe(text: str) -> str | None:
+    """What the scan has against a line, or None. Anything it sees is enough: memory goes into every prompt."""
+    from anima.scan import scan_text  # its rules take a while to compile
+
+    found = scan_text(text)
+    return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anima.cli.diffs import show_diff
-from anima.cli.shown import HomeOption, JsonOption, SetOption, inert, open_home, say, say_json
+from anima.cli.shown import HomeOption, JsonOption, SetOption, inert, open_home, patient, say, say_json
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -33,12 +33,15 @@ def dream(
 ) -> None:  # fmt: skip
     """Dream now: what searches speak for becomes memory, what is no longer so leaves it.
 
+    It reads the daily logs and what the agent searched for, and writes MEMORY.md, DREAMS.md, memory/topics/ and bank/ in
+    one change, which `anima undo --sweep` takes back. Your own lines are never touched.
+
     \b
     anima dream --dry-run
     anima dream --explain
     anima dream --since 2026-04-01 --preset nexo --dry-run
     """
-    with open_home(home, set_) as opened:
+    with open_home(home, set_) as opened, patient("dreaming: reading what was noted and asked for"):
         swept = opened.dream(dry_run=dry_run, preset=preset, since=_day(since))
     if json:
         say_json(_row(swept))
@@ -93,6 +96,7 @@ def _row(swept: Sweep) -> dict[str, Any]:
         "promoted": [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions],
         "retired": [{"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements],
         "moved": [held.fact for held in plan.moves],
+        "diary": plan.diary,
         "considered": [_candidate(c) for c in plan.considered],
     }  # fmt: skip
 

@@ -252,6 +252,9 @@ def _draw(found: Figures) -> None:
         ),
     ):
         say(f"{name:9} {spark(values)}  {total}")
+    if found.dreams.last:
+        told = f"{counted(found.dreams.nights, 'night')}, {counted(found.dreams.kept, 'line')} kept"
+        say(f"{'dreams':9} {told}, last on {found.dreams.last:%d %b %Y}")
     if found.personas:
         most = found.personas[0][1]
         for soul, count in found.personas:

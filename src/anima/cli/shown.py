@@ -9,7 +9,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -156,6 +157,23 @@ def complain(error: HomeError, *, as_json: bool) -> None:
     whisper(f"anima: {inert(str(error), lines=False)}")
     if error.hint:
         whisper(f"       {inert(error.hint, lines=False)}")
+
+
+@contextmanager
+def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
+    """Says on standard error what is being done, once it takes longer than a second; nothing where no terminal is."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    remark = threading.Timer(after, whisper, [f"anima: {what} …"])
+    remark.daemon = True
+    remark.start()
+    try:
+        yield
+    finally:
+        remark.cancel()
 
 
 def console(*, stderr: bool = False) -> Console:

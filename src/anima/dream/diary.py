@@ -1,4 +1,4 @@
-"""The diary: a night told in a few sentences that a person likes to read. Templates, no model.
+"""The diary: a night told in a few sentences that a person likes to read. Templates; a model's words may open it.
 
 Promise: says what was considered, kept, let go and refused, and why; quotes only lines that are trusted and that the scan
 sees nothing in, and counts the others; the same night gives the same words. A night in which nothing was asked for and
@@ -46,13 +46,14 @@ def subject(made: Plan) -> str:
     return f"dream of {made.now:%Y-%m-%d}: {told or 'nothing kept'}"
 
 
-def told(made: Plan, *, today: date, doubt: Callable[[Note], str | None]) -> Plan:
-    """The plan with its diary entry."""
+def told(made: Plan, *, today: date, doubt: Callable[[Note], str | None], prose: str = "", remark: str = "") -> Plan:
+    """The plan with its diary entry. `prose` opens it, in a model's words; `remark` says what became of asking one."""
     made = with_phases(made, today=today)
     made = replace(made, truths=tuple(truth for truth in made.truths if doubt(truth.note) is None))
     if not made.recalls and not made.changes_memory:
         return made
-    lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *_entry(made, today), ""]
+    opening, ending = [prose, ""] if prose else [], [remark] if remark else []
+    lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *opening, *_entry(made, today), *ending, ""]
     return replace(made, diary="\n".join(lines) + "\n")
 
 
@@ -67,6 +68,8 @@ def _entry(made: Plan, today: date) -> Iterator[str]:
         yield from (_kept(promotion) for promotion in made.promotions)
     for found in made.retirements:
         yield f"- Let go: “{_short(found.held.fact)}” was so until {found.until}."
+    for one in made.reworded:
+        yield f"- Said anew: “{_short(one.fact)}”."
     for held in made.moves:
         yield f"- Put away, because memory was full and nobody asked for it: “{_short(held.fact)}”."
     for wish in made.wishes:
@@ -89,7 +92,8 @@ def _kept(promotion: Promotion) -> str:
         if e.recalls
         else "it takes the place of what was so before"
     )
-    return f"- “{_short(promotion.fact)}”: {times}, noted in {note.path}:{note.line}."
+    places = ", ".join(f"{found.path}:{found.line}" for found in (note, *(c.note for c in promotion.also)))
+    return f"- “{_short(promotion.fact)}”: {times}, noted in {places}."
 
 
 def _left(made: Plan) -> Iterator[str]:

@@ -91,11 +91,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """A line for MEMORY.md, and the note it was taken from."""
+    """A line for MEMORY.md, and the note it was taken from; with a model, also what was merged into it."""
 
     line: str
     fact: str
     candidate: Candidate
+    also: tuple[Candidate, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewording:
+    """Lines of dreams that a model put into one line of their own words."""
+
+    line: str
+    fact: str
+    held: tuple[Held, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +146,7 @@ class Plan:
     promotions: tuple[Promotion, ...] = ()
     retirements: tuple[Retirement, ...] = ()
     moves: tuple[Held, ...] = ()
+    reworded: tuple[Rewording, ...] = ()
     wishes: tuple[Retirement, ...] = ()  # changes of the owner's own lines, for the owner to decide
     considered: tuple[Candidate, ...] = ()
     themes: tuple[Theme, ...] = ()
