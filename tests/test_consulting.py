@@ -146,6 +146,35 @@ def test_a_reworded_line_keeps_its_evidence_its_source_and_is_not_dreamed_again(
     assert memory(home).count("peanuts") == 1
 
 
+@pytest.mark.parametrize("by", ["line", "text"])
+def test_forgetting_a_note_also_forgets_what_was_dreamed_from_it_in_other_words(
+    home: Home, clock: Clock, by: str
+) -> None:
+    long = "Ana is very allergic to peanuts, cashews and hazelnuts"
+    short = "Ana is allergic to peanuts, cashews and hazelnuts"
+    noted(home, long, FACTS[2])
+    asked(home, clock, ASKED[0], ASKED[2])
+    reword = lambda names, _: [  # noqa: E731
+        {"do": "reword", "candidate": names[long], "text": short},
+        {"do": "add", "candidate": names[FACTS[2]]},
+    ]
+    home.dream(complete=answering(reword))
+    assert short in memory(home) and FACTS[2] in memory(home)
+
+    log = home.read("memory/2026-04-20.md").text.splitlines()
+    number = next(n for n, line in enumerate(log, start=1) if long in line)
+    done = (
+        home.forget(line=f"memory/2026-04-20.md:{number}")
+        if by == "line"
+        else home.forget(text="very allergic to peanuts")
+    )
+
+    assert done.done and short not in memory(home) and "peanuts" not in diary(home)
+    assert FACTS[2] in memory(home) and all(line in memory(home) for line in OWNERS)
+    home.dream()
+    assert "peanuts" not in memory(home)
+
+
 def test_candidates_that_say_the_same_become_one_with_both_sources(home: Home, clock: Clock) -> None:
     both = ("Bruno's birthday is on 4 March", "Bruno's birthday party is on 4 March each year")
     noted(home, *both)

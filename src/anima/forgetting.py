@@ -27,6 +27,7 @@ from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff
 from anima.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.provenance import OWNERS, Source
 from anima.purging import Left, Purge
+from anima.tracing import dreamed_from
 from anima.transcript import Turn, forget, header_of, touched
 from anima.writing import owners
 
@@ -113,6 +114,7 @@ class _Drawing:
     asked: Asked
     choice: Choice
     wanted: Wanted
+    dreamed: frozenset[str] = frozenset()  # digests of lines that were dreamed from what goes
     touched: list[Touched] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
@@ -123,7 +125,7 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
     documents, unread = _documents(home)
     choice = Choice(home, asked, _sessions(home, asked))
     wanted, keep = _wanted(home, asked, choice, documents, purge=purge)
-    drawing = _Drawing(home, asked, choice, wanted, left=unread)
+    drawing = _Drawing(home, asked, choice, wanted, _dreamed(home, choice, wanted, documents), left=unread)
     for document in documents:
         _draw_document(drawing, document)
     proposals = tuple(_draw_proposals(drawing))
@@ -139,6 +141,17 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
     return Plan(asked=asked, wanted=wanted, touched=tuple(drawing.touched), changes=tuple(drawing.changes), proposals=proposals,
                 talks=talks, torn=torn, keep=keep if asked.layer is None else (), left=tuple(drawing.left), notes=notes,
                 purge=more)  # fmt: skip
+
+
+def _dreamed(home: Home, choice: Choice, wanted: Wanted, documents: Iterable[Document]) -> frozenset[str]:
+    """The lines that nights made of what goes, in a model's words too, by their digests."""
+    made = dreamed_from(home.books)
+    found: set[str] = set()
+    for document in documents if made else ():
+        lines = lines_of(document.text)
+        for number in choice.lines(document.path, document.text) | wanted.hits(document.text):
+            found |= made.get((document.path.text, home.books.key.line(lines[number])), frozenset())
+    return frozenset(found)
 
 
 def _documents(home: Home) -> tuple[list[Document], list[Left]]:
@@ -209,6 +222,9 @@ def _draw_document(drawing: _Drawing, document: Document) -> None:
         return
     chosen = drawing.choice.lines(path, document.text)
     hits = chosen | drawing.wanted.hits(document.text)
+    if drawing.dreamed:
+        key, lines = home.books.key, lines_of(document.text)
+        hits |= {number for number, line in enumerate(lines) if key.line(line) in drawing.dreamed}
     if not hits:
         return
     if (found := home.store.stat(path.text)) is not None and found.st_nlink > 1:
