@@ -13,7 +13,7 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
-	$(VENV)/bin/python -m pytest -m "not long"
+	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile
 
 test-long: $(VENV)/.test-installed  ## the suites that take longer than ten minutes may hold
 	$(VENV)/bin/python -m pytest -m long

@@ -437,3 +437,16 @@ def test_an_older_note_cannot_supersede_a_newer_line(home: Home, clock: Clock) -
         lambda names, _: [{"do": "supersede", "candidate": names[old], "prior": [line]}]))  # fmt: skip
 
     assert line in memory(home) and "nothing contradicts" in diary(home)
+
+
+def test_a_night_in_the_agentscope_dialect_leaves_the_state_its_consolidator_looks_for(
+    tmp_path: Path, clock: Clock
+) -> None:
+    with Home.create(tmp_path / "home", name="Aria", clock=clock, settings={"dialect": "agentscope"}) as home:
+        noted(home, *FACTS)
+        asked(home, clock, *ASKED)
+        swept = home.dream()
+        assert swept.status == "dreamed"
+        state = json.loads((tmp_path / "home" / "memory" / ".consolidation_state").read_text(encoding="utf-8"))
+        assert state == {"lastConsolidatedAt": clock().isoformat(), "change": swept.change}
+        assert ".consolidation_state" not in str(home.tree("", 3))

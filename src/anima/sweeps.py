@@ -9,6 +9,7 @@ since the mark: nothing is written. Not here: what is promoted (dream, consultin
 
 from __future__ import annotations
 
+import json
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -31,12 +32,14 @@ from anima.markdown import lines_of
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
 from anima.reflecting import Readings, bank_changes
+from anima.store.lines import LineFolder
 from anima.tracing import Place, traces
 
 if TYPE_CHECKING:
     from anima.home import Home
 
 LEASE = "dreaming"
+CONSOLIDATION = ".consolidation_state"
 OWNERS_LINE = "owners-line"
 WHY_ASKED = "a newer note says otherwise, but the line is your own; dreaming does not touch it"
 OVERTAKEN = 5  # how often a night is planned anew because somebody wrote in between
@@ -369,7 +372,7 @@ class Sweeps:
         added = (
             (f"{topics}/past.md", made.past, PAST),
             (f"{topics}/kept.md", made.moved, MOVED),
-            (self._diary_path(), made.diary, diary.OPENING),
+            (self.diary_path(), made.diary, diary.OPENING),
         )
         changes = [self._wish(made, path, Kind.APPEND, text, opening=opening) for path, text, opening in added if text]
         if made.memory is not None:
@@ -393,7 +396,8 @@ class Sweeps:
                     found |= ({source.origin} | source.taint) & (UNTRUSTED | {Origin.OUTSIDE})
         return frozenset(found)
 
-    def _diary_path(self) -> str:
+    def diary_path(self) -> str:
+        """Where the nights are told."""
         return self.layout.row("diary").path if self.layout.has("diary") else "DREAMS.md"
 
     def _diff(self, changes: list[Change]) -> str:
@@ -434,6 +438,9 @@ class Sweeps:
         fields = fields | {"change": receipts[0].change if receipts else None}
         self.books.note("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
         self.catch_up()
+        if self.layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
+            state = json.dumps({"lastConsolidatedAt": self._home.clock().isoformat(), "change": fields["change"]})
+            LineFolder(self._home.store, self.books.machine, self.layout.daily).put(CONSOLIDATION, state.encode())
 
     def _finish_mark(self) -> None:
         """After a crash between the last file and the mark: the night was carried out, so only its mark is missing."""

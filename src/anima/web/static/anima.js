@@ -100,7 +100,7 @@
       await count();
       if (badge && badge.textContent !== was) told("resync")({ data: "" });
     }
-    for (const kind of ["change", "proposal", "decided", "files", "resync"]) source.addEventListener(kind, told(kind));
+    for (const kind of ["change", "proposal", "decided", "files", "dream", "resync"]) source.addEventListener(kind, told(kind));
     source.onopen = () => {
       pulse.dataset.state = "on";
       pulse.textContent = "live";
