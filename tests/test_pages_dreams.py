@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,14 +63,9 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", text)))
 
 
-def configured(desk: Desk, **dream: object) -> None:
-    desk.home.config = replace_dream(desk.home, **dream)
-
-
-def replace_dream(home: Home, **dream: object):  # type: ignore[no-untyped-def]
-    config = home.config
-    changed = config.dream._replace(**dream)
-    return config._replace(dream=changed) if hasattr(config, "_replace") else replace(config, dream=changed)
+def configured(desk: Desk, **dream: Any) -> None:
+    config = desk.home.config
+    desk.home.config = replace(config, dream=config.dream._replace(**dream))
 
 
 # -- who sees it, and what cannot happen ----------------------------------------------------------------------------------
@@ -87,15 +83,21 @@ def test_each_view_answers_the_owner_and_nobody_else(desk: Desk, path: str) -> N
 
 
 def test_hostile_text_in_notes_diary_and_memory_is_shown_inert(desk: Desk) -> None:
-    desk.home.note(f"{FACT} {HOSTILE}")
-    desk.home.note(f"Bruno is allergic to {HOSTILE}")
-    searched(desk, "what is Ana allergic to", "what is Bruno allergic to")
-    desk.home.write("DREAMS.md", f"{HOSTILE}\n\n## {HOSTILE}\n\n- {HOSTILE}\n[x](javascript:alert)\n")
-    text = desk.page.get("/dreams").text
+    script = "<script>alert(1)</script>"
+    desk.home.note(f"Ana is allergic to {script} peanuts")
+    searched(desk, "what is Ana allergic to")
+    assert desk.home.dream().status == "dreamed"
+    desk.home.note(f"Bruno is allergic to {script} walnuts")
+    desk.home.note("Carla is allergic to \u202ealmonds\u202c and milk")
+    searched(desk, "what is Bruno allergic to", "what is Carla allergic to")
+    desk.home.append("DREAMS.md", f"## {HOSTILE}\n\n- {HOSTILE}\n[x](javascript:alert)\n")
 
-    assert "allergic to" in plain(text) and Outside(text).found == []
-    assert "<script>alert" not in text and "\u202e" not in text and "\x1b" not in text
-    assert "{{ 7*7 }}" in plain(text)
+    for path in ("/dreams", "/dreams?part=night", "/dreams?undo=last"):
+        text = desk.page.get(path).text
+        shown = plain(text)
+        assert all(f"{name} is allergic to" in shown for name in ("Ana", "Bruno", "Carla")) and "{{ 7*7 }}" in shown
+        assert Outside(text).found == []
+        assert "<script>alert" not in text and "\u202e" not in text and "\x1b" not in text
 
 
 @pytest.mark.parametrize("query", ["older=-1", "older=x", "older=99999999999", f"older={'9' * 5000}", "undo=last"])
@@ -153,8 +155,7 @@ def test_tonights_candidates_say_in_words_which_gate_stopped_them(desk: Desk) ->
     assert "✓ Becomes memory" in words and "– It is about a moment, not about what stays" in words
     assert "passed: It was asked for often enough" in words and "stopped: It is about a moment" in words
     assert 'class="part-1"' in text and "Score 0." in text
-    day = desk.home.layout.daily_path(desk.home.reading.today())
-    assert "/memory/memory/" in text and day.text.startswith("memory/")
+    assert re.search(r'<a href="/memory/memory/\d{4}-\d\d-\d\d\.md\?line=\d+#L\d+">', text)
 
 
 def test_a_line_that_may_not_be_trusted_says_so(desk: Desk) -> None:

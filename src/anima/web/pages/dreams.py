@@ -64,16 +64,10 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     """What `?part=` asks for, or all of it: a dry run is not made for the drawings alone, nor the other way round."""
     home, part = here.home, request.query_params.get("part")
     older = asked.number(request, "older", default=0, least=0, most=MOST_NIGHTS)
-    given: dict[str, Any] = {"older": older, "undo": None, "legend": list(enumerate(PARTS.values(), start=1))}
+    given: dict[str, Any] = {"older": older, "undo": None}
     if part != "drawn":
-        given |= {
-            "when": _when(home),
-            "kept": _kept(home),
-            "curated": home.layout.curated,
-            **_tonight(home),
-            **_diary(home, older),
-        }
-        given["back"] = _back(home)
+        given |= _tonight(home) | _diary(home, older)
+        given |= {"when": _when(home), "kept": _kept(home), "back": _back(home), "curated": home.layout.curated}
         given["nothing"] = not (given["nights"] or given["candidates"] or given["kept"] or given["wrong"])
     if part != "night":
         given["drawings"] = _drawings(home)
@@ -115,8 +109,10 @@ def _local(home: Home, moment: datetime) -> str:
 def _tonight(home: Home) -> dict[str, Any]:
     """What a night would do now. Without books nothing was ever asked for, and asking would begin them."""
     rules = home.sweeps.rules(None)
-    found: dict[str, Any] = {"rules": rules, "candidates": [], "left_out": 0, "open": OPEN, "promoted": 0, "retired": (),
-                             "moved": (), "wishes": (), "recalls": 0, "diff_text": "", "wrong": ""}  # fmt: skip
+    boosted = rules.name == "openclaw"
+    legend = [(n, word) for n, (name, word) in enumerate(PARTS.items(), start=1) if boosted or name in WEIGHTS]
+    found: dict[str, Any] = {"rules": rules, "legend": legend, "candidates": [], "left_out": 0, "open": OPEN, "promoted": 0,
+                             "retired": (), "moved": (), "wishes": (), "recalls": 0, "diff_text": "", "wrong": ""}  # fmt: skip
     if not home.books.begun:
         return found
     try:
@@ -161,13 +157,8 @@ def _parts(each: Candidate) -> Iterator[dict[str, Any]]:
     for number, (name, word) in enumerate(PARTS.items(), start=1):
         value = WEIGHTS.get(name, 1.0) * getattr(each.score, name)
         if value > 0:
-            yield {
-                "number": number,
-                "word": word,
-                "value": value,
-                "x": round(1000 * at),
-                "width": max(2, round(1000 * value) - 3),
-            }
+            width = max(2, round(1000 * value) - 3)  # a gap tells parts apart without their colours
+            yield {"number": number, "word": word, "value": value, "x": round(1000 * at), "width": width}
         at += value
 
 
@@ -216,11 +207,8 @@ def _nights(text: str) -> Iterator[dict[str, Any]]:
 def _night(title: ProseLine | None, lines: list[ProseLine]) -> Iterator[dict[str, Any]]:
     lines = [line for line in lines if line.kind != "blank"]
     if title is not None or lines:
-        yield {
-            "title": title.body if title else "Before the first night",
-            "line": title.n if title else 1,
-            "lines": lines,
-        }
+        name, line = (title.body, title.n) if title else ("Before the first night", 1)
+        yield {"title": name, "line": line, "lines": lines}
 
 
 # -- what became memory, and what can be taken back -----------------------------------------------------------------------
@@ -257,7 +245,7 @@ def _undo(home: Home) -> dict[str, Any]:
     if not change:
         raise NoSuchRevision("there is no night of dreaming to take back", hint="the diary tells of those there were")
     try:
-        chosen, wanted = home.keeping.plan_undo(change=change)
+        wanted = home.keeping.plan_undo(change=change)[1]
         diff = diff_of(wanted, [_text(home, each.path) for each in wanted])
         return {"change": change, "diff": diff, "files": len(wanted), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
