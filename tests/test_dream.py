@@ -68,7 +68,9 @@ cron: backup of web finished, 12 files|HEARTBEAT_OK|Good morning|Thanks, that he
 Search returned 12 results for login|https://example.org/a/1|what did Ana mean by that?|¿Cuánto tarda el informe?
 TODO: call Ana about the report|[x] send the draft to Luis|Need to fix the login|I'll look into the parser next
 Dream sweep: 12 candidates, 3 promoted|def total(x): return x + 1|SELECT * FROM users WHERE id = 4;|Sunny, 21 degrees
-Nothing to report|level=info msg="done" dur=3ms|commit 3af91c2 tidies up|1. milk 2. bread 3. soap|ok
+Nothing to report|level=info msg="done" dur=3ms|commit 3af91c2 tidies up|1. milk 2. bread 3. soap|ok|milk, bread, soap
+This is an automated notice from the shop|Please do not reply to this notice
+search results for 'blue folder': none|note_find("Ana") -> 4 hits, best 0.81|The PIN of the garage is 4821|wifi password: Tulip!garden
 """.strip()
     .replace("\n", "|")
     .split("|")
@@ -85,6 +87,10 @@ LASTING = (
 Ana is allergic to peanuts|Luis lives in Bogotá|The Falcon standup is at 9:30 on weekdays|Never deploy Falcon on a Friday
 Ana's dentist is Dr. Mora|We decided to publish Heron under MIT|Marta vive en Sevilla|Tomás es alérgico al marisco
 Invoices for Quartz go out on the last Friday of the month|my sister plays the cello|address of Eva: Oak Street 12
+The largest attachment the gateway takes is 40 MB|I found out that Luis is afraid of dogs|I was told Ana works nights at the clinic
+Luis told me he's allergic to kiwi|So Ana told us her son is called Teo
+The lease with Mrs. Gil runs until 2031|Luis owns a canoe, red, two seats
+Error reports go to Sentry|the wifi password is kept in the blue folder|Die Domain der Praxis liegt bei Ionos
 Luis moved to Medellín|Ana no longer works as a nurse|Der Zahnarzt von Ana ist Dr. Paz|We must never share the guest list
 uncle Bart gave up rowing and spends Wednesday evenings at chess club
 """.strip()
@@ -103,6 +109,8 @@ PASSING = (
     """
 Ana called about the report this morning|Lunch with Luis at 13:00|Reviewed PR #42 of Falcon, approved|Ana is on holiday this week
 Falcon tests are green again|Luis was late for the meeting today|Working on the Falcon parser|Ana will bring the keys on Monday
+moved card 31 to the next column|order 4471 for a birthday cake is on its way|halfway through the chapter|the lease runs until Friday
+decided to have soup tonight|he llamado a Luis, no contesta|Ana is back in 20 min
 Merged branch login into main|Café con Ana esta tarde|Terminada la parte de login
 """.strip()
     .replace("\n", "|")
@@ -119,6 +127,7 @@ def test_what_is_noted_day_after_day_is_routine() -> None:
     said = sentence("The pump holds its pressure")
 
     assert lasting(said, 9).degree < lasting(said, 0).degree
+    assert lasting(said, 0, 6).degree < POSSIBLE <= lasting(said, 0, 2).degree
 
 
 AROUND = ("FYI {}", "Note: {}.", "Ana told me today that {}", "{} (told me today)")
@@ -159,7 +168,36 @@ REPLACED = [
         "uncle Bart gave up rowing and spends Wednesday evenings at chess club",
     ),
     ("安娜住在北京市", "安娜住在上海市"),
+    ("Emil's school: Northgate, class 4", "Emil's school: Southfield, class 5"),
+    ("house rent 900", "house rent 980"),
+    ("choir practice on Tuesdays 17:00", "choir practice on Fridays 18:00"),
+    ("holiday fund 400 for Crete", "holiday fund 650 for Crete"),
+    ("Olga best reached by letter", "Olga best reached by Signal now"),
+    ("The upload limit at the proxy is 30 MB", "The upload limit at the proxy is 50 MB"),
+    ("dentist Dr Mora", "dentist Dr Paz, no longer Dr Mora"),
+    ("Teo is Ana's flatmate", "Ana no longer shares with Teo; she lives alone"),
+    ("Gustav's manager is Hana", "Gustav reports to Chidi now, not Hana"),
+    ("my sister is reachable on weekends", "my sister is reachable on Tuesdays"),
+    ("The client's contact at the bank is Lena", "The client changed the contact at the bank to Sanne"),
+    ("The boiler gets serviced every second Friday", "The boiler gets serviced every first Monday"),
+    ("The studio is at Oak Lane 4, second floor", "The studio is at Elm Road 9, second floor"),
+    ("Bruno trinkt Tee mit Zitrone", "Bruno trinkt keinen Tee mehr, nur noch Kakao"),
 ]
+
+
+OF_ONE_THING = [
+    ("printer: Brother, upstairs", "printer: Canon, downstairs"),
+    ("browser: Firefox", "browser: Vivaldi"),
+    ("rowing: Lakeside, Mon", "rowing now Harbour Club, Wed"),
+    ("Stromanbieter ist Nordlicht", "Stromanbieter ist Bergstrom"),
+    ("lives at Oak Lane 4, top floor", "moved; lives at Elm Road 9, ground floor"),
+    ("Lager umgebaut: Halle 3", "Lager ist umgezogen in Halle 7"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OF_ONE_THING)
+def test_of_a_thing_with_little_to_say_of_it_a_newer_value_replaces(old: str, new: str) -> None:
+    assert relation(sentence(old), sentence(new), crowded=False) is Relation.REPLACES
 
 
 @pytest.mark.parametrize(("old", "new"), REPLACED)
@@ -182,7 +220,25 @@ STAY = [
     ("User's wife writes code in Zed", "User's wife moved the account to the savings bank"),
     ("On trains User books the quiet coach", "On trains User's wife books the front"),
     ("Never deploy Falcon on a Friday", "Never deploy Falcon on a Monday"),
+    ("Falcon prod store: Postgres 14", "Falcon staging store: Postgres 15"),
+    ("Lena: allergic to nuts", "Lena: left-handed"),
+    ("Emil's school: Northgate", "Emil's teacher: Mr. Voss"),
+    ("rule: no meetings on Fridays", "rule: no deploys after 16:00"),
+    ("Leila works at Bosch", "Leila works best in the morning"),
+    ("Bruno hat ein Boot, Möwe", "Bruno hat ein zweites Boot, Ente"),
+    ("Ana is the treasurer of the club and works from Lund", "Ana no longer works five days; she works two days"),
+    ("backups run to the shed", "backups for the shop are encrypted"),
+    ("The practice has a branch in Bonn", "The practice has a further branch in Kiel"),
+    ("The choir has a second drum named Otto", "The choir has a drum named Bo"),
+    ("Always use ISO dates in letters to Ana", "Always use metric units in letters to Ana"),
+    ("To open the shed one needs the red fob", "To open the attic one needs the red fob"),
+    ("The lease for the van is with Blue Motors", "The lease for the barn is with Blue Motors"),
 ]
+
+
+@pytest.mark.parametrize(("old", "new"), STAY)
+def test_of_two_things_to_say_of_one_neither_replaces_the_other_even_early(old: str, new: str) -> None:
+    assert relation(sentence(old), sentence(new), crowded=False) is not Relation.REPLACES
 
 
 @pytest.mark.parametrize(("old", "new"), STAY)
@@ -307,6 +363,54 @@ def test_a_newer_value_takes_the_place_of_the_old_one_before_anybody_asked_for_i
     assert found.memory is not None and "Bogotá" not in found.memory
     assert "- Luis moved to Cali (since 2026-04-22) _(score=" in found.memory
     assert found.past == "- Luis lives in Bogotá _(2026-03-14 to 2026-04-22; then: Luis moved to Cali)_\n"
+
+
+REPEATED = [
+    ("Ana works nights at the clinic", "Ana does night shifts at the clinic", "Ana works days at the museum"),
+    ("lives at Oak Lane 4, top floor", "home address Oak Lane 4", "moved; lives at Elm Road 9, ground floor"),
+    ("The message bus is Rabbit", "we publish through Rabbit", "The message bus is Pulsar, switched over"),
+    ("We host the film club at the harbour every month", "monthly film club place: the harbour",
+     "We host the film club at the school every month"),
+    ("Luis gets up at 6:20 on workdays", "6:20 sharp is when Luis gets up", "Luis gets up at 7:45 on workdays"),
+    ("weekly choir practice on Monday 16:00", "Monday 16:00 = choir practice", "weekly choir practice on Thursday 19:00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "again", "new"), REPEATED)
+def test_an_update_takes_every_paraphrase_of_the_old_value_along(old: str, again: str, new: str) -> None:
+    notes = (note(old, ago=30), note(again, ago=25), note(new, ago=2))
+    page = f"# Memory\n\n## Dreamed 2026-04-01 03:00 UTC\n\n- {again}\n"
+    made = night(*notes, memory=page, lines=(held(5, again, ago=20),))
+
+    assert [r.held.fact for r in made.retirements] == [again]
+    assert made.past.startswith(f"- {again}")
+
+
+def test_a_line_that_only_shares_a_word_with_what_was_replaced_stays() -> None:
+    notes = (note("The staff lunch is on Monday at 12", ago=30), note("The bakery is closed every Monday", ago=25),
+             note("The staff lunch has moved to Friday at 13", ago=2))  # fmt: skip
+    made = night(*notes, lines=(held(5, "The bakery is closed every Monday", ago=20),))
+
+    assert made.retirements == ()
+
+
+def test_what_is_said_of_somebody_in_turns_holds_both_times() -> None:
+    """Said again after the other was said: neither replaced the other."""
+    notes = (note("Teo trains with Olga at noon", ago=30), note("Teo trains with Luis at noon", ago=20),
+             note("Teo trains with Olga at noon", ago=10), note("Teo trains with Luis at noon", ago=5))  # fmt: skip
+    made = night(*notes, lines=(held(5, "Teo trains with Olga at noon", ago=20),))
+
+    assert made.retirements == ()
+
+
+def test_a_dreamed_line_that_turned_out_to_be_routine_leaves_with_a_trace() -> None:
+    phrase = "The pump holds its pressure"
+    notes = [note(phrase, ago=ago) for ago in range(2, 12)]
+    page = f"# Memory\n\n## Dreamed 2026-04-13 03:00 UTC\n\n- {phrase}\n"
+    made = night(*notes, memory=page, lines=(held(5, phrase),))
+
+    assert made.memory is not None and phrase not in made.memory
+    assert phrase in made.moved
 
 
 def test_an_outdated_note_is_not_promoted() -> None:

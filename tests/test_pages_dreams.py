@@ -196,6 +196,15 @@ def test_the_diary_is_told_newest_night_first_in_pages(desk: Desk) -> None:
     assert "Older nights" in first and "Older nights" not in second and "Newer nights" in second
 
 
+def test_a_diary_that_cannot_be_read_does_not_hide_the_rest(desk: Desk) -> None:
+    dreamt(desk)
+    Path(desk.home.root, "DREAMS.md").write_bytes(b"# Dreams\n\n\xff\xfe\x00\n")
+    found = desk.page.get("/dreams")
+
+    assert found.status_code == 200 and "The diary cannot be read" in plain(found.text)
+    assert 'id="kept"' in found.text and FACT in found.text
+
+
 def test_what_became_memory_links_to_its_line(desk: Desk) -> None:
     dreamt(desk)
     text = desk.page.get("/dreams").text

@@ -88,7 +88,18 @@ def _mcp(opened: Home) -> Any:
 def _mcp_line(opened: Home) -> dict[str, Any]:
     """What an agent's configuration needs to live here: the same for every host that knows `mcpServers`."""
     arguments = ["mcp", "--home", opened.root, "--scope", "main"]
-    return {"mcpServers": {"anima": {"command": "anima", "args": arguments}}}
+    return {"mcpServers": {"anima": {"command": _program(), "args": arguments}}}
+
+
+def _program() -> str:
+    """How an agent's host starts us: by name where a shell would find this very program, else by its place."""
+    import shutil
+
+    here = os.path.abspath(sys.argv[0])
+    found = shutil.which("anima")
+    if found and os.path.realpath(found) == os.path.realpath(here):
+        return "anima"
+    return here if os.path.basename(here) == "anima" else "anima"
 
 
 def token(

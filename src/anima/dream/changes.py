@@ -1,21 +1,27 @@
 """Facts over time: whether a newer note replaces an older one, adds to it, or has nothing to do with it.
 
 Promise: pure, and the same for any two sentences in any order of asking. A newer note replaces an older one when it
-keeps the older one's frame and has another value, or says now / no longer / moved and speaks of the same subject and
-attribute; a second allergy, dog or language is an addition, and both stay. In doubt both stay. Not here: what follows.
+keeps the older one's frame or label and has another value, or says now / no longer / moved and speaks of the same subject
+and attribute, or denies what the older one says; a second allergy, dog or language is an addition, and both stay, as do
+look-alikes about somebody else. Not here: what follows from it (planning).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from anima.dream import words
-from anima.dream.sentences import Sentence, content, is_any_verb, is_verb
+from anima.dream.sentences import LONGEST, Sentence, content, is_any_verb, is_verb
+from anima.index.words import fold
 
 LONGEST_VALUE = 7  # words
 FOR_LIFE = next(n for n, row in enumerate(words.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
+
+HOME = next(n for n, row in enumerate(words.SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
 
 
 class Relation(StrEnum):
@@ -24,33 +30,106 @@ class Relation(StrEnum):
     ADDS = "adds"
 
 
-def relation(old: Sentence, new: Sentence, *, together: Callable[[], bool] = lambda: False) -> Relation | None:
-    """What `new` is to `old`. `together` says whether searches that found one also found the other."""
+def relation(
+    old: Sentence, new: Sentence, *, together: Callable[[], bool] = lambda: False, crowded: bool = True
+) -> Relation | None:
+    """What `new` is to `old`. `together` says whether searches that found one also found the other; `crowded`, whether
+    other things are said of what they are about, as of a person; of a standup or a dentist there is one thing to say."""
     if old.frame == new.frame:
         return None if _negated(old) != _negated(new) else Relation.SAME
     if not old.heads & new.heads:
         return None
-    if found := _by_frame(old, new, together):
+    if found := _by_frame(old, new, together, crowded):
         return found
-    if new.changes and _says_otherwise(old, new, together):
+    if new.changes and (_denies(old, new) or _says_otherwise(old, new, together, crowded)):
         return Relation.REPLACES
     return None
 
 
 def value_of(old: Sentence, new: Sentence) -> frozenset[str]:
-    """The words of content in which the older one differs: what it claimed and is no longer so."""
-    return content(old) - content(new) - {old.head} - words.STATIVE
+    """The words in which the older one differs: what it claimed and is no longer so."""
+    return stems(old) - (stems(new) - denied(new)) - {stem(old.head)}
 
 
-def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str]) -> bool:
-    """Whether a sentence claims the same value of the same subject and attribute as another, in other words."""
-    if not value or not same_subject(one, other):
+def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: Callable[[str], bool]) -> bool:
+    """Whether a sentence claims in other words what another claimed: by the value that both name, and what else they
+    share. `rare` says of a word that few notes have it, so that it alone points to one fact."""
+    here = stems(other)
+    named, telling = value & here, frozenset(word for word in value if _is_telling(word, one))
+    if not named or 2 * len(named & telling) < len(telling) or _other_subject(one, other):
         return False
-    if not value <= set(other.frame):
+    theirs = (frozenset(other.tokens) - set(one.tokens)) | (subject(one) - set(other.tokens))
+    if theirs & words.KIN or _looks_alike(one, other):
         return False
     common = subject(one) & subject(other) & words.KIN
     mine, yours = attributes(one, common), attributes(other, common)
-    return not mine or not yours or bool(mine & yours)
+    if mine and yours and not mine & yours:
+        return False
+    topic = (stems(one) & here) - value
+    if topic - {stem(one.head)} or (topic and (len(named) > 1 or mine & yours)):
+        return True
+    if same_subject(one, other) and value <= here and telling - words.CALENDAR:
+        return True
+    # A name that few notes have points to one fact; a number does when the subject is the same.
+    alone = (named & telling) - words.CALENDAR
+    if not topic and not mine & yours:
+        alone -= _stemmed(subject(other))  # it says something of the value, not that it is one
+    return any(rare(word) and (not word[0].isdigit() or (topic and len(word) > 2)) for word in alone)
+
+
+def _is_telling(word: str, sentence: Sentence) -> bool:
+    """A name or a number: what a value is known by."""
+    return any(char.isdigit() for char in word) or word in _stemmed(sentence.names)
+
+
+def _looks_alike(one: Sentence, other: Sentence) -> bool:
+    """Whether two are one sentence but for what stands before the verb: the same said of something else."""
+    front = _shared(one.frame, other.frame)
+    back = _shared(one.frame[front:][::-1], other.frame[front:][::-1])
+    end = one.frame[len(one.frame) - back :]
+    return front > 0 and any(word in words.BE or word in words.STATIVE for word in end)
+
+
+def _other_subject(one: Sentence, other: Sentence) -> bool:
+    """Whether the other is about somebody or something that the first does not name."""
+    theirs = subject(other) & (other.names | words.KIN)
+    return bool(theirs) and not _stemmed(theirs) & stems(one)
+
+
+@lru_cache(maxsize=65_536)
+def _stemmed(found: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(stem, found))
+
+
+def stem(word: str) -> str:
+    """A word without what its number adds to it. Coarse; for comparing two notes only."""
+    if any(char.isdigit() for char in word):
+        return word
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+@lru_cache(maxsize=65_536)
+def stems(sentence: Sentence) -> frozenset[str]:
+    """The words that carry what is said, and every number; no verbs that any wording may choose."""
+    numbers = {word for word in sentence.frame if any(char.isdigit() for char in word)}
+    return _stemmed((content(sentence) | numbers) - ((words.STATIVE | words.CHANGES) - sentence.names))
+
+
+@lru_cache(maxsize=65_536)
+def denied(sentence: Sentence) -> frozenset[str]:
+    """The words that a sentence says are no longer so: what stands behind "no longer" in its clause."""
+    found: set[str] = set()
+    for clause in _DENIAL.findall(sentence.core[:LONGEST]):
+        found |= {stem(folded) for word in _WORD.findall(clause) if len(folded := fold(word)) > 2}
+    return frozenset(found) - words.ARTICLES - {"mehr"}
+
+
+_WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
+_DENIAL = re.compile(
+    r"(?i)(?:[,;]\s*(?:and |but |und )?(?:not|nicht)|\b(?:no longer|not anymore|instead of|in place of|rather than|used to|formerly|"
+    r"nicht mehr|statt|anstelle|keinen?|keine|ya no|en vez de|en lugar de|ne plus|n['’]est plus|au lieu de|não mais|em vez de))"
+    r"\b([^,;.()]*)"
+)
 
 
 def same_subject(one: Sentence, other: Sentence) -> bool:
@@ -68,6 +147,10 @@ def subject(sentence: Sentence) -> frozenset[str]:
     place = next(
         (n for n, word in enumerate(frame) if n and word not in sentence.names and is_any_verb(word)), len(frame)
     )
+    if sentence.label:
+        place = min(place, sentence.label)
+    elif place == len(frame):  # "standup at nine": no verb, but a word that ends the subject
+        place = next((n for n, word in enumerate(frame) if n and word in words.TIES), place)
     return content(sentence) & frozenset(frame[:place])
 
 
@@ -102,26 +185,101 @@ def _attributes_shared(one: Sentence, other: Sentence) -> bool:
     return bool(attributes(one, common) & attributes(other, common))
 
 
-def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool]) -> Relation | None:
-    """The same sentence but for one run of words behind the verb."""
-    a, b = old.frame, new.frame
+def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool], crowded: bool) -> Relation | None:
+    """The same sentence but for one run of words behind what it is about."""
+    a, b = old.frame, _unchanged(new.frame)
     front = _shared(a, b)
     back = _shared(a[front:][::-1], b[front:][::-1])
     gone, come = a[front : len(a) - back], b[front : len(b) - back]
     if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE or "'s" in (gone[0], come[0]):
         return None
     start, end = a[:front], a[len(a) - back :]
+    if (frozenset(gone) ^ frozenset(come)) & ((words.KIN - old.names - new.names) | words.NAMING):
+        return None  # of somebody else
     verbs = _verbs(start, old.names)
     if not verbs and not _is_dense(start):
-        return None
-    if new.adds or _several(start, end):
+        return _by_topic(old, new, _Cut(start, end, gone, come), together, crowded)
+    if old.adds or new.adds or _several(start, end, verbs) or (a[0] in words.ALWAYS and not new.changes):
         return Relation.ADDS if not new.changes else Relation.REPLACES
-    bare = bool(verbs) and verbs[-1] in words.LOOSEST and start[-1] == verbs[-1] and not end
+    at_verb = bool(verbs) and start[-1] == verbs[-1] and not end
+    bare = at_verb and verbs[-1] in words.LOOSEST
+    if not new.changes and at_verb and not _same_slot(old, verbs[-1], gone, come):
+        return None
     if _is_dense(start) or _is_tight(start, end, verbs) or (new.changes and not bare):
         return Relation.REPLACES
     if together() or _attributes_shared(old, new):
         return Relation.REPLACES
-    return Relation.REPLACES if not bare and _alike(old, new, gone, come) else None
+    one_thing = not bare or (not crowded and verbs[-1] in words.BE)
+    return Relation.REPLACES if one_thing and _alike(old, new, gone, come) else None
+
+
+class _Cut(NamedTuple):
+    """Two frames laid on one another: what they share at both ends, and the run of words in which they differ."""
+
+    start: tuple[str, ...]
+    end: tuple[str, ...]
+    gone: tuple[str, ...]
+    come: tuple[str, ...]
+
+
+ENOUGH = 2  # signs that a note without a verb has another value of the same thing
+
+
+def _by_topic(old: Sentence, new: Sentence, cut: _Cut, together: Callable[[], bool], crowded: bool) -> Relation | None:
+    """A note without a verb before its value: "gym: Northside", "review on Friday", "savings goal 400"."""
+    topic = [word for word in cut.start if _is_topic(word)]
+    if any(word not in old.names and (word in words.BE or word in words.STATIVE) for word in cut.end):
+        return None  # the verb comes after what differs, so that is what they are about
+    if not topic or _differs_before(old, cut.gone, new, cut) or _differs_before(new, cut.come, old, cut):
+        return None
+    if old.adds or new.adds or any(map(words.is_several, (*cut.start, *cut.end))):
+        return Relation.ADDS if not new.changes else Relation.REPLACES
+    one_thing = len(topic) > 1 or not crowded
+    labelled = 0 < old.label <= len(cut.start) and (old.label == new.label or (new.changes and not new.label))
+    alike = _alike(old, new, cut.gone, cut.come)
+    lone_name = len(topic) == 1 and topic[0] in old.names  # may be a person, of whom a label says no attribute
+    closing = cut.start[-2 if cut.start[-1] in words.OWNERS and len(cut.start) > 1 else -1]
+    signs = (
+        len(topic) > 1,
+        labelled or closing in words.TIES,
+        labelled and one_thing and not lone_name,
+        any(_is_topic(word) for word in cut.end),
+        alike,
+        new.changes and one_thing,
+        _attributes_shared(old, new),
+        together(),
+    )
+    return Relation.REPLACES if one_thing and sum(signs) >= ENOUGH else None
+
+
+def _is_topic(word: str) -> bool:
+    """Whether a word can be what a note is about: no small word, no sort of note."""
+    return len(word) > 1 and word != "'s" and word not in words.TIES and word not in _NO_TOPIC and not word[0].isdigit()
+
+
+_NO_TOPIC = words.NAMING | words.OWNERS | words.RULES | words.DECISIONS | words.BE | words.SORTS
+
+
+def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence, cut: _Cut) -> bool:
+    """Whether the differing words are part of what it is about, or of what is claimed: a verb or the label's end is there."""
+    if sentence.label and (sentence.label == other.label or sentence.label > len(cut.start)):
+        return sentence.label > len(cut.start)
+    if is_any_verb(value[0]) and value[0] not in sentence.names:
+        return True
+    return any(word not in sentence.names and (word in words.BE or word in words.STATIVE) for word in value)
+
+
+def _unchanged(frame: tuple[str, ...]) -> tuple[str, ...]:
+    """A frame without a bare "moved;" or "changed:" at its head."""
+    return frame[1:] if len(frame) > 2 and frame[0] in words.CHANGES else frame
+
+
+def _same_slot(old: Sentence, verb: str, gone: tuple[str, ...], come: tuple[str, ...]) -> bool:
+    """Whether two values hang on a verb in the same way: "works at …" and "works from …" are two things to say."""
+    one, other = (word if word in words.TIES else "" for word in (gone[0], come[0]))
+    if one == other or (one in words.PLACES and other in words.PLACES) or HOME in attributes(old):
+        return True
+    return verb in words.BE
 
 
 def _shared(a: tuple[str, ...], b: tuple[str, ...]) -> int:
@@ -138,8 +296,12 @@ def _is_dense(start: tuple[str, ...]) -> bool:
     return len(start) >= 3 and all(len(word) == 1 for word in start)
 
 
-def _several(start: tuple[str, ...], end: tuple[str, ...]) -> bool:
-    return any(word.startswith(words.SEVERAL) for word in (*start[1:], *end))
+def _several(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> bool:
+    """Whether they tell of something that one may have several of; not only of such a one: "my sister is reachable on …"."""
+    place = start.index(verbs[-1]) if verbs else 0
+    named = not verbs or start[-1] in (verbs[-1], "called", "named", "heisst", "llama")
+    told = start[1:] if named else start[max(1, place) :]
+    return any(map(words.is_several, (*told, *end)))
 
 
 def _is_tight(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> bool:
@@ -186,7 +348,7 @@ def _negated(sentence: Sentence) -> bool:
     )
 
 
-def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool]) -> bool:
+def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool], crowded: bool) -> bool:
     """A sentence of change about the same subject, and about the same attribute or the very value that was."""
     if not same_subject(old, new):
         return False
@@ -194,7 +356,25 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool]) 
     mine, yours = attributes(old, common & words.KIN), attributes(new, common & words.KIN)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
-    if any(word.startswith(words.SEVERAL) for word in old.frame[1:]) and not _negated(new):
+    if any(map(words.is_several, old.frame[1:])) and not _negated(new):
         return False
+    gone = denied(new) - _stemmed(words.STATIVE)
+    if gone and not gone & stems(old) and HOME not in mine & yours:
+        return False  # it says what is no longer so, and that is something else
     shared = _stems(content(old) - common) & _stems(content(new) - common)
-    return bool(mine & yours) or bool(shared) or together()
+    return bool(mine & yours) or bool(shared) or together() or (not crowded and _one_claim(old, new))
+
+
+def _one_claim(old: Sentence, new: Sentence) -> bool:
+    """Whether two are about just the same, and neither has a verb of its own that claims something else."""
+    claimed = {word for word in new.frame if word in words.STATIVE and word not in new.names}
+    was = next((word for n, word in enumerate(old.frame) if n and word not in old.names and is_verb(word)), "is")
+    return subject(old) == subject(new) and claimed <= set(old.frame) and (was in words.PLAIN or was in new.frame)
+
+
+def _denies(old: Sentence, new: Sentence) -> bool:
+    """Whether the newer one says in so many words that what the older one says is no longer so."""
+    gone, here = denied(new) - _stemmed((words.STATIVE | words.TIES) - old.names), stems(old)
+    if not gone & here or not (gone <= here or any(word in _stemmed(old.names) for word in gone & here)):
+        return False
+    return bool((_stemmed(new.heads) & here) - gone)

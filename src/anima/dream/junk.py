@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from anima.dream.sentences import core_of, is_stated, sentence
+
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
 FEWEST_WORDS = 2
 
@@ -29,7 +31,7 @@ _COMMAND = re.compile(
 _SHELL = re.compile(r"&&|\|\||\s\|\s\w+|\s--?[a-z][\w-]*(?:[= ]|\Z)|2>&1|>\s*/dev/null|\$\{?\w+")
 _LOG = re.compile(
     r"(?i)\A\W*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|\[?\d{1,3}:\d{1,3}\]|\[?(?:debug|info|notice|warn(?:ing)?|error|fatal|critical|trace|"
-    r"panic|severe)\]?\s*[:\]|]|(?:error|fatal|panic|warn|warning|info|debug)\s+\S+[\s:]|level=|ts=|time=)"
+    r"panic|severe)\]?\s*[:\]|]|(?-i:ERROR|FATAL|PANIC|WARN|WARNING|INFO|DEBUG)\s+\S+[\s:]|level=|ts=|time=)"
 )
 _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?|\b(?:pid|uid|tid|rc|errno|status|exit(?: code)?|code)\s*[=:]?\s*\d+"
@@ -46,9 +48,9 @@ _CODE = re.compile(
 _DATA = re.compile(
     r"\A\s*[\[{].*[\]}]\s*\Z|\A\s*<[a-zA-Z!/][^>]*>|\"\w+\"\s*:\s*|\A\s*\|.*\|\s*\Z|(?:[^,;\t]+[,;\t]){5,}"
 )
-_LISTED = re.compile(
-    r"(?:\A|\s)\d{1,2}[.)]\s.*\s\d{1,2}[.)]\s|\A\s*[-*•]\s.*\s[-*•]\s|\A[^,:]{1,30}(?:, [^,]{1,20}){2,}\Z"
-)
+_LISTED = re.compile(r"(?:\A|\s)\d{1,2}[.)]\s.*\s\d{1,2}[.)]\s|\A\s*[-*•]\s.*\s[-*•]\s")
+_THINGS = re.compile(r"\A[^,:]{1,30}(?:, [^,]{1,20}){2,}\Z")
+_FIRST_OF_LIST = re.compile(r"\A\S+(?:\s+\S+)?,")  # things of a list are one or two words long; a sentence is longer
 _PAIRS = re.compile(r"(?<![\w/])[\w.-]+=[^\s=]+")
 _HEXES = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{14,}")
 _LINK = re.compile(r"(?:https?|ftp|file|ssh|git)://\S+|\bwww\.\S+")
@@ -65,6 +67,13 @@ _GREETING = re.compile(
     r"have a (?:nice|good|great)|cheers|got it|understood|noted|will do)\b"
 )
 _SAYS_HI = re.compile(r"(?i)\b(?:says (?:hi|hello)|sends (?:greetings|regards)|manda saludos|grüßt|lässt grüßen)\b")
+# What opens something, with its value: the scan knows keys by their shape, and a PIN has none.
+_SECRET = re.compile(
+    r"(?i)\b(?:pin|puk|tan|cvv|cvc|pincode|passcode|access code|door code|alarm code|unlock code|código|clave|geheimzahl|zugangscode|türcode)\b"
+    r"[^.;]{0,40}?\b\d{3,8}\b|\b\d{4,8}\b[^.;]{0,12}\b(?:pin|puk|cvv)\b|"
+    r"\b(?:password|passwort|kennwort|contraseña|passphrase|mot de passe|senha)\b[^.;]{0,40}?(?:\bis\b|\bist\b|\bes\b|\best\b|[:=])\s*"
+    r"(?!(?:kept|stored|saved|in|on|at|with|the|a|an|not|never|only|required|managed|changed|rotated|held|set|shared|im|in|bei|nicht|en|no|guardad\w+)\b)\S+"
+)
 _OWN = re.compile(
     r"(?i)_\((?:score|since|until)\b|\bscore=\d|\bhits=\d|\b(?:light|rem|deep) sleep\b|\bdream(?:ed|ing)?\b.*\b(?:sweep|candidates?|promoted|promotion)\b|\bpromoted\b.*\b(?:lines?|memory|entries)\b|"
     r"\bMEMORY\.md\b|\bDREAMS\.md\b|\bmemory (?:flush|sweep|search|saved|updated)\b|\bHEARTBEAT_OK\b|\bNO_REPLY\b|\bheartbeat\b|\bcompaction\b|\bsession (?:started|ended|closed|resumed)\b|"
@@ -77,6 +86,8 @@ _CHATTER = re.compile(
 )
 _EMPTY = re.compile(
     r"(?i)\A\W*(?:no(?:thing)? (?:new|to report|special|changes?|updates?|messages?)|nothing\b|none\b|n/a\b|sin (?:mensajes|novedades|cambios)|nada\b|nichts\b|rien\b|"
+    r"this is an automat\w+|please (?:do not reply|consider the environment)|do not reply|unsubscribe|all rights reserved|terms of (?:service|use)|"
+    r"(?:this (?:e-?mail|message)|der inhalt dieser|este (?:correo|mensaje))\b.*\b(?:confidential|vertraulich|confidencial|automátic\w+)|"
     r"(?:end of day|daily|weekly|today'?s?)\b.*\b(?:summary|notes?|log|report|recap)|summary\b|resumen\b|zusammenfassung\b|notes?\Z|log\Z|misc\b|see (?:above|below)\b)"
 )
 _JOB = re.compile(
@@ -84,12 +95,12 @@ _JOB = re.compile(
     r"skipped|\d+ (?:files?|s|sec|seconds|mb|gb|ficheros)|terminad[oa]|correct[oa])\b|\b\d+ (?:passed|failed|skipped|errors?|warnings?)\b|\bexit(?:ed)?(?: with)? (?:code|status)\b"
 )
 _TOOL = re.compile(
-    r"(?i)\A\W*(?:search returned|found \d+|returned \d+|wrote \d+|read \d+|fetched|downloaded|uploaded|http/?\s?\d|get /|post /|put /|\d+ results?|output:|result:|response:|"
+    r"(?i)\b[a-z]+_[a-z_]+\s?[(=:]|\b\d+ (?:hits?|matches)\b|\b(?:hits|matches)[:=] ?\d|\A\W*(?:search results?|(?:web|memory) search\b|no (?:results|memories|matches)|search returned|found \d+|returned \d+|wrote \d+|read \d+|fetched|downloaded|uploaded|http/?\s?\d|get /|post /|put /|\d+ results?|output:|result:|response:|"
     r"stdout|stderr|tool (?:call|result|output)|api\b.*\d{3}|status:?\s*\d{3}|processed \d+|scanned \d+|indexed \d+|synced \d+|imported \d+)"
 )
 _MEASURE = re.compile(r"(?i)\b\d+(?:[.,]\d+)?\s?(?:ms|µs|ns|kb|mb|kib|mib|bytes|rps|qps|fps|hz|bpm)(?!\w)")
 _WEATHER = re.compile(
-    r"(?i)\b(?:sunny|cloudy|overcast|rainy|drizzle|foggy|snowy|windy|thunderstorm|storm warning|forecast|humidity|\d+ (?:degrees|grados|grad)|soleado|nublado|lluvia|sonnig|bewölkt|"
+    r"(?i)\b(?:sunny|cloudy|overcast|rainy|drizzle|foggy|snowy|windy|thunderstorm|storm warning|forecast|\d+ (?:degrees|grados|grad)|soleado|nublado|lluvia|sonnig|bewölkt|"
     r"regnerisch|ensoleillé|nuageux|pluie)\b|°[CF]\b|\A\W*(?:rain|snow|fog|frost|sun|sol|wind|hail|storm)\b"
 )
 
@@ -108,6 +119,15 @@ def _log(text: str) -> bool:
     return bool(_LOG.match(text)) or len(_PAIRS.findall(text)) >= 2 or bool(_STAMP.search(text))
 
 
+def _listed(text: str) -> bool:
+    return bool(_LISTED.search(text)) or (bool(_THINGS.match(text)) and bool(_FIRST_OF_LIST.match(text)))
+
+
+def _measures(text: str) -> bool:
+    """A figure that something reported; a limit that is stated is none."""
+    return bool(_MEASURE.search(text)) and not is_stated(sentence(text))
+
+
 def _greets(text: str) -> bool:
     """A greeting with a few words behind it; a longer sentence may begin with one and say something."""
     found = _GREETING.match(text)
@@ -123,12 +143,13 @@ KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("too short", lambda text: (len(text) < SHORTEST and not _dense(text)) or len(_WORDS.findall(text)) < FEWEST_WORDS),
     ("too long", lambda text: len(text) > LONGEST),
     ("its own output", _OWN.search),
+    ("a secret", _SECRET.search),
     ("a stack trace", _TRACE.search),
     ("a command", _shell),
     ("a log line", _log),
     ("code", _CODE.search),
     ("data", _DATA.search),
-    ("a list", _LISTED.search),
+    ("a list", _listed),
     ("a link", _mostly_link),
     ("an identifier", _HEXES.search),
     ("a question", _QUESTION.search),
@@ -136,9 +157,9 @@ KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("a greeting", lambda text: _greets(text) or _SAYS_HI.search(text)),
     ("boilerplate", _EMPTY.match),
     ("a job's report", _JOB.search),
-    ("a tool's output", _TOOL.match),
-    ("a measurement", _MEASURE.search),
-    ("the agent talking", _CHATTER.match),
+    ("a tool's output", _TOOL.search),
+    ("a measurement", _measures),
+    ("the agent talking", lambda text: _CHATTER.match(core_of(text)[0])),
     ("the weather", _WEATHER.search),
     ("mostly signs", _signs),
 )

@@ -24,7 +24,8 @@ PAST = (
     "# What was so\n\nFacts that were replaced by newer ones, with the days from which and until which they held.\n\n"
 )
 MOVED = (
-    "# Remembered, and moved out of MEMORY.md\n\nLines of dreams that were asked for least when memory was full.\n\n"
+    "# Remembered, and moved out of MEMORY.md\n\n"
+    "Lines of dreams that were asked for least when memory was full, or that turned out to be routine.\n\n"
 )
 
 

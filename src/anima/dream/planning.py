@@ -8,26 +8,30 @@ compared with at most 200 others about the same subject. Not here: gathering and
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from anima.dream import words
-from anima.dream.changes import Relation, is_paraphrase, relation, says_too, value_of
+from anima.dream.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.dream.junk import why_junk
 from anima.dream.lasting import POSSIBLE, SURE, Lasting, lasting
 from anima.dream.material import Candidate, Gate, Held, Material, Note, Plan, Promotion, Retirement
 from anima.dream.pages import bullet, folded, heading, moved_line, past_line, with_section, without
 from anima.dream.score import Evidence, score
-from anima.dream.sentences import Sentence, content, sentence
+from anima.dream.sentences import Sentence, sentence
 from anima.dream.tally import Tally
 from anima.index.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
 MOST_COMPARED = 200  # notes about one subject that a line is compared with, so that no home makes a night long
 MOST_ANSWERS = 3  # a question that more notes than this answer is about no one attribute
+CROWD = 4  # so many notes about one thing, and it is one of which there is much to say
+RARE = 3  # notes that have a word which points to one fact
+MOST_SHARING = 12  # notes that have a word by which others are looked up
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
 _NEUTRAL = words.BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
 
@@ -65,6 +69,8 @@ class _Night:
         self._doubts: dict[int, str | None] = {}
         self._twins: dict[int, list[_Group]] = {}
         self._abouts: dict[frozenset[str], tuple[_Group, ...]] = {}
+        self.holding: dict[str, list[_Group]] = defaultdict(list)  # by every word that carries what a note says
+        self.headed: dict[str, list[date]] = defaultdict(list)  # when something was first said of it
         self._successors: dict[int, _Group | None] = {}
 
     def plan(self) -> Plan:
@@ -98,8 +104,16 @@ class _Night:
             self.asked.update(group.tally.strong_questions)
             found = sentence(group.first.text)
             if lasting(found).degree >= POSSIBLE:  # what passes replaces nothing and is not replaced
-                for head in found.heads:
-                    self.filed[head].append(group)
+                self._file(found, group)
+        for days in self.headed.values():
+            days.sort()
+
+    def _file(self, found: Sentence, group: _Group) -> None:
+        for head in found.heads:
+            self.filed[head].append(group)
+        for word in stems(found):
+            self.holding[word].append(group)
+        self.headed[found.head].append(group.first.day)
 
     def _about(self, found: Sentence) -> tuple[_Group, ...]:
         """The groups of lasting notes that name what a sentence is about: those of its rarest word first, the newest ones."""
@@ -115,8 +129,8 @@ class _Night:
         return known
 
     def _degree(self, text: str) -> Lasting:
-        on = max((len(self.alike.get(key, ())) for key in frames(text)), default=1)
-        return lasting(sentence(text), min(9, max(0, on - 1)))
+        exact, *near = (len(self.alike.get(key, ())) for key in frames(text))
+        return lasting(sentence(text), min(9, max(0, max(near, default=1) - 1)), min(9, max(0, exact - 1)))
 
     def _doubt(self, note: Note) -> str | None:
         if id(note) not in self._doubts:
@@ -137,18 +151,31 @@ class _Night:
 
     def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
         new = sentence(group.newest.text)
-        if new is old or not self._says_otherwise(old, new, tally, group.tally):
+        if new is old or not self._says_otherwise(old, group, tally):
             return False
+        mine = self.groups.get(old.frame)
+        if mine and not new.changes and mine.first.day < group.first.day < mine.newest.day:
+            return False  # said again after the other was: both are so
         if any(sentence(other.first.text).adds for other in self._others(group)):
             return False  # the same was said elsewhere as an addition
         if group.newest.day == since and not self._is_later(old, group):
             return False
         return self._degree(group.newest.text).degree >= POSSIBLE and self._doubt(group.newest) is None
 
-    def _says_otherwise(self, old: Sentence, new: Sentence, mine: Tally | None, yours: Tally) -> bool:
-        if _relation(old, new, True) is not Relation.REPLACES:  # not even if the same questions had found both
+    def _says_otherwise(self, old: Sentence, group: _Group, tally: Tally | None) -> bool:
+        new, crowded = sentence(group.newest.text), self._crowded(old, group.first.day)
+        if _relation(old, new, True, crowded) is not Relation.REPLACES:  # not even if the same questions had found both
             return False
-        return _relation(old, new, False) is Relation.REPLACES or self._together(mine, yours)
+        return _relation(old, new, False, crowded) is Relation.REPLACES or self._together(tally, group.tally)
+
+    def _crowded(self, old: Sentence, on: date) -> bool:
+        """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
+        if subject(old) & (words.NAMING | words.KIN):
+            return True  # of a person there is always more to say
+        return bisect_right(self.headed.get(old.head, ()), on) >= CROWD
+
+    def _rare(self, word: str, on: date) -> bool:
+        return sum(group.first.day <= on for group in self.holding.get(word, ())) <= RARE
 
     def _together(self, one: Tally | None, other: Tally | None) -> bool:
         """Whether a question that is about little else found both."""
@@ -190,19 +217,24 @@ class _Night:
 
     def _successor_of_twin(self, old: Sentence, said: date) -> _Group | None:
         """What replaced a sentence that says the same as this one in other words."""
-        for group in self._about(old):
+        for group in self._sharing(old):
             other = sentence(group.first.text)
-            if other is old or not (content(other) & content(old)) - {other.head, old.head}:
+            by = self._successor_of(group) if other is not old else None
+            if by is None or by.first.day <= said or self.groups.get(old.frame) is by:
                 continue
-            by = self._successor_of(group)
-            if by is None or by.newest.day < said or by.newest.day <= group.newest.day:
-                continue
-            new = sentence(by.newest.text)
-            if is_paraphrase(other, old, value_of(other, new)) and _relation(old, new, False) is not Relation.SAME:
+            lost = value_of(other, sentence(by.newest.text))
+            if is_paraphrase(other, old, lost, partial(self._rare, on=by.first.day)):
                 return by
         return None
 
+    def _sharing(self, found: Sentence) -> Iterable[_Group]:
+        """Groups that have a word in common which few have."""
+        near = (group for word in stems(found) if len(self.holding.get(word, ())) <= MOST_SHARING
+                for group in self.holding.get(word, ()))  # fmt: skip
+        return {id(group): group for group in near}.values()
+
     def _successor_of(self, group: _Group) -> _Group | None:
+        """What replaced a whole group; looked up once a night."""
         if id(group) not in self._successors:
             self._successors[id(group)] = self._successor(sentence(group.newest.text), group.newest.day, group.tally)
         return self._successors[id(group)]
@@ -323,7 +355,9 @@ class _Night:
     def _fitted(self, chosen: list[Candidate], gone: set[int]) -> _Page:
         """The new page: as many promotions as there is room for, the least asked-for lines of ours making some."""
         promotions = [_promotion(candidate) for candidate in _distinct(chosen)]
-        page = _Page(text=self._page(promotions, gone, fold=False), promotions=promotions)
+        routine = [held for held in self.m.held if held.number not in gone and self._is_routine(held)]
+        gone = gone | {held.number for held in routine}
+        page = _Page(text=self._page(promotions, gone, fold=False), promotions=promotions, moves=routine)
         if len(page.text) <= self.m.budget - ROOM:
             return page
         free = [held for held in self.m.held if held.machine and held.number not in gone]
@@ -337,6 +371,12 @@ class _Night:
             else:
                 out = promotions.pop().candidate
                 page.waiting[id(out)] = replace(out, gates=(*out.gates, _no_room(self.m.budget)))
+
+    def _is_routine(self, held: Held) -> bool:
+        """A dreamed line whose like was noted so often since that it would not be kept today."""
+        if not held.machine or not self.rules.careful or sentence(held.fact).frame not in self.groups:
+            return False
+        return self._degree(held.fact).degree < POSSIBLE <= lasting(sentence(held.fact)).degree
 
     def _page(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> str:
         text = without(self.m.memory, gone) if gone else self.m.memory
@@ -392,8 +432,8 @@ def _kind(degree: Lasting) -> str:
 
 
 @lru_cache(maxsize=262_144)
-def _relation(old: Sentence, new: Sentence, together: bool) -> Relation | None:
-    return relation(old, new, together=lambda: together)
+def _relation(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Relation | None:
+    return relation(old, new, together=lambda: together, crowded=crowded)
 
 
 @lru_cache(maxsize=262_144)

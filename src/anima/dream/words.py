@@ -30,17 +30,19 @@ STATIVE = _set(
     believes thinks follows avoids tolerates reacts calls rents pays earns weighs measures smokes collects attends cannot can't must
     may should doesn't don't never
     tiene tienen vive viven trabaja usa usan prefiere habla hablan conduce toma toman come bebe lleva llama llaman gusta gustan odia
-    cumple guarda necesita quiere conoce juega toca estudia domina cuesta pertenece debe deben puede
+    cumple guarda necesita quiere paga pagan abre cierra entrena celebra dirige alquila vence empieza esta estan va van sale viene cuida
+    lleva conoce juega toca estudia domina cuesta pertenece debe deben puede
     hat haben wohnt lebt arbeitet nutzt benutzt bevorzugt mag liebt hasst spricht fahrt trinkt isst nimmt tragt heisst kostet gehort
-    braucht kennt spielt lernt lasst muss darf soll kann
-    a ont habite vit travaille utilise prefere aime adore deteste parle conduit boit mange prend porte s'appelle coute appartient doit peut
+    braucht kennt spielt lernt lasst muss darf soll kann lauft liegt steht geht kommt gilt gelten bleibt sitzt leitet betreut bezahlt
+    mietet trainiert feiert versichert schliesst offnet beginnt endet dauert findet macht
+    ont habite vit travaille utilise prefere aime adore deteste parle conduit boit mange prend porte s'appelle coute appartient doit peut
     tem mora vive trabalha usa prefere fala dirige bebe come gosta odeia precisa deve pode"""
 )  # fmt: skip
 RULES = _set(
     """always never every each weekly daily monthly yearly annually usually typically generally whenever forbidden weekdays weekends
     mondays tuesdays wednesdays thursdays fridays saturdays sundays default policy rule convention standard permanently prefer
     siempre nunca cada semanal mensual normalmente lunes martes miercoles jueves viernes regla norma
-    immer nie niemals jeden jede jedes wochentlich monatlich werktags grundsatzlich regel montags dienstags mittwochs donnerstags freitags
+    immer nie niemals jeden jede jedes wochentlich monatlich werktags grundsatz grundsatzlich regel principio montags dienstags mittwochs donnerstags freitags
     toujours jamais chaque semaine regle sempre nunca toda todo cada regra"""
 )  # fmt: skip
 DECISIONS = _set(
@@ -61,9 +63,23 @@ ATTRIBUTES = _set(
     chien chat voiture taille metier langue aniversario alergica alergico dentista filha filho cachorro carro"""
 )  # fmt: skip
 
+# Small words behind which a value stands, and words for sorts of notes, which say nothing of what a note is about.
+TIES = _set(
+    """on at with by in to from for via of under through near since as
+    en con por para a de del desde hasta via sobre bei mit auf um am im zu zum zur von vom in ab seit uber fur
+    chez avec sur dans pour par depuis au aux em com no na"""
+)
+ALWAYS = _set("always never siempre nunca immer nie niemals toujours jamais sempre")  # begin rules, and rules add up
+PLACES = _set("on at in near a en sobre bei auf am im um zu chez sur dans au em no na")  # of places and times alike
+SORTS = _set(
+    """rule note decision policy idea info fact reminder update plan principle guideline habit subscription preference preferences
+    regla nota decision politica idea dato norma regel notiz entscheidung grundsatz hinweis idee beschlossen vereinbart regle note
+    no not never only kein keine nur nie sin nunca solo pas jamais"""
+)  # fmt: skip
+
 # Words that tie a sentence to its moment.
 MOMENTS = _set(
-    """today tonight yesterday tomorrow morning's afternoon's currently meanwhile later soon earlier moment minute minutes ago
+    """today tonight yesterday tomorrow tmrw tmr morning's afternoon's currently meanwhile later soon earlier moment minutes ago
     hoy ayer anoche luego pronto heute gestern gerade gleich spater vorhin aujourd'hui hier demain bientot hoje ontem amanha"""
 )
 TOMORROWS = _set("manana morgen")  # and mornings, behind one of these:
@@ -75,6 +91,10 @@ SPANS = _set(
     """morning afternoon evening night week weekend month monday tuesday wednesday thursday friday saturday sunday time sprint semana
     mes noche tarde manana lunes martes miercoles jueves viernes sabado domingo woche monat abend nacht morgen semaine mois soir nuit"""
 )
+CALENDAR = frozenset(word.rstrip("s") for word in """monday tuesday wednesday thursday friday saturday sunday january february march april may
+    june july august september october november december lunes martes miercoles jueves viernes sabado domingo enero febrero marzo abril mayo
+    junio julio agosto septiembre octubre noviembre diciembre montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar
+    marz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche""".split())  # fmt: skip
 STAGES = _set(
     """ready done late early sick tired busy away fine ok okay back online offline green broken fixed waiting pending finished blocked
     asleep awake done stuck failing passing building running deploying loading unread again still almost already yet gone cancelled
@@ -105,28 +125,42 @@ REPORTS = _set(
 CHANGES = _set(
     """now moved switched changed became instead replaced replaces renamed anymore relocated swapped upgraded migrated converted gave
     stopped quit left nowadays henceforth updated
-    ahora mudo cambio dejo actualmente reemplazo jetzt umgezogen gewechselt nunmehr stattdessen seitdem maintenant desormais demenage
+    ahora mudo mudaron mudamos paso pasa pasamos cambia cambiamos cambiado cambiada cambio dejo actualmente reemplazo jetzt umgezogen gewechselt umgestellt geandert wechselt wechselte neuerdings zieht nunmehr stattdessen seitdem maintenant desormais demenage
     change remplace agora mudou trocou deixou"""
 )
 CHANGE_PHRASES = (
-    "no longer", "not anymore", "from now on", "as of", "used to", "gave up", "instead of", "in place of", "went from", "any more",
+    "no longer", "not anymore", "nur noch", "only from", "has become", "these days", "from now on", "as of", "used to", "gave up", "instead of", "in place of", "went from", "any more",
     "ya no", "en lugar de", "en vez de", "a partir de", "nicht mehr", "ab jetzt", "ab sofort", "statt", "ne plus", "n'est plus", "au lieu de",
     "nao mais", "em vez de",
 )  # fmt: skip
 NEW = _set("new nuevo nueva neue neuer neues nouveau nouvelle novo nova")
 ADDS = _set(
-    "also too another second third additionally besides either both likewise moreover tambien ademas otro otra segundo segunda auch ausserdem noch weitere zweite zweiter aussi egalement autre tambem outro outra"
+    "also too another further extra additional 2nd 3rd second third additionally besides either both likewise moreover tambien ademas otro otra segundo segunda auch ausserdem noch weitere weiterer weiteres weiteren zweite zweiter zweites zweiten dritte dritter drittes dritten plus tercer tercero tercera otros otras aussi egalement autre tambem outro outra"
 )
+EVERY = _set("every each jeden jede jedes cada chaque todo toda")
+COUNTED = _set(
+    "floor half quarter week row lane door piso planta semana puerta stock etage woche etage semaine"
+)  # have numbers, not fellows
 ADD_PHRASES = ("as well", "in addition", "on top of", "one more")
 # Beginnings of words for what one may have several of.
 SEVERAL = (
-    "allerg", "alerg", "intoler", "tolerat", "react", "speak", "fluent", "habla", "domin", "spricht", "sprach", "parle", "fala", "dog", "cat",
-    "pet", "perr", "gat", "hund", "katz", "chien", "chat", "mascot", "child", "kid", "daughter", "hij", "tocht", "sohn", "kind", "fille", "filh",
-    "brother", "sister", "herman", "friend", "amig", "freund", "like", "love", "enjoy", "ador", "hate", "dislik", "gusta", "odia", "mag",
-    "liebt", "aime", "play", "spielt", "juega", "know", "collect", "visit", "hobb", "interest", "instrument", "skill", "avoid",
-    "cannot", "can't", "never", "nunca", "nie", "owns", "fan",
+    "allerg", "alerg", "intoler", "tolerat", "daughter", "tocht", "brother", "sister", "herman", "amig", "freund", "enjoy", "dislik",
+    "collect", "instrument", "hobb", "interest", "fluent", "sprach", "mascot", "schwest", "bruder",
 )  # fmt: skip
-ADVERBS_OF_STAGE = _set("again still already yet almost todavia casi wieder noch schon encore deja")
+SEVERAL_WORDS = _set(
+    """react reacts speak speaks habla hablan domina dominan spricht parle fala dog dogs cat cats pet pets perro perra perros gato gata gatos
+    hund hunde katze katzen kater chien chat chats child children kid kids son sons grandson hija hijo hijas hijos sohn kind kinder fille
+    fils filha filho friend friends like likes love loves adora adore adores hate hates gusta gustan odia mag liebt aime play plays spielt
+    juega know knows visit visits skill skills avoid avoids cannot can't never nunca nie owns fan accepts supports"""
+)  # fmt: skip
+
+
+def is_several(word: str) -> bool:
+    """Whether a word is for what one may have several of."""
+    return word in SEVERAL_WORDS or word.startswith(SEVERAL)
+
+
+ADVERBS_OF_STAGE = _set("halfway again still already yet almost todavia casi wieder noch schon encore deja")
 LOOSEST = _set(
     "has have had is are was es esta son tiene hat ist sind a est tem gets"
 )  # of these an object says nothing of the attribute
@@ -134,6 +168,9 @@ LOOSE = _set(  # verbs of which one subject has many objects, none replacing ano
     """prefers prefer uses use wants want has have takes take needs need keeps eats drinks is are was prefiere usa quiere tiene toma es
     esta hat nutzt benutzt braucht ist a utilise veut est prefere tem"""
 )
+PLAIN = (
+    BE | LOOSE | _set("runs goes takes happens stands lies lauft liegt steht geht findet gilt va corre queda marche")
+)  # say little by themselves
 KIN = _set(  # people who are named by what they are to somebody: "Ana's sister is …" says something of the sister
     """wife husband partner spouse daughter son sister brother mother father child mom mum dad grandma grandpa aunt uncle cousin boss manager
     landlord neighbour neighbor friend flatmate colleague assistant teacher esposa marido pareja hija hijo hermana hermano madre padre jefe

@@ -68,7 +68,9 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     if part != "drawn":
         given |= _tonight(home) | _diary(home, older)
         given |= {"when": _when(home), "kept": _kept(home), "back": _back(home), "curated": home.layout.curated}
-        given["nothing"] = not (given["nights"] or given["candidates"] or given["kept"] or given["wrong"])
+        given["nothing"] = not (
+            given["nights"] or given["candidates"] or given["kept"] or given["wrong"] or given["unread"]
+        )
     if part != "night":
         given["drawings"] = _drawings(home)
     if part is None and request.query_params.get("undo"):
@@ -167,7 +169,7 @@ def _gate(gate: Gate) -> dict[str, Any]:
     said = gate.said
     if gate.name in _COUNTED and " of " in said:
         have, _, need = said.partition(" of ")
-        said = f"{have}, and {need} is needed"
+        said = f"{have}; {need} needed"
     return {"passed": gate.passed, "word": passed if gate.passed else stopped, "said": said}
 
 
@@ -176,14 +178,16 @@ def _gate(gate: Gate) -> dict[str, Any]:
 
 def _diary(home: Home, older: int) -> dict[str, Any]:
     """The nights, newest first, from the one that is asked for."""
-    path = home.sweeps.diary_path()
+    path, text, unread = home.sweeps.diary_path(), "", ""
     try:
         text = home.read(path).text
     except NoSuchDocument:
-        text = ""
+        pass
+    except HomeError as error:
+        unread = str(error)
     nights = list(_nights(text))[::-1]
     shown = nights[older : older + NIGHTS]
-    return {"nights": shown, "all_nights": len(nights), "diary": path, "many_nights": NIGHTS,
+    return {"nights": shown, "all_nights": len(nights), "diary": path, "unread": unread, "many_nights": NIGHTS,
             "more": older + NIGHTS if older + NIGHTS < len(nights) else 0}  # fmt: skip
 
 

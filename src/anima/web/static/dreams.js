@@ -13,12 +13,13 @@
 
   Object.assign(acts, {
     async "dream-now"(from) {
-      from.disabled = true;
+      if (from.ariaBusy === "true") return;
+      from.ariaBusy = "true";  // not disabled: the focus stays where it is
       try {
         const { value } = await send("POST", "/dream", { dry_run: false });
         say(told(value));
         await Promise.all([...document.querySelectorAll("#night, #figures")].map(refresh));
-      } finally { from.disabled = false; }
+      } finally { from.ariaBusy = "false"; }
     },
     // Exactly the night that was shown, and no other one that came in between.
     async "undo-night"(from) {
