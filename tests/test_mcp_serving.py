@@ -359,3 +359,22 @@ def test_half_a_character_is_an_answer_like_any_other(folder: Path) -> None:
     for answer in run(work()):
         assert answer.status_code in (200, 400), answer.text
         assert "Traceback" not in answer.text and str(folder) not in answer.text
+
+
+def test_a_server_that_was_stopped_here_before_stops_no_stream_of_this_one(folder: Path) -> None:
+    from sse_starlette.sse import AppStatus
+
+    AppStatus.should_exit = True  # as uvicorn's shutdown leaves it behind
+
+    async def work() -> None:
+        with Home.open(folder) as home:
+            visitor = Visitor(home=home, scope=Scope.MAIN, key="test")
+            async with (
+                served(lambda request: bearer(request, {TOKEN: visitor})) as address,
+                httpx2.AsyncClient() as web,
+            ):
+                good = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+                found = await web.post(address, headers=good, json=HELLO)
+                assert found.status_code == 200 and "protocolVersion" in found.text
+
+    run(work())

@@ -27,6 +27,13 @@ MOST_SESSIONS = 256
 _VISITOR = "anima.visitor"
 
 
+def _streams_may_flow() -> None:
+    """A server that was told to stop in this process earlier left a mark that would end every stream of this one."""
+    from sse_starlette.sse import AppStatus
+
+    AppStatus.should_exit = False
+
+
 class Endpoint:
     """The ASGI application. Serve it at one path with `Route("/mcp", endpoint=…)`, inside `async with endpoint.running()`."""
 
@@ -44,6 +51,7 @@ class Endpoint:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Once per endpoint. Leaving it ends every session; the homes stay open, they are the app's."""
+        _streams_may_flow()
         try:
             async with self._sessions.run():
                 yield
