@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import stat
@@ -583,6 +584,10 @@ def on_a_terminal(*arguments: object, keys: bytes = b"", until: bytes = b"", **e
     shown = b""
     pressed = not keys
     while True:
+        # An interrupt that comes in the moment before a read begins does not end that read: it is pressed again.
+        while not select.select([fd], [], [], 2)[0]:
+            if pressed and keys == b"\x03":
+                os.write(fd, keys)
         try:
             piece = os.read(fd, 65_536)
         except OSError:
