@@ -40,6 +40,7 @@ from anima.store.folder import MAX_BYTES
 from anima.store.hand import Standing, Step, Unconfirmed
 
 OWNER_AT_HAND = Situation()
+ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +256,7 @@ class Writing:
             if what == "approve" and of and self._carried_out_before(of):  # by somebody else, a moment ago
                 return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
             plans = self._plans(changes)
-            edits = tuple(plan.edit for plan in plans if plan)
+            edits = self._marked(tuple(plan.edit for plan in plans if plan), changes, findings)
             intent = self._intent(changes[0], edits, verdict, what, of, approver) if edits else None
             if intent is not None:
                 self._write(intent, [step for plan in plans if plan for step in plan.steps], verdict)
@@ -271,7 +272,8 @@ class Writing:
     def _write(self, intent: Intent, steps: list[Step], verdict: Verdict) -> None:
         books = self.books
         try:
-            if intent.approver is None and ({intent.origin} | intent.taint) & UNTRUSTED:
+            marked = any(line.taint for edit in intent.edits for line in edit.lines)
+            if intent.approver is None and (marked or ({intent.origin} | intent.taint) & UNTRUSTED):
                 books.mark_doubt()
             if len(steps) > 1:
                 books.hand.hold_staged()
@@ -380,6 +382,23 @@ class Writing:
         )  # fmt: skip
         steps = (step, self.books.hand.removal(change.path, standing))
         return _Plan(edit=edit, steps=steps, digest=digest_of(standing.text))
+
+    def _marked(
+        self, edits: tuple[Edit, ...], changes: Sequence[Change], findings: Sequence[Finding]
+    ) -> tuple[Edit, ...]:
+        """A line of an agent's that speaks like an order is written, and marked as nobody's to obey: prompts and dreams
+        leave it out until the owner vouches for it."""
+        if changes[0].actor is not Actor.AGENT or not any(f.kind == ORDER for f in findings):
+            return edits
+        from anima.scan import scan_text
+
+        lines = {line for change in changes for line in lines_of(change.text)}
+        orders = {self.books.key.line(line) for line in lines if any(f.kind == ORDER for f in scan_text(line))}
+        orders = orders or set(map(self.books.key.line, lines))  # it runs over several of them
+        return tuple(
+            replace(edit, lines=tuple(replace(n, taint=n.taint | {Origin.PEER}) if n.digest in orders else n for n in edit.lines))
+            for edit in edits
+        )  # fmt: skip
 
     def _lines(self, old: str, new: str) -> tuple[Line, ...]:
         """The digests of lines that are new; those that stay keep the source they have."""
