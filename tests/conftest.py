@@ -9,9 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from serving import Desk
 
 HOMES = Path(__file__).parent / "homes"
 NOW = datetime(
@@ -58,3 +62,14 @@ def example(tmp_path: Path) -> Callable[[str], Path]:
         return there
 
     return copy
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """A home with a server in front of it, and clients to ask it."""
+    from serving import desk_in
+
+    made = desk_in(tmp_path)
+    yield made
+    made.app.state.served.close()
+    made.home.close()

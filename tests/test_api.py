@@ -22,14 +22,6 @@ from serving import Desk, Stream, desk_in, running
 API = "/api/v1"
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
-
-
 def problem(answer: Any) -> tuple[int, str]:
     """The status and kind of a problem, once it is sure to be one."""
     assert answer.headers["Content-Type"] == "application/problem+json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -14,20 +13,12 @@ import pytest
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.pages.dreams import MANY, NIGHTS
-from serving import Desk, desk_in
+from serving import Desk
 from test_web import HOSTILE, Outside
 
 FACT = "Ana is allergic to peanuts"
 MOMENT = "Ana just went to the market this morning"
 PATHS = ["/dreams", "/dreams?part=night", "/dreams?part=drawn", "/dreams?older=3", "/dreams?part=nonsense"]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
 
 
 def noted(desk: Desk, *lines: str, taint: str = "") -> None:

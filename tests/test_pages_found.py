@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -17,18 +16,10 @@ from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.drawing import pieces_of
 from anima.web.pages.sessions import spark
-from serving import Desk, desk_in
+from serving import Desk
 
 HOSTILE = "x <script>alert(1)</script> {{ 7*7 }} {% raw %} <img src=x onerror=y> \u202edlrow\x07 \"quoted' &amp; &lt;"
 VIEWS = ["/search", "/search?q=tea", "/sessions", "/sessions?q=tea", "/graph", "/graph/about?name=Ana"]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
 
 
 @pytest.fixture

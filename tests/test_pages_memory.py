@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -30,14 +29,6 @@ WAYS = [
     "?part=about&line=1",
     "?as=history&part=past",
 ]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
 
 
 def row(text: str, number: int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from anima import Home, Scope
 from anima.testing import Clock
-from serving import Desk, desk_in
+from serving import Desk
 from test_web import HOSTILE, Outside
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -21,14 +20,6 @@ ADDRESSES = [
     "/self/main?text=yes",
     "/self/main?part=told",
 ]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
 
 
 def band(text: str, name: str) -> str:

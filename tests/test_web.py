@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -36,14 +35,6 @@ ROUTES = [
     "/api/v1/openapi.json",
     "/api/v1/tools",
 ]
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desk_in(tmp_path)
-    yield made
-    made.app.state.served.close()
-    made.home.close()
 
 
 # -- who gets in -----------------------------------------------------------------------------------------------------------
