@@ -123,6 +123,51 @@ def test_the_end_of_a_session_flushes(home):
     assert log_of(home).count("Lisbon") == 1
 
 
+def test_a_session_that_its_host_left_is_flushed_once_and_can_go_on(tmp_path):
+    clock = Clock(datetime(2026, 5, 8, 19, 30, tzinfo=UTC))
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        left = home.session(scope=Scope.MAIN)
+        left.log("user", "Remember that Ana moved to Lisbon")
+        with home.session(scope=Scope.MAIN) as other:
+            other.log("user", "Remember that Bo has a boat")
+        assert home.flush_idle() == ()  # it may be talking still
+        clock.forward(hours=2)
+        assert [flushed.lines for flushed in home.flush_idle()] == [("User: Remember that Ana moved to Lisbon",)]
+        assert home.flush_idle() == ()
+        clock.forward(days=1)
+        left.log("user", "Remember that Cy plays chess")
+        left.close()  # it was only slow
+        assert home.flush_idle() == ()
+    with Home.open(tmp_path / "home", clock=clock) as home:
+        assert home.flush_idle() == ()
+        logs = log_of(home) + log_of(home, "2026-05-09")
+    assert [logs.count(word) for word in ("Lisbon", "boat", "chess")] == [1, 1, 1]
+
+
+def test_a_night_begins_with_what_a_killed_session_left(tmp_path):
+    clock = Clock(datetime(2026, 5, 8, 19, 30, tzinfo=UTC))
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        home.session(scope=Scope.MAIN).log("user", "Remember that Ana moved to Lisbon")
+    clock.forward(hours=8)
+    with Home.open(tmp_path / "home", clock=clock) as home:
+        home.dream(dry_run=True)
+        assert home.today() is None or "Lisbon" not in home.today().text
+        home.dream()
+        assert "Lisbon" in home.today().text
+
+
+def test_a_sub_agents_or_a_strangers_session_is_left_as_its_scope_says(tmp_path):
+    clock = Clock(datetime(2026, 5, 8, 19, 30, tzinfo=UTC))
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        home.session(scope=Scope.GROUP).log("user", "Remember that Ana moved to Lisbon")
+        main = home.session(scope=Scope.MAIN)
+        main.log("user", "hello")
+        main.sub().log("user", "Remember that Bo has a boat")
+        clock.forward(hours=2)
+        home.flush_idle()
+        assert log_of(home) == "" and len(home.pending()) == 1  # the group's is asked about, the helper's is nobody's
+
+
 def test_the_day_is_the_users(tmp_path):
     clock = Clock(datetime(2026, 5, 9, 3, 30, tzinfo=UTC))
     with Home.create(tmp_path / "home", name="Aria", clock=clock, settings={"timezone": "America/Bogota"}) as home:

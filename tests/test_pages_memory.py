@@ -377,12 +377,28 @@ def test_an_undo_is_shown_before_it_is_done(desk: Desk) -> None:
     home.write("notes/x.md", "- one\n")
     home.write("notes/x.md", "- two\n")
     change = home.keeping.changes(limit=1)[0].id
-    told = plain(page.get(f"/memory?undo={change}").text)
+    drawn = page.get(f"/memory?undo={change}").text
+    told, content = plain(drawn), re.search(r'data-content="(\w+)"', drawn)[1]
     stood = home.read("notes/x.md").text
-    page.post("/api/v1/undo", json={"change": change})
+    page.post("/api/v1/undo", json={"change": change, "content": content})
 
     assert "This is what would be written" in told and "− - two" in told and "+ - one" in told
     assert (stood, home.read("notes/x.md").text) == ("- two\n", "- one\n")
+
+
+def test_an_undo_or_a_restore_of_something_else_than_was_shown_is_not_done(desk: Desk) -> None:
+    home, page = desk.home, desk.page
+    home.write("notes/x.md", "- one\n\n- far below\n")
+    home.write("notes/x.md", "- two\n\n- far below\n")
+    change, first = home.keeping.changes(limit=1)[0].id, home.history("notes/x.md")[-1].id
+    undo = re.search(r'data-content="(\w+)"', page.get(f"/memory?undo={change}").text)[1]
+    base = re.search(r'data-base="(\w+)"', page.get(f"/memory/notes/x.md?as=history&revision={first}").text)[1]
+    home.append("notes/x.md", "- in between\n")
+    answers = [page.post("/api/v1/undo", json={"change": change, "content": undo}),
+               page.post("/api/v1/restore", json={"path": "notes/x.md", "at": first, "base": base})]  # fmt: skip
+
+    assert [answer.status_code for answer in answers] == [412, 412]
+    assert home.read("notes/x.md").text == "- two\n\n- far below\n- in between\n"
 
 
 def test_an_undo_that_cannot_be_done_says_so_and_points_to_history(desk: Desk) -> None:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from anima.errors import NoSuchDocument
+from anima.errors import HomeError, NoSuchDocument
 from anima.flush import Kept, Said, bullets_of, extract, silent_turn
 from anima.markdown import bullet_text, lines_of
 from anima.memory import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
-from anima.transcript import time_of
+from anima.transcript import stamp, time_of
 
 if TYPE_CHECKING:
+    from anima.home import Home
     from anima.sessions import Session
     from anima.transcript import Resumed, Transcript
 
@@ -134,6 +135,8 @@ class Flushing:
         talk.follow()
         if talk.rewritten != self._rewritten:  # something was forgotten, and the entries have other numbers now
             self._rewritten, self.through = talk.rewritten, min(self.through, talk.flushed_through())
+        else:  # somebody may have flushed for us while we were silent
+            self.through = max(self.through, talk.flushed_through())
         entries, total = talk.since(self.through)
         said = [Said(role=t.role, text=t.content[:MAX_TURN], number=t.number, time=t.time) for t in entries]
         return said, max(self.through, total)
@@ -211,6 +214,26 @@ class Flushing:
             return "silence", [], []
         receipts, lines = self._written(bullets, now, (), what=SILENT)
         return _status(receipts) if receipts else "silence", receipts, lines
+
+
+def flush_idle(home: Home, idle: timedelta, seen: dict[str, int]) -> Iterator[Flushed]:
+    """Flushes sessions that were left without a word for so long: killed, or forgotten by their host. They stay open.
+
+    `seen` remembers how long each was when it was looked at, so that one that does not grow is not looked at twice.
+    """
+    before = stamp(home.clock() - idle)
+    for row in home.transcripts.rows(home.transcripts.owner()):
+        if row.closed or row.updated_at > before or seen.get(row.id) == row.bytes:
+            continue
+        seen[row.id] = row.bytes
+        try:
+            session = home.resume(row.id)
+        except HomeError:
+            continue  # nobody knows who listened; what was said stays in the transcript
+        try:
+            yield session.flush("idle")
+        finally:
+            session.leave()
 
 
 def _line(kept: Kept) -> str:

@@ -14,7 +14,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -33,6 +33,7 @@ from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
     from anima.books import Books
+    from anima.flushing import Flushed
     from anima.forgetting import Forgetting
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
@@ -70,6 +71,7 @@ class Home:
         self._indexing: Indexing | None = None
         self._transcripts: Transcripts | None = None
         self._sweeps: Sweeps | None = None
+        self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
         self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
 
     # -- opening --------------------------------------------------------------------------------------------------------
@@ -307,6 +309,13 @@ class Home:
             talk.abandon()
             raise
 
+    def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
+        """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,
+        such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
+        from anima.flushing import flush_idle
+
+        return tuple(flush_idle(self, idle, self._looked_at)) if self.config.sessions.dir else ()
+
     def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
         """The tools an agent has in a scope: those of the table that the configuration allows it."""
         from anima.tools import tools_in
@@ -500,6 +509,8 @@ class Home:
 
         `complete` is a model: it may word, merge and replace lines, and code decides whether any of it stands.
         """
+        if not dry_run:
+            self.flush_idle()
         return self.sweeps.run(dry_run=dry_run, preset=preset, since=since, complete=complete)
 
     def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
@@ -513,7 +524,7 @@ class Home:
         zone = str(self.reading.zone() or "UTC")
         if not asked.enabled or due(asked.at, zone, self.sweeps.tried(), self.clock()) is None:
             return None
-        return self.sweeps.run(dry_run=False, preset=None, since=None, complete=complete)
+        return self.dream(complete=complete)
 
     # -- approving ------------------------------------------------------------------------------------------------------
 
@@ -543,13 +554,16 @@ class Home:
     def diff(self, revision: str, other: str | None = None, *, path: str | DocPath | None = None) -> str:
         return self.keeping.diff(revision, other, DocPath.parse(path) if path else None)
 
-    def undo(self, change: str | None = None, *, session: str | None = None) -> tuple[Receipt, ...]:
-        """Takes back one change (the newest when none is named) or everything a session wrote."""
-        return self.keeping.undo(change=change, session=session)
+    def undo(
+        self, change: str | None = None, *, session: str | None = None, content: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Takes back one change (the newest when none is named) or everything a session wrote. With `content` only what
+        was seen is done."""
+        return self.keeping.undo(change=change, session=session, content=content)
 
-    def restore(self, path: str | DocPath, *, at: str) -> Receipt:
-        """Writes a document as it stood in a revision or at a time."""
-        return self.keeping.restore(DocPath.parse(path), at)[0]
+    def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
+        """Writes a document as it stood in a revision or at a time. With `base` (a digest) only what was seen is replaced."""
+        return self.keeping.restore(DocPath.parse(path), at, base=base)[0]
 
     def forget(
         self, *, text: str | Sequence[str] | None = None, pattern: str | None = None, line: str | None = None, session: str | None = None,

@@ -18,6 +18,7 @@ from anima.ledger import Edit, Intent, Record, Verification, verify
 from anima.markdown import lines_of
 from anima.merge import merge
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
+from anima.pending import content_of, diff_of
 from anima.provenance import OWNERS, Source, sentence
 from anima.store.git import History, Note, Revision
 from anima.writing import Writing
@@ -51,6 +52,16 @@ class Entry:
     approver: str | None
     paths: tuple[str, ...]
     of: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakingBack:
+    """What an undo would do. `content` binds one to just this."""
+
+    ids: tuple[str, ...]
+    files: int
+    diff: str
+    content: str
 
 
 class Keeping:
@@ -135,9 +146,14 @@ class Keeping:
 
     # -- taking back ----------------------------------------------------------------------------------------------------
 
-    def undo(self, *, change: str | None = None, session: str | None = None) -> tuple[Receipt, ...]:
-        """Takes back one change (the newest of all when none is named), or everything a session wrote."""
+    def undo(
+        self, *, change: str | None = None, session: str | None = None, content: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Takes back one change (the newest of all when none is named), or everything a session wrote. `content`, the
+        digest `show_undo` gave, binds it to what was seen."""
         chosen, wanted = self.plan_undo(change=change, session=session)
+        if content is not None and content != content_of(wanted):
+            raise StaleWrite(wanted[0].path.text if wanted else chosen[0].edits[0].path, theirs=None, ours=None)
         if not wanted:
             return ()
         return self.writing.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
@@ -150,6 +166,12 @@ class Keeping:
         if found is None:
             raise NoSuchRevision("there is no night of dreaming to take back", hint="anima history lists what there is")
         return found
+
+    def show_undo(self, *, change: str | None = None, session: str | None = None) -> TakingBack:
+        """What would be taken back, for eyes. Nothing is written."""
+        chosen, wanted = self.plan_undo(change=change, session=session)
+        diff = diff_of(wanted, [self._text(each.path) for each in wanted])
+        return TakingBack(ids=tuple(i.id for i in chosen), files=len(wanted), diff=diff, content=content_of(wanted))
 
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
         """What would be taken back, and the changes that do it. Nothing is written."""
@@ -238,8 +260,9 @@ class Keeping:
     def _keyed(self, text: str | None) -> str | None:
         return None if text is None else self.books.key.of(text)
 
-    def restore(self, path: DocPath, at: str) -> tuple[Receipt, ...]:
-        """Writes a document as it stood in a revision, or at the end of a day or moment."""
+    def restore(self, path: DocPath, at: str, *, base: str | None = None) -> tuple[Receipt, ...]:
+        """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
+        is to replace ("" for nothing)."""
         history = self._need_history()
         self.books.commit()
         revision = at if _REVISION.match(at) else self._at(history, at)
@@ -247,6 +270,8 @@ class Keeping:
         if text is None:
             raise NoSuchRevision(f"{path} was not there at {at}")
         now = self._text(path)
+        if base is not None and base != (digest_of(now) if now is not None else ""):
+            raise StaleWrite(path.text, theirs=now, ours=text)
         change = self._change(path, now, text)
         return self.writing.submit([change], what="restore", of=revision[:12])
 

@@ -187,6 +187,13 @@ class Session:
                 self.home.transcripts.listing.refresh()
         self.home.books.commit(reason=f"session {self.id} closed")
 
+    def leave(self) -> None:
+        """Lets the session go without ending it: whoever holds it, or takes it up again, goes on."""
+        with self._mutex:
+            self._closed = True
+            if self._talk is not None:
+                self._talk.abandon()
+
     # -- trust ----------------------------------------------------------------------------------------------------------
 
     def taint(self, origin: Origin | str) -> None:

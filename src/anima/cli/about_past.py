@@ -90,24 +90,16 @@ def undo(
     anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
     anima undo --sweep            the last night of dreaming
     """
-    from anima.pending import diff_of
-
     with open_home(home) as opened:
         change = opened.keeping.last_sweep() if sweep else change
-        chosen, wanted = opened.keeping.plan_undo(change=change, session=session)
-        bases = [opened.read(c.path).text if opened.exists(c.path) else None for c in wanted]
-        shown = diff_of(wanted, bases) if wanted else ""
-        receipts = () if dry_run else opened.undo(change, session=session)
+        shown = opened.keeping.show_undo(change=change, session=session)
+        receipts = () if dry_run else opened.undo(change, session=session, content=shown.content)
     if json:
-        say_json({"undone": [intent.id for intent in chosen], "diff": shown, "receipts": receipts})
+        say_json({"undone": shown.ids, "diff": shown.diff, "receipts": receipts})
         return
-    show_diff(shown)
+    show_diff(shown.diff)
     verb = "would take back" if dry_run else "took back"
-    say(
-        f"{verb} change {', '.join(intent.id for intent in chosen)}"
-        if wanted
-        else "there was nothing left of it to take back"
-    )
+    say(f"{verb} change {', '.join(shown.ids)}" if shown.files else "there was nothing left of it to take back")
 
 
 def restore(

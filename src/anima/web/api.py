@@ -243,7 +243,7 @@ def undo(home: TheHome, wish: models.Undoing) -> Response:
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
     change = home.keeping.last_sweep() if wish.sweep else wish.change
-    return _receipts(home.undo(change, session=wish.session))
+    return _receipts(home.undo(change, session=wish.session, content=wish.content))
 
 
 @router.post("/forget", tags=["past"])
@@ -274,7 +274,7 @@ def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
 @router.post("/restore", tags=["past"], response_model=models.Receipt)
 def restore(home: TheHome, wish: models.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
-    return _receipt(home.restore(wish.path, at=wish.at))
+    return _receipt(home.restore(wish.path, at=wish.at, base=wish.base))
 
 
 @router.get("/audit", tags=["past"])

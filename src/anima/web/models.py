@@ -497,17 +497,19 @@ class Dreamed(Out):
 
 
 class Undoing(In):
-    """One change, everything a session wrote, or the last night's dreaming; the newest change when none is named."""
+    """One change, everything a session wrote, or the last night's dreaming; the newest change when none is named.
+    `content` binds it to what was seen."""
 
     sweep: bool = False
-
     change: Annotated[str | None, Field(max_length=40)] = None
     session: Annotated[str | None, Field(max_length=200)] = None
+    content: Annotated[str | None, Field(max_length=64)] = None
 
 
 class Restoring(In):
     path: Place
     at: Annotated[str, Field(max_length=64, description="A revision, a day or a moment")]
+    base: Annotated[str | None, Field(max_length=64, description="The digest of what it is to replace")] = None
 
 
 class Approving(In):

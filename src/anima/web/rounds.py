@@ -76,6 +76,12 @@ def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
         home.books.commit()
 
 
+def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """What was said in a session that a crash ended, or that its host forgot, reaches the log all the same."""
+    if any(flushed.lines for flushed in home.flush_idle()):
+        bulletin.tell("files", {"put": 1, "dropped": 0})
+
+
 def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """A night whose hour has come."""
     swept = home.dream_if_due()
@@ -86,5 +92,6 @@ def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
 CHORES: tuple[Chore, ...] = (
     Chore(name="watch", every=1, work=_watch),
     Chore(name="commit", every=60, work=_commit),
+    Chore(name="flush", every=600, work=_flush),
     Chore(name="dream", every=60, work=_dream),
 )

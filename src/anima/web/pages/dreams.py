@@ -23,7 +23,6 @@ from anima.dream.score import WEIGHTS, Preset
 from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.model import Actor, DocPath
-from anima.pending import diff_of
 from anima.schedule import due, following
 from anima.web import asked
 from anima.web.pages import Page, View
@@ -249,18 +248,9 @@ def _undo(home: Home) -> dict[str, Any]:
     if not change:
         raise NoSuchRevision("there is no night of dreaming to take back", hint="the diary tells of those there were")
     try:
-        wanted = home.keeping.plan_undo(change=change)[1]
-        diff = diff_of(wanted, [_text(home, each.path) for each in wanted])
-        return {"change": change, "diff": diff, "files": len(wanted), "wrong": ""}
+        return {"change": change, "back": home.keeping.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
-        return {"change": change, "diff": "", "files": 0, "wrong": str(error)}
-
-
-def _text(home: Home, path: DocPath) -> str | None:
-    try:
-        return home.read(path).text
-    except NoSuchDocument:
-        return None
+        return {"change": change, "back": None, "wrong": str(error)}
 
 
 # -- drawings -------------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision
 from anima.home import Home
 from anima.layout import Policy, Row
 from anima.markdown import lines_of, sections
-from anima.model import DocPath, Document, Scope
-from anima.pending import diff_of, diff_of_texts
+from anima.model import DocPath, Document, Scope, digest_of
+from anima.pending import diff_of_texts
 from anima.store.git import Revision
 from anima.web.browsing import browse, kind_of
 from anima.web.marks import WORDS, doubtful, marks
@@ -94,18 +94,9 @@ def _undo(home: Home, change: str | None) -> dict[str, Any] | None:
             f"there is no change {change[:40]} to take back", hint="the page of a document lists its history"
         )
     try:
-        wanted = home.keeping.plan_undo(change=change)[1]
-        diff = diff_of(wanted, [_text(home, each.path) for each in wanted])
-        return {"entry": found, "diff": diff, "files": len(wanted), "wrong": ""}
+        return {"entry": found, "back": home.keeping.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
-        return {"entry": found, "diff": "", "files": 0, "wrong": str(error)}
-
-
-def _text(home: Home, path: DocPath) -> str | None:
-    try:
-        return home.read(path).text
-    except NoSuchDocument:
-        return None
+        return {"entry": found, "back": None, "wrong": str(error)}
 
 
 # -- one document -----------------------------------------------------------------------------------------------------------
@@ -239,6 +230,7 @@ def _history(home: Home, path: DocPath, found: Document | None, wanted: str | No
         "back": back,
         "gone": then is None,
         "same": then == now,
+        "base": digest_of(now) if now is not None else "",
     }
     return {"revisions": revisions, "revision": shown}
 

@@ -27,7 +27,7 @@
       wrong.hidden = true;
       from.disabled = true;
       try {
-        await send("POST", "/undo", { change: from.dataset.change });
+        await send("POST", "/undo", { change: from.dataset.change, content: from.dataset.content });
         location.href = "/dreams";
       } catch (error) {
         wrong.textContent = error.message;

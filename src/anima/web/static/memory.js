@@ -252,12 +252,12 @@
 
   Object.assign(acts, {
     "undo-change": tried(async (from) => {
-      const { value } = await send("POST", "/undo", { change: from.dataset.change });
+      const { value } = await send("POST", "/undo", { change: from.dataset.change, content: from.dataset.content });
       const first = value[0];
       location.href = first ? "/memory/" + encoded(first.path) + "?as=history" : "/memory";
     }),
     restore: tried(async (from) => {
-      await send("POST", "/restore", { path: from.dataset.place, at: from.dataset.at });
+      await send("POST", "/restore", { path: from.dataset.place, at: from.dataset.at, base: from.dataset.base });
       location.href = from.dataset.address;
     }),
     "trust-line": tried(async (from) => {
