@@ -23,6 +23,7 @@ from anima.web.serving import bound, server_for
 from anima.web.tokens import Keyring
 
 BASE = "http://127.0.0.1:4747"
+PRODUCT = str(7919 * 7907)  # what hostile text in braces comes to, should a template ever work it out
 
 
 @dataclass

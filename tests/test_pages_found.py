@@ -18,7 +18,9 @@ from anima.web.drawing import pieces_of
 from anima.web.pages.sessions import spark
 from serving import Desk
 
-HOSTILE = "x <script>alert(1)</script> {{ 7*7 }} {% raw %} <img src=x onerror=y> \u202edlrow\x07 \"quoted' &amp; &lt;"
+HOSTILE = (
+    "x <script>alert(1)</script> {{ 7919*7907 }} {% raw %} <img src=x onerror=y> \u202edlrow\x07 \"quoted' &amp; &lt;"
+)
 VIEWS = ["/search", "/search?q=tea", "/sessions", "/sessions?q=tea", "/graph", "/graph/about?name=Ana"]
 
 
@@ -112,7 +114,7 @@ def test_no_parameter_is_an_error_of_ours(lived: Desk, name: str, value: str) ->
 def test_hostile_text_is_shown_inert_on_every_page(desk: Desk) -> None:
     desk.home.write("MEMORY.md", f"- tea {HOSTILE}\n")
     desk.home.write(
-        "memory/2026-05-08.md", "- [[<img src=x onerror=alert(1)>]] with [[<b>Bold\u202e</b>]] and {{ 7*7 }}\n"
+        "memory/2026-05-08.md", "- [[<img src=x onerror=alert(1)>]] with [[<b>Bold\u202e</b>]] and {{ 7919*7907 }}\n"
     )
     with desk.home.session(scope=Scope.MAIN, channel="<i>x</i>") as session:
         session.log("user", f"tea {HOSTILE}")
@@ -126,7 +128,7 @@ def test_hostile_text_is_shown_inert_on_every_page(desk: Desk) -> None:
         ), address
         assert "\u202e" not in re.sub(r'value="[^"]*"|href="[^"]*"|data-\w+="[^"]*"', "", shown), address
     assert "⟨U+202E⟩" in page(desk.owner, f"/sessions/{id}")
-    assert words(page(desk.owner, f"/sessions/{id}")).count("{{ 7*7 }} {% raw %}") >= 3
+    assert words(page(desk.owner, f"/sessions/{id}")).count("{{ 7919*7907 }} {% raw %}") >= 3
 
 
 @given(st.text(max_size=200), st.sets(st.sampled_from(["tea", "boat", "a"])))

@@ -9,7 +9,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.testing import Clock
-from serving import Desk
+from serving import PRODUCT, Desk
 from test_web import HOSTILE, Outside
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -41,13 +41,13 @@ def test_each_view_answers_the_owner_and_nobody_else(desk: Desk, path: str) -> N
 def test_hostile_text_of_documents_is_shown_inert(desk: Desk, path: str) -> None:
     home = desk.home
     home.write("SOUL.md", f"# {HOSTILE}\n\n- {HOSTILE}\n\n**{HOSTILE}** [{HOSTILE}](javascript:alert(1))\n")
-    home.write("IDENTITY.md", "- Name: <b>Eve</b>\n- Vibe: {{ 7*7 }}\n- Avatar: http://evil.example/x.png\n")
-    home.write("AGENTS.md", "## Peers\n\n- **scout**: <script>alert(1)</script> {{ 7*7 }}\n")
+    home.write("IDENTITY.md", "- Name: <b>Eve</b>\n- Vibe: {{ 7919*7907 }}\n- Avatar: http://evil.example/x.png\n")
+    home.write("AGENTS.md", "## Peers\n\n- **scout**: <script>alert(1)</script> {{ 7919*7907 }}\n")
     found = desk.page.get(path).text
 
     assert Outside(found).found == []
     assert "<script>alert" not in found and "\u202e" not in found and "\x1b" not in found
-    assert "49" not in re.sub(r"[0-9a-f]{8,}|\d[\d,]+", "", found)
+    assert PRODUCT not in found
 
 
 def test_each_field_of_the_card_names_its_source(desk: Desk) -> None:
