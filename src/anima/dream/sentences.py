@@ -143,8 +143,8 @@ _SHIFTING = (
 
 
 def _names(raw: list[str]) -> frozenset[str]:
-    """Words with a capital; the first word only if it is none of the small ones."""
-    found = {fold(token) for n, token in enumerate(raw) if token[:1].isupper() and len(token) > 1}
+    """Words with a capital, also inside ("iPhone"); the first word only if it is none of the small ones."""
+    found = {fold(token) for token in raw if len(token) > 1 and any(char.isupper() for char in token[:2])}
     return frozenset(found - words.ARTICLES - words.OWNERS - words.RULES)
 
 
@@ -157,7 +157,10 @@ def _first(frame: tuple[str, ...], names: frozenset[str]) -> list[str]:
     # "Ana changed the contact to …": what was changed is what it is about, too.
     after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in words.CHANGES else ()
     kept = kept[:4] + [word for word in after if word not in _SMALL and word not in words.NAMING]
-    return kept or list(frame[:1])
+    if not kept:  # "the client has therapy on Mondays" may be told again as "therapy slot is now …"
+        topic = [word for word in frame[place + 1 :] if word not in _SMALL and word not in words.TIES]
+        kept = [*frame[:1], *topic[:1]]
+    return kept
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
