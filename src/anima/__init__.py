@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         HomeBusy,
         HomeError,
         MissingExtra,
+        NewerFormat,
         NoSuchDocument,
         NoSuchHome,
         NoSuchProposal,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     )
     from anima.home import Home
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
-    from anima.owning import Imported
+    from anima.moving import Exported, Imported
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
     from anima.sessions import Session
@@ -38,13 +39,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "anima.errors": (
-        "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NoSuchDocument "
+        "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forgetting": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
-    "anima.owning": "Imported",
+    "anima.moving": "Exported Imported",
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
     "anima.sessions": "Session",
@@ -62,6 +63,7 @@ __all__ = [
     "DocPath",
     "Document",
     "Entry",
+    "Exported",
     "Finding",
     "Forgetting",
     "Home",
@@ -70,6 +72,7 @@ __all__ = [
     "Imported",
     "Line",
     "MissingExtra",
+    "NewerFormat",
     "NoSuchDocument",
     "NoSuchHome",
     "NoSuchProposal",
