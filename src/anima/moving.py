@@ -37,7 +37,7 @@ from anima.errors import (
 )
 from anima.layout import Policy
 from anima.model import Actor, Answer, Change, DocPath, Entry, Kind, Receipt, Verdict, digest_of, fold
-from anima.places import Table, Talk, planned, talk_at, way_back
+from anima.places import Table, Talk, is_list, planned, talk_at, way_back
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.lines import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, lines_in, open_file, private
@@ -55,6 +55,7 @@ Progress = Callable[[int, int], None]
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20
+_OVERLAP = 1 << 16  # bytes of the piece before that are looked at again, for a phrase that is cut in two
 _MACHINE = frozenset({".anima", ".git", MAP})
 _DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
 _FILES_ALLOWED = Verdict(answer=Answer.ALLOW, rule="import", reason="the owner imports a file that is no document")
@@ -138,11 +139,10 @@ class _Leaving:
         self.entries: list[Entry] = []
         self.moved: dict[str, str] = {}
         self._counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
-        own_list = f"{self.table.sessions}/sessions.json" if not self.table.in_pairs else None
         for found in walk(home.store):
             if not isinstance(found, Entry):
                 self.left_out.append(found)
-            elif found.path != own_list and (sessions or not self._is_said(found.path)):
+            elif not is_list(found.path, self.table) and (sessions or not self._is_said(found.path)):
                 self.entries.append(found)
 
     def _is_said(self, path: str) -> bool:
@@ -518,7 +518,9 @@ class _Arriving:
             self._check(path)
             if talk := talk_at(path.text, table_of(self.home)):
                 self._take_talk(item, path, talk)
-            elif self.home.layout.row_of(path).policy is Policy.CLOSED:
+            elif (row := self.home.layout.row_of(path)).role == "agent-state":
+                self._take_file(item, path)  # what another agent keeps for itself: no document of this home's
+            elif row.policy is Policy.CLOSED:
                 raise BadText(path.text, "it belongs to the home's own machinery")
             elif path.is_markdown:
                 self._take_document(item, path)
@@ -588,7 +590,9 @@ class _Arriving:
         if (actual := self.home.store.actual(path)) is not None:
             self._compare(path, actual, item.pieces)
             return
-        if not self.dry_run:
+        if self.dry_run:
+            _exhausted(self._unforgotten(item.pieces, path))
+        else:
             self._bring(item, path)
         self._note("files", path.text)
 
@@ -602,9 +606,19 @@ class _Arriving:
         with books.machine.lock.hold():
             books.finish()
             fields: dict[str, object] = {"path": path.text, "size": item.size}
-            if not books.hand.bring(path, _told(item.pieces, digest), _FILES_ALLOWED, mode=private(item.mode)):
+            pieces = _told(self._unforgotten(item.pieces, path), digest)
+            if not books.hand.bring(path, pieces, _FILES_ALLOWED, mode=private(item.mode)):
                 raise BadText(path.text, "somebody put a file there meanwhile")
             books.ledger.add("file", {**fields, "digest": books.key.of(digest.hexdigest())}, sync=False)
+
+    def _unforgotten(self, pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
+        """The bytes of a file, if it holds nothing that was forgotten. Raises BadText before the last of them."""
+        forgotten, before = self.home.writing.forgotten, b""
+        for piece in pieces:
+            if forgotten and forgotten.holds((before + piece).decode("utf-8", "replace")):
+                raise BadText(path.text, "it holds something that you had forgotten")
+            before = piece[-_OVERLAP:]
+            yield piece
 
     # -- transcripts ------------------------------------------------------------------------------------------------------
 
@@ -613,6 +627,9 @@ class _Arriving:
             raise BadText(path.text, "it belongs to the home's own machinery")
         first, lines = _peeked(_lines(item.pieces, path))
         header = _header(first.rstrip(b"\n"))
+        if header is None and talk.agent is not None:  # AgentScope's own, beside ours
+            self._take_file(replace(item, pieces=lines), path)
+            return
         if header is None or header.id != talk.id:
             raise BadText(path.text, "it does not read as a transcript of that name")
         if header.version > VERSION:
@@ -632,8 +649,7 @@ class _Arriving:
             self._compare(path, folder.path_of(talk.id), lines)
             return
         if self.dry_run:
-            for _ in lines:
-                pass
+            _exhausted(lines)
         else:
             with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
                 file.rewrite(lambda: lines)
@@ -673,6 +689,12 @@ def _peeked(lines: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
         yield from lines
 
     return first, every()
+
+
+def _exhausted(pieces: Iterable[bytes]) -> None:
+    """Everything is looked at, and nothing kept."""
+    for _ in pieces:
+        pass
 
 
 def _same(one: Iterable[bytes], other: Iterable[bytes]) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from anima.errors import BadPath
@@ -62,6 +63,12 @@ def talk_at(path: str, table: Table) -> Talk | None:
     return Talk(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
 
 
+def is_list(path: str, table: Table) -> bool:
+    """Whether a path is the list of sessions, which is derived."""
+    folder, _, name = path.rpartition("/")
+    return name == "sessions.json" and talk_at(f"{folder}/x.jsonl", table) is not None
+
+
 def _agents(talks: str) -> re.Pattern[str]:
     return re.compile(re.escape(talks).replace(r"\{agent\}", "([^/]+)"))
 
@@ -97,13 +104,13 @@ def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str])
         return _talk_place(path, talk, here, there, agent_of)
     role, other = _role(path, here), _role(path, there)
     if (place := _role_place(path, role, here.layout, there.layout)) is not None:
-        return place, 1
-    return (None, 3) if other in _STRICT and other != role else (path, 2)
+        return place, 1 if path == here.layout.row(role).path else 2  # of two spellings, the right one goes first
+    return (None, 4) if other in _STRICT and other != role else (path, 3)
 
 
 def _talk_place(path: str, talk: Talk, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str, int]:
     if (talk.is_context and not there.in_pairs) or not there.sessions:
-        return path, 2
+        return path, 3
     if here.in_pairs and there.in_pairs:
         return path, 1
     place = there.layout.transcripts_of(talk.agent or agent_of(path), there.sessions)
@@ -134,7 +141,7 @@ def _role_place(path: str, role: str, here: Layout, there: Layout) -> str | None
     if not old or not new or old.endswith("/") != new.endswith("/"):
         return None
     if not old.endswith("/"):
-        return path if fold(old) == fold(new) else new if path == old else None
+        return path if fold(old) == fold(new) else new
     return path if fold(old) == fold(new) or role not in _FOLDERS else new + path[len(old) :]
 
 
@@ -157,12 +164,13 @@ class _Taken:
     def aside(self, path: str) -> str:
         """A free place for a file that cannot stand where it would."""
         suffix = "." + path.rpartition("/")[2].rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
-        names = [path, *(f"{hashlib.sha256(f'{n} {path}'.encode()).hexdigest()[:16]}{suffix}" for n in range(1000))]
-        for name in names:
-            place = f"{ASIDE}/{name}"
-            if _is_path(place) and self.take(place):
-                return place
-        raise BadPath(path, "there is no place left for it")
+        for n in count(1):
+            folder = ASIDE if n == 1 else f"{ASIDE}-{n}"
+            short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
+            for place in (f"{folder}/{path}", f"{folder}/{short}"):
+                if _is_path(place) and self.take(place):
+                    return place
+        raise AssertionError(path)
 
 
 def _above(key: str) -> list[str]:

@@ -33,9 +33,7 @@ def export(
         str,
         typer.Option("--format", metavar="F", help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …"),
     ] = "markdown",
-    sessions: Annotated[
-        bool, typer.Option("--sessions/--no-sessions", help="With the transcripts, or without.")
-    ] = True,
+    no_sessions: Annotated[bool, typer.Option("--no-sessions", help="Leave the transcripts out.")] = False,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -51,7 +49,7 @@ def export(
         raise BadArguments("standard output cannot hold both the export and --json", hint="name a file")
     with open_home(home) as opened, progress("exporting") as step:
         done = opened.export(
-            sys.stdout.buffer if to_stdout else target, format=format, sessions=sessions, progress=step
+            sys.stdout.buffer if to_stdout else target, format=format, sessions=not no_sessions, progress=step
         )
     if json:
         say_json(done)
