@@ -40,7 +40,7 @@ from anima.errors import Damaged, HomeError
 from anima.health import look
 from anima.ledger import ORIGINAL
 from anima.model import DocPath, Kind
-from anima.store.git import blob_id
+from anima.store.git import Note, blob_id
 from anima.writing import owners
 
 HERE = Path(__file__).resolve().parent
@@ -164,6 +164,11 @@ def _as_format_1(home: Home) -> None:
         prev = hashlib.sha256(_canonical(body)).hexdigest()
         first.append(_canonical({**body, "hash": prev}) + b"\n")
     ledger.write_bytes(b"".join(first))
+    with opened(Path(root)) as again:
+        tip, history = again.books.ledger.tip, again.books.history
+        assert history is not None
+        note = Note(what="seed", actor="owner", author="main", time=NOW, anchor=(tip.n, tip.hash))
+        history.commit(again.books.documents(), note)
 
 
 def _canonical(body: dict[str, object]) -> bytes:

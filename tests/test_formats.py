@@ -59,12 +59,20 @@ def opened(folder: Path, **more: Any) -> Iterator[Home]:
 
 
 def documents(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*.md") if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    found = (
+        path
+        for path in folder.rglob("*.md")
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
 
 
 # -- old homes ----------------------------------------------------------------------------------------------------------------
@@ -91,7 +99,9 @@ def test_an_old_home_opens_and_shows_what_it_showed(kept: tuple[Path, dict[str, 
         asker = home.transcripts.owner()
         assert {one.id: one.diff for one in home.pending()} == expected["pending"]
         rows = {row.id for row in home.transcripts.rows(asker)}
-        assert {id: [turn.content for turn in home.transcripts.read(id, asker).entries] for id in rows} == expected["sessions"]
+        assert {id: [turn.content for turn in home.transcripts.read(id, asker).entries] for id in rows} == expected[
+            "sessions"
+        ]
         assert {str(hit.path) for hit in home.search("Ana peanuts", scope=Scope.MAIN).hits} >= set(expected["found"])
         assert len(home.writing.forgotten) == expected["forgotten"]
         assert home.books.view.distrusted() == expected["distrusted"]
@@ -109,7 +119,7 @@ def test_an_old_home_takes_a_write_and_loses_no_byte_of_a_document(kept: tuple[P
         assert home.write("notes/new.md", "# New\n").status == "written"
         assert format_of(home.store) == FORMAT and due(home.store) == ()
         assert home.audit().ok
-        assert [entry.what for entry in home.keeping.changes()][0] == "write"
+        assert next(entry.what for entry in home.keeping.changes()) == "write"
     found = documents(folder)
     assert found.pop("notes/new.md") and found == expected["documents"]
     assert (folder / ".anima/ledger.jsonl").read_bytes().startswith(ledger)
@@ -153,7 +163,10 @@ def test_an_old_home_on_a_disk_that_takes_nothing_can_be_read(kept: tuple[Path, 
     folder, expected = kept
     (folder / ".anima/format").mkdir()  # the number cannot be put there
     with opened(folder) as home:
-        assert home.prompt(scope=Scope.MAIN, runtime=Runtime(host="here")).text.replace(home.root, "HOME") == expected["prompts"]["main"]
+        assert (
+            home.prompt(scope=Scope.MAIN, runtime=Runtime(host="here")).text.replace(home.root, "HOME")
+            == expected["prompts"]["main"]
+        )
         assert home.write("notes/new.md", "# New\n").status == "written"
         with pytest.raises(Damaged):
             home.migrate()
@@ -189,7 +202,9 @@ def test_a_newer_home_is_refused_before_anything_is_read_or_touched(
         home.remember("Something")
     damage(tmp_path / "aria")
     before = everything(tmp_path / "aria")
-    with pytest.raises(NewerFormat, match=f"has format {FORMAT + 1}, and this version of anima reads up to {FORMAT}") as told:
+    with pytest.raises(
+        NewerFormat, match=f"has format {FORMAT + 1}, and this version of anima reads up to {FORMAT}"
+    ) as told:
         Home.open(tmp_path / "aria")
     assert (exit_code(told.value), http_status(told.value)) == (5, 501)
     assert (told.value.found, told.value.known) == (FORMAT + 1, FORMAT) and told.value.hint

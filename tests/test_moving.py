@@ -71,8 +71,12 @@ def fill(folder: Path, files: dict[str, bytes]) -> None:
 def held(folder: Path) -> dict[str, bytes]:
     """Every visible file but the configuration and the derived list of sessions."""
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items()
-            if not any(part.startswith(".") for part in name.split("/")) and name != "anima.toml" and not name.endswith("sessions/sessions.json")}  # fmt: skip
+    derived = {name for name in found if name.endswith("sessions/sessions.json")} | {"anima.toml"}
+    return {
+        name: path.read_bytes()
+        for name, path in found.items()
+        if name not in derived and not any(part.startswith(".") for part in name.split("/"))
+    }
 
 
 def with_talks(home: Home) -> None:
@@ -140,14 +144,20 @@ def test_a_folder_of_another_system_comes_in_with_its_roles(tmp_path: Path, exam
         assert {"memory/CORE.md", "memory/daily/2026-05-08.md"} <= set(done.copied)
 
 
-SEGMENT = st.text(alphabet="aB0-_ .é日ßİ", min_size=1, max_size=6).filter(lambda s: s == s.strip(". ") and s.strip(" ."))
+SEGMENT = st.text(alphabet="aB0-_ .é日ßİ", min_size=1, max_size=6).filter(
+    lambda s: s == s.strip(". ") and s.strip(" .")
+)
 ROLES = st.sampled_from(
     ["MEMORY.md", "memory.md", "memory/CORE.md", "memory/2026-05-08.md", "memory/daily/2026-05-08.md", "daily/2026-05-08.md",
      "notes/2026-05-08.md", "notes/2026-05-08-x.md", "memory/topics/a.md", "memory/archive/2025/x.md", "agents/a/b.md",
      "agents/main/sessions/x.jsonl", "sessions/x.md", "daily", "notes", "memory/daily", "aside/MEMORY.md", "aside",
      "README.md", "DREAMS.md", "users/a/MEMORY.md", "users/a/memory/2026-05-08.md", "sessions/x.jsonl", "SOUL.md"]
 )  # fmt: skip
-PATHS = st.one_of(ROLES, st.lists(SEGMENT, min_size=1, max_size=3).map("/".join), st.lists(SEGMENT, min_size=1, max_size=3).map(lambda p: "/".join(p) + ".md"))
+PATHS = st.one_of(
+    ROLES,
+    st.lists(SEGMENT, min_size=1, max_size=3).map("/".join),
+    st.lists(SEGMENT, min_size=1, max_size=3).map(lambda p: "/".join(p) + ".md"),
+)
 
 
 def is_path(raw: str) -> bool:
@@ -193,11 +203,16 @@ def test_every_path_has_a_place_of_its_own_and_a_way_back(paths: set[str], here:
 
 
 TEXTS = st.one_of(
-    st.binary(max_size=30), st.text(alphabet="a\r\n\ufeff é\u2028#-<!>\t\x0b", max_size=40).map(lambda text: text.encode())
+    st.binary(max_size=30),
+    st.text(alphabet="a\r\n\ufeff é\u2028#-<!>\t\x0b", max_size=40).map(lambda text: text.encode()),
 )
 
 
-@given(files=st.dictionaries(PATHS.filter(is_path), TEXTS, max_size=8), here=st.sampled_from(NAMES), format=st.sampled_from(FORMATS))
+@given(
+    files=st.dictionaries(PATHS.filter(is_path), TEXTS, max_size=8),
+    here=st.sampled_from(NAMES),
+    format=st.sampled_from(FORMATS),
+)
 @settings(max_examples=30)
 def test_any_home_comes_back_as_it_was(files: dict[str, bytes], here: str, format: str) -> None:
     files = {path: files[path] for path in as_a_tree(set(files))}
@@ -236,7 +251,7 @@ def test_an_export_is_for_its_owner_alone_and_holds_no_machine_state(tmp_path: P
         with_talks(home)
         home.index()
         done = home.export(tmp_path / "out")
-    found = [path for path in (tmp_path / "out").rglob("*")]
+    found = list((tmp_path / "out").rglob("*"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "out", *found] if path.is_dir()} == {0o700}
     names = {path.relative_to(tmp_path / "out").as_posix() for path in found if path.is_file()}
@@ -301,7 +316,13 @@ def test_what_cannot_be_moved_is_named_with_the_reason(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "aria/notes.md")
         fill(tmp_path / "aria", {".obsidian/x": b"", "notes/.config": b"{}", "notes/what?.md": b""})
         done = home.export(tmp_path / "out")
-    assert {path for path, why in done.left_out if why} == {"link.md", "notes.md", ".obsidian", "notes/.config", "notes/what?.md"}
+    assert {path for path, why in done.left_out if why} == {
+        "link.md",
+        "notes.md",
+        ".obsidian",
+        "notes/.config",
+        "notes/what?.md",
+    }
 
 
 def test_a_large_file_goes_in_pieces_and_comes_back(tmp_path: Path) -> None:
@@ -393,7 +414,11 @@ def test_transcripts_come_in_whole_and_none_takes_the_place_of_another(tmp_path:
         done = other.import_from(tmp_path / "out")
         assert f"sessions/{session.id}.jsonl" in done.differs
         assert len(done.sessions) == 1
-        assert {path for path, _ in done.left_out} == {"anima.toml", "sessions/strange.jsonl", "sessions/other-name.jsonl"}
+        assert {path for path, _ in done.left_out} == {
+            "anima.toml",
+            "sessions/strange.jsonl",
+            "sessions/other-name.jsonl",
+        }
         texts = [turn.content for turn in other.transcripts.read(session.id, other.transcripts.owner()).entries]
         assert texts == ["Something else"]
 
@@ -497,7 +522,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_file_that_is_not_what_an_export_wrote_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_not_what_an_export_wrote_is_refused_before_anything_is_written(
+    tmp_path: Path, name: str
+) -> None:
     raw, why = HOSTILE[name]
     (tmp_path / "x.jsonl").write_bytes(raw)
     with home_at(tmp_path / "aria") as home:
@@ -507,7 +534,9 @@ def test_a_file_that_is_not_what_an_export_wrote_is_refused_before_anything_is_w
 
 
 def test_a_newer_export_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(lines(heading={"anima": "export", "format": 2, "dialect": "anima", "sessions": ""}))
+    (tmp_path / "x.jsonl").write_bytes(
+        lines(heading={"anima": "export", "format": 2, "dialect": "anima", "sessions": ""})
+    )
     fill(tmp_path, {f"out/{MAP}": b'{"anima":"export","format":9}', "out/a.md": b"a"})
     with home_at(tmp_path / "aria") as home:
         for source in ("x.jsonl", "out"):
@@ -532,9 +561,23 @@ def test_a_folder_with_hostile_things_gives_what_is_good_and_names_the_rest(tmp_
 
 
 def test_a_map_cannot_lead_anywhere_that_a_path_cannot(tmp_path: Path) -> None:
-    names = {"a.md": "../a.md", "b.md": "anima.toml", "c.md": ".anima/key", "d.md": "sessions/x.jsonl", "e.md": "same.md", "f.md": "same.md"}
-    body = {"anima": "export", "format": 1, "from": "anima", "dialect": "carapace", "sessions": "sessions", "moved": names}
-    fill(tmp_path / "out", {**{name: b"hostile\n" for name in names}, MAP: json.dumps(body).encode()})
+    names = {
+        "a.md": "../a.md",
+        "b.md": "anima.toml",
+        "c.md": ".anima/key",
+        "d.md": "sessions/x.jsonl",
+        "e.md": "same.md",
+        "f.md": "same.md",
+    }
+    body = {
+        "anima": "export",
+        "format": 1,
+        "from": "anima",
+        "dialect": "carapace",
+        "sessions": "sessions",
+        "moved": names,
+    }
+    fill(tmp_path / "out", {**dict.fromkeys(names, b"hostile\n"), MAP: json.dumps(body).encode()})
     with home_at(tmp_path / "aria", "anima") as home:
         done = home.import_from(tmp_path / "out")
         assert {"a.md", "c.md", "same.md"} <= set(done.copied)
