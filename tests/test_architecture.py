@@ -30,8 +30,8 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots", "places", "parcels",
     ),
     (
-        "migrating", "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "moving", "transcripts",
-        "choosing", "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
+        "migrating", "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "moving", "arriving",
+        "transcripts", "choosing", "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
         "sweeps", "upkeep", "home", "health", "about", "links", "watching",
     ),
     ("agent", "tenants"),

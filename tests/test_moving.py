@@ -590,13 +590,14 @@ def test_a_map_cannot_lead_anywhere_that_a_path_cannot(tmp_path: Path) -> None:
 def test_a_source_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.md").write_bytes(b"# x\n")
     os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "empty").mkdir()
     with home_at(tmp_path / "aria") as home:
         for source, error in ((tmp_path / "nope", NoSuchHome), (tmp_path / "x.md", BadText), (tmp_path / "fifo", BadText),
-                              (tmp_path / "aria", BadArguments), ("a\0b", BadArguments)):  # fmt: skip
+                              (tmp_path / "aria", BadArguments), (tmp_path, BadArguments), ("a\0b", BadArguments)):  # fmt: skip
             with pytest.raises(error):
                 home.import_from(source)
         with pytest.raises(BadArguments, match="is a folder"):
-            home.import_from(tmp_path, format="jsonl")
+            home.import_from(tmp_path / "empty", format="jsonl")
         with pytest.raises(BadArguments, match="is a file"):
             home.import_from(tmp_path / "x.md", format="nexo")
 

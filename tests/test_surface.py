@@ -128,6 +128,7 @@ DOCUMENTS = [
     "docs/configuration.md",
     "docs/dialects.md",
     "docs/mcp.md",
+    "docs/moving.md",
 ]
 
 

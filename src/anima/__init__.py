@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anima.arriving import Imported
     from anima.errors import (
         BadArguments,
         BadConfig,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     )
     from anima.home import Home
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
-    from anima.moving import Exported, Imported
+    from anima.moving import Exported
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
     from anima.sessions import Session
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "anima.arriving": "Imported",
     "anima.errors": (
         "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
@@ -45,7 +47,7 @@ _HOMES = {
     "anima.forgetting": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
-    "anima.moving": "Exported Imported",
+    "anima.moving": "Exported",
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
     "anima.sessions": "Session",

@@ -32,13 +32,14 @@ from anima.register import folder as user_folder
 from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
+    from anima.arriving import Imported
     from anima.books import Books
     from anima.forgetting import Forgetting
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
     from anima.keeping import Keeping, Why
     from anima.ledger import Verification
-    from anima.moving import Exported, Imported
+    from anima.moving import Exported
     from anima.pending import Proposal
     from anima.persona import Decision
     from anima.prompt import Prompt
@@ -486,7 +487,7 @@ class Home:
 
     def import_directory(self, folder: str | Path) -> Imported:
         """Copies a tree of Markdown documents into the home without overwriting any."""
-        from anima.moving import import_from
+        from anima.arriving import import_from
 
         return import_from(self, folder, format="markdown", files=False, sessions=False)
 
@@ -496,7 +497,7 @@ class Home:
     ) -> Imported:  # fmt: skip
         """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing;
         with `replace`, documents that differ are written as changes that `undo` takes back."""
-        from anima.moving import import_from
+        from anima.arriving import import_from
 
         return import_from(self, source, format=format, dry_run=dry_run, replace=replace, progress=progress)
 

@@ -22,7 +22,7 @@ from anima.store.folder import FolderStore
 from anima.store.machine import Machine
 
 FILE = "format"
-_LEDGER = ".anima/ledger.jsonl"
+_NUMBERED = (f".anima/{FILE}", ".anima/ledger.jsonl")  # in their first lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,13 @@ STEPS: tuple[Step, ...] = (Step(to=2, what="the home says which format it has", 
 
 def format_of(store: FolderStore) -> int:
     """The format a home says it has; 0 where nothing was written yet. Costs two small reads."""
-    told = _number(store.first_line(f".anima/{FILE}"))
-    begun = _number(store.first_line(_LEDGER))
-    return max(told, begun)
+    return max(_number(store.first_line(file)) for file in _NUMBERED)
 
 
 def check(store: FolderStore) -> None:
     """Raises NewerFormat for a home that a newer anima wrote."""
-    refuse_newer(".anima", format_of(store), FORMAT)
+    for file in _NUMBERED:
+        refuse_newer(file, _number(store.first_line(file)), FORMAT)
 
 
 def due(store: FolderStore) -> tuple[Step, ...]:
@@ -66,7 +65,7 @@ def bring_up(store: FolderStore, machine: Machine, ledger: Ledger) -> tuple[Step
     steps = due(store)
     if steps:
         for record in ledger.records(kinds=("format",)):
-            refuse_newer(".anima", record.fields.get("format"), FORMAT)
+            refuse_newer(".anima/ledger.jsonl", record.fields.get("format"), FORMAT)
     for step in steps:
         step.do(machine, ledger)
     return steps

@@ -1,7 +1,7 @@
 """What the owner's verbs write: a remembered line, a note, an edit, the files of a new home.
 
 Promise: each makes changes and submits them to the road; none writes by itself. Not here: the road (writing), what a
-remembered line looks like (memory), imports (moving).
+remembered line looks like (memory), imports (arriving).
 """
 
 from __future__ import annotations

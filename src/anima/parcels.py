@@ -10,7 +10,7 @@ safe. One line is held at a time. Format 1:
     {"path":"film.mp4","at":0,"base64":"…","more":true}                          a long file comes in pieces
     {"end":true,"files":3,"sha256":"…"}                                          of every byte before this line
 
-Not here: files (store.outside), and what becomes of what is read (moving).
+Not here: files (store.outside), and what becomes of what is read (arriving).
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from anima.cli.shown import HomeOption, JsonOption, counted, inert, open_home, p
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
-    from anima.moving import Exported, Imported
+    from anima.arriving import Imported
+    from anima.moving import Exported
     from anima.upkeep import Migration, Shown
 
 _SHOWN = 20
@@ -62,7 +63,8 @@ def _show_exported(done: Exported, tell: Callable[[str], None]) -> None:
          f"{counted(done.files, 'other file')}, {done.bytes:,} bytes.")  # fmt: skip
     tell("It holds everything, private parts too; keep it as you keep the home.")
     if done.moved:
-        tell(f"{counted(len(done.moved), 'file')} stand where {done.format} keeps them; .anima-export.json leads back.")
+        stand = "file stands where {} keeps it" if len(done.moved) == 1 else "files stand where {} keeps them"
+        tell(f"{len(done.moved):,} {stand.format(done.format)}; .anima-export.json leads back.")
     _list("left out", [f"{path}: {why}" for path, why in done.left_out])
 
 
@@ -105,8 +107,10 @@ def _show_imported(done: Imported, source: str) -> None:
         verb = "Would be replaced" if done.dry_run else "Replaced"
         say(f"{verb}: {', '.join(map(inert, done.replaced[:_SHOWN]))}{' …' if len(done.replaced) > _SHOWN else ''}")
     if done.changes:
-        say(f"Changes {', '.join(done.changes[:_SHOWN])}{' …' if len(done.changes) > _SHOWN else ''}; "
-            f"anima undo {done.changes[-1]} takes the last one back.")  # fmt: skip
+        one, last = len(done.changes) == 1, done.changes[-1]
+        named = ", ".join(done.changes[:_SHOWN]) + (" …" if len(done.changes) > _SHOWN else "")
+        say(f"Change {last}; anima undo {last} takes it back." if one else
+            f"Changes {named}; anima undo {last} takes the last of them back.")  # fmt: skip
     if done.differs:
         _list("differs", done.differs)
         whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")
