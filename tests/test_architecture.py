@@ -30,9 +30,9 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots", "places", "parcels",
     ),
     (
-        "migrating", "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "moving", "arriving",
-        "transcripts", "choosing", "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
-        "sweeps", "upkeep", "home", "health", "about", "links", "watching",
+        "migrating", "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "moving",
+        "arriving", "transcripts", "choosing", "purging", "forgetting", "figures", "knowing", "calling", "flushing",
+        "sessions", "reflecting", "consulting", "sweeps", "upkeep", "home", "health", "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one
