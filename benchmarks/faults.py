@@ -175,6 +175,17 @@ def _canonical(body: dict[str, object]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+def _source(home: Home) -> Path:
+    return Path(home.root).parent / "import-source"
+
+
+def _importable(home: Home) -> None:
+    _documents(home)
+    for name in ("notes/a.md", "notes/new.md", "deep/er/c.md", "users/ana/MEMORY.md"):
+        (_source(home) / name).parent.mkdir(parents=True, exist_ok=True)
+        (_source(home) / name).write_text(f"# {name}\n\n- came in\n")
+
+
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
@@ -193,6 +204,7 @@ OPERATIONS = (
     Operation(name="undo", prepare=_written, act=lambda home: home.undo(), undoable=False),
     Operation(name="undo-session", prepare=_session, act=_undo_session, undoable=False),
     Operation(name="restore", prepare=_written, act=_restore),
+    Operation(name="import", prepare=_importable, act=lambda home: home.import_from(_source(home), replace=True)),
     Operation(name="migrate", prepare=_as_format_1, act=lambda home: home.migrate(), undoable=False),
     Operation(name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),

@@ -560,6 +560,25 @@ def test_a_folder_with_hostile_things_gives_what_is_good_and_names_the_rest(tmp_
     }  # fmt: skip
 
 
+def test_what_is_in_the_way_of_one_document_is_in_the_way_of_no_other(tmp_path: Path) -> None:
+    names = ("a.md", "link/b.md", "notes/c.md", "folder.md", "linked.md", "z.md")
+    fill(tmp_path / "source", dict.fromkeys(names, b"theirs\n"))
+    with home_at(tmp_path / "aria") as home:
+        fill(tmp_path / "aria", {"notes": b"a file", "linked.md": b"ours\n", "elsewhere/x": b""})
+        (tmp_path / "aria/folder.md").mkdir()
+        (tmp_path / "aria/link").symlink_to(tmp_path / "aria/elsewhere")
+        os.link(tmp_path / "aria/linked.md", tmp_path / "aria/second.md")
+        done = home.import_from(tmp_path / "source", replace=True)
+        assert done.copied == ("a.md", "z.md")
+        assert {path for path, why in done.left_out if why} == {"link/b.md", "notes/c.md", "folder.md", "linked.md"}
+    (tmp_path / "x.jsonl").write_bytes(lines(row("a.md"), row("b.md/c.md"), row("b.md"), row("d.md"), row("d.md/e.md")))
+    with home_at(tmp_path / "other") as home:
+        done = home.import_from(tmp_path / "x.jsonl")
+        assert done.copied == ("a.md", "b.md/c.md", "d.md")
+        assert [path for path, _ in done.left_out] == ["b.md", "d.md/e.md"]
+    assert held(tmp_path / "other") == dict.fromkeys(done.copied, b"hostile\n")
+
+
 def test_a_map_cannot_lead_anywhere_that_a_path_cannot(tmp_path: Path) -> None:
     names = {
         "a.md": "../a.md",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -290,6 +291,7 @@ class _Arriving:
     _batch: list[Change] = field(default_factory=list)
     _bytes: int = 0
     _keys: set[str] = field(default_factory=set)
+    _folders: set[str] = field(default_factory=set)
 
     def told(self, left_out: Iterable[tuple[str, str]]) -> Imported:
         names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes")
@@ -323,7 +325,22 @@ class _Arriving:
             raise BadText(path.text, "it is configuration, which only the owner's own editor writes")
         if path.key in self._keys:
             raise BadText(path.text, "another file of that name, but for case or Unicode form, was taken before it")
+        above = [path.key[:n] for n, char in enumerate(path.key) if char == "/"]
+        if path.key in self._folders or not self._keys.isdisjoint(above):
+            raise BadText(path.text, "a file would stand where a folder must be")
+        for n in (n for n, char in enumerate(path.text) if char == "/"):
+            self._check_folder(path, DocPath.parse(path.text[:n]))
         self._keys.add(path.key)
+        self._folders.update(above)
+
+    def _check_folder(self, path: DocPath, folder: DocPath) -> None:
+        """What is in the way of one document is found before it could be in the way of its whole batch."""
+        if folder.key in self._folders:
+            return
+        actual = self.home.store.actual(folder)
+        found = self.home.store.stat(actual) if actual is not None else None
+        if found is not None and not stat.S_ISDIR(found.st_mode):
+            raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
 
     # -- documents ------------------------------------------------------------------------------------------------------
 
@@ -337,6 +354,7 @@ class _Arriving:
         if now == text:
             self._note("present", path.text)
         elif now is None or self.replacing:
+            self.home.books.hand.look(path, whole=False)  # raises Refused for what is not ours to write
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
             self._queue(replace(change, actor=Actor.IMPORTER))
