@@ -32,8 +32,9 @@ from anima.errors import (
     Refused,
     printable,
 )
+from anima.gate.files import judge_file
 from anima.layout import Policy
-from anima.model import Actor, Answer, Change, DocPath, Entry, Kind, Receipt, Verdict, digest_of, fold
+from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, digest_of, fold
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at
 from anima.store.folder import MAX_BYTES, FolderStore
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20
 _OVERLAP = 1 << 16  # bytes of the piece before that are looked at again, for a phrase that is cut in two
-_FILES_ALLOWED = Verdict(answer=Answer.ALLOW, rule="import", reason="the owner imports a file that is no document")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,8 +412,9 @@ class _Arriving:
         with books.machine.lock.hold():
             books.finish()
             fields: dict[str, object] = {"path": path.text, "size": item.size}
+            verdict = judge_file(path, self.home.layout.row_of(path), Actor.IMPORTER)
             pieces = _told(self._unforgotten(item.pieces, path), digest)
-            if not books.hand.bring(path, pieces, _FILES_ALLOWED, mode=private(item.mode)):
+            if not books.hand.bring(path, pieces, verdict, mode=private(item.mode)):
                 raise BadText(path.text, "somebody put a file there meanwhile")
             books.ledger.add("file", {**fields, "digest": books.key.of(digest.hexdigest())}, sync=False)
 
