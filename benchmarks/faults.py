@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import errno
 import gc
+import hashlib
 import json
 import os
 import random
@@ -37,8 +38,9 @@ from pathlib import Path
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError
 from anima.health import look
+from anima.ledger import ORIGINAL
 from anima.model import DocPath, Kind
-from anima.store.git import blob_id
+from anima.store.git import Note, blob_id
 from anima.writing import owners
 
 HERE = Path(__file__).resolve().parent
@@ -146,6 +148,44 @@ def _recalled(home: Home) -> None:
         home.books.note("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
 
 
+def _as_format_1(home: Home) -> None:
+    """A home as the first released format left it: only the ledger's head has a number."""
+    _documents(home)
+    root = home.root
+    home.close()
+    shutil.rmtree(f"{root}/.git")  # it anchors the records that are written anew
+    ledger = Path(root, ".anima/ledger.jsonl")
+    first, prev = [], ORIGINAL
+    for line in ledger.read_bytes().splitlines():
+        body = {**json.loads(line), "prev": prev}
+        body.pop("hash")
+        if body["kind"] == "home":
+            body["format"] = 1
+        prev = hashlib.sha256(_canonical(body)).hexdigest()
+        first.append(_canonical({**body, "hash": prev}) + b"\n")
+    ledger.write_bytes(b"".join(first))
+    with opened(Path(root)) as again:
+        tip, history = again.books.ledger.tip, again.books.history
+        assert history is not None
+        note = Note(what="seed", actor="owner", author="main", time=NOW, anchor=(tip.n, tip.hash))
+        history.commit(again.books.documents(), note)
+
+
+def _canonical(body: dict[str, object]) -> bytes:
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _source(home: Home) -> Path:
+    return Path(home.root).parent / "import-source"
+
+
+def _importable(home: Home) -> None:
+    _documents(home)
+    for name in ("notes/a.md", "notes/new.md", "deep/er/c.md", "users/ana/MEMORY.md"):
+        (_source(home) / name).parent.mkdir(parents=True, exist_ok=True)
+        (_source(home) / name).write_text(f"# {name}\n\n- came in\n")
+
+
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
@@ -164,6 +204,9 @@ OPERATIONS = (
     Operation(name="undo", prepare=_written, act=lambda home: home.undo(), undoable=False),
     Operation(name="undo-session", prepare=_session, act=_undo_session, undoable=False),
     Operation(name="restore", prepare=_written, act=_restore),
+    Operation(name="import", prepare=_importable, act=lambda home: home.import_from(_source(home), replace=True)),
+    Operation(name="migrate", prepare=_as_format_1, act=lambda home: home.migrate(), undoable=False),
+    Operation(name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
 )  # fmt: skip
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
@@ -574,7 +617,7 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     begun = time.monotonic()
     try:
         for case in cases:
-            if case.operation.name in (("batch",) if short else (*THE_SEVEN, "dream")):
+            if case.operation.name in (("batch",) if short else (*THE_SEVEN, "dream", "migrate")):
                 by_strace(
                     case, place, tally, step=6 if short else 1, names="fsync rename renameat" if short else SYSCALLS
                 )

@@ -447,19 +447,21 @@ def test_an_import_copies_documents_overwrites_none_and_says_what_it_left_out(tm
     with Home.create(tmp_path / "aria", name="Aria") as home:
         soul = home.read("SOUL.md").text
         done = home.import_directory(source)
-        assert (set(done.copied), done.present) == ({"notes/idea.md", "notes/deep/more.md"}, ("SOUL.md",))
+        assert (set(done.copied), done.present) == ({"notes/idea.md", "notes/deep/more.md"}, ())
+        assert done.differs == ("SOUL.md",)
         assert {path for path, why in done.left_out if why} == {
             "picture.png",
             "latin.md",
             "sessions/x.md",
             "anima.toml",
+            "link.md",
         }
         assert home.read("notes/idea.md").text == "# Idea\r\n"
         assert home.read("SOUL.md").text == soul
         assert not home.exists("link.md")
         assert stat.S_IMODE((tmp_path / "aria" / "notes" / "idea.md").stat().st_mode) == 0o600
         again = home.import_directory(source)
-        assert (again.copied, set(again.present)) == ((), {"notes/idea.md", "notes/deep/more.md", "SOUL.md"})
+        assert (again.copied, set(again.present)) == ((), {"notes/idea.md", "notes/deep/more.md"})
 
 
 def test_a_home_does_not_import_itself_nor_what_is_not_there(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima.errors import BadArguments, Damaged
-from anima.ledger import ORIGINAL, Edit, Intent, Key, Ledger, Line, Verification, verify
+from anima.errors import BadArguments, Damaged, NewerFormat
+from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, Line, Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 
 KEY = Key(b"0123456789abcdef0123456789abcdef")
@@ -298,8 +298,8 @@ def test_another_key_is_noticed() -> None:
 
 def test_a_newer_format_is_not_touched() -> None:
     log = BytesLog()
-    open_ledger(log).add("home", {"format": 2, "id": "aria", "key": KEY.id})
-    with pytest.raises(Damaged, match="version"):
+    open_ledger(log).add("home", {"format": FORMAT + 1, "id": "aria", "key": KEY.id})
+    with pytest.raises(NewerFormat, match="version"):
         open_ledger(log).begin("aria", key=KEY)
 
 

@@ -28,8 +28,8 @@ ROOT = Path(__file__).parent.parent
 COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
 
 PUBLIC = """
-    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Finding Forgetting Home HomeBusy
-    HomeError Imported Line MissingExtra NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin
+    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Exported Finding Forgetting Home HomeBusy
+    HomeError Imported Line MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin
     Piece Prompt Proposal Receipt Refused Runtime Scope Session Severity StaleWrite __version__
 """.split()
 
@@ -128,6 +128,7 @@ DOCUMENTS = [
     "docs/configuration.md",
     "docs/dialects.md",
     "docs/mcp.md",
+    "docs/moving.md",
 ]
 
 

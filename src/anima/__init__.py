@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anima.arriving import Imported
     from anima.errors import (
         BadArguments,
         BadConfig,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         HomeBusy,
         HomeError,
         MissingExtra,
+        NewerFormat,
         NoSuchDocument,
         NoSuchHome,
         NoSuchProposal,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     )
     from anima.home import Home
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
-    from anima.owning import Imported
+    from anima.moving import Exported
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
     from anima.sessions import Session
@@ -37,14 +39,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "anima.arriving": "Imported",
     "anima.errors": (
-        "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NoSuchDocument "
+        "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forgetting": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
-    "anima.owning": "Imported",
+    "anima.moving": "Exported",
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
     "anima.sessions": "Session",
@@ -62,6 +65,7 @@ __all__ = [
     "DocPath",
     "Document",
     "Entry",
+    "Exported",
     "Finding",
     "Forgetting",
     "Home",
@@ -70,6 +74,7 @@ __all__ = [
     "Imported",
     "Line",
     "MissingExtra",
+    "NewerFormat",
     "NoSuchDocument",
     "NoSuchHome",
     "NoSuchProposal",

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from anima import migrating
 from anima.config import FILE, Config
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument
+from anima.formats import refuse_newer
 from anima.layout import Layout, Policy
-from anima.ledger import Edit, Intent, Key, Ledger, Record
+from anima.ledger import FORMAT, Edit, Intent, Key, Ledger, Record
 from anima.model import Actor, DocPath, Kind
 from anima.provenance import Provenance
 from anima.store.folder import FolderStore
@@ -26,7 +29,7 @@ from anima.store.machine import Machine
 if TYPE_CHECKING:
     from anima.store.git import History
 
-_FOLDED = ("intent", "done", "failed", "outside", "found", "trust")  # what provenance is made of
+_FOLDED = ("intent", "done", "failed", "outside", "found", "trust", "format")  # what provenance is made of
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
 
@@ -56,6 +59,7 @@ class Books:
         self._history_problem: str | None = None
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
         self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
+        self._is_current = False  # whether the home is known to have our format
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
         self._held_settings: bytes | None = None  # the configuration as history is known to hold it
         self._mutex = threading.RLock()  # taken after the home lock, never before it
@@ -111,6 +115,8 @@ class Books:
 
     def _noticed(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
+            if record.kind == "format":
+                refuse_newer("ledger.jsonl", record.fields.get("format"), FORMAT)
             edits = record.fields.get("edits", ())
             if edits or record.kind in _SEEN:
                 self._newest = record.n
@@ -126,7 +132,14 @@ class Books:
     # -- after a crash --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock."""
+        """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock.
+
+        A home of an older format is brought up to date first, unless the disk does not let us.
+        """
+        if not self._is_current:
+            with suppress(Damaged):
+                migrating.bring_up(self.store, self.machine, self.ledger)
+                self._is_current = True
         if self.view.intents():
             self.settle()
 

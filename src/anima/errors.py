@@ -14,6 +14,7 @@
     │   └── NoSuchSession
     ├── StaleWrite          somebody else wrote in between; carries both versions
     ├── Refused             understood, and not allowed
+    │   └── NewerFormat     a newer anima wrote it; says which file, and what is read here
     ├── HomeBusy            the lock is held; names the holder
     ├── Damaged             the disk, or a file of ours, is not what it must be
     └── MissingExtra        an optional part is not installed; names the extra
@@ -115,6 +116,18 @@ class Refused(HomeError):
         super().__init__(message, hint=hint)
 
 
+class NewerFormat(Refused):
+    """Written by a newer anima. `file` is what is newer, `found` its format, `known` the newest that is read here."""
+
+    def __init__(self, file: str, *, found: int, known: int) -> None:
+        self.file, self.found, self.known = file, found, known
+        super().__init__(
+            f"{printable(file)} has format {found}, and this version of anima reads up to {known}; nothing was changed",
+            rule="newer-format",
+            hint="use the version that wrote it, or a newer one",
+        )
+
+
 class HomeBusy(HomeError):
     """Another process holds the home's lock. `holder` says which, as far as it can be known."""
 
@@ -156,6 +169,7 @@ HTTP_STATUS: dict[type[HomeError], int] = {
     NotFound: 404,
     StaleWrite: 412,
     Refused: 403,
+    NewerFormat: 501,
     HomeBusy: 423,
     Damaged: 500,
     MissingExtra: 501,

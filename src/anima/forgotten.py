@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.errors import Damaged
+from anima.formats import refuse_newer
 from anima.ledger import Key
 from anima.markdown import lines_of
 from anima.phrases import LEAD, cut, flat, placed_words, words_of
 from anima.store.machine import Machine
 
 FILE = "forgotten"
-_FORMAT = 1
+FORMAT = 1
 
 
 class Phrase(NamedTuple):
@@ -123,7 +124,8 @@ class Forgotten:
             return {}
         try:
             found = json.loads(raw)
-            if found["format"] != _FORMAT:
+            refuse_newer(FILE, found["format"], FORMAT)
+            if found["format"] != FORMAT:
                 raise ValueError("another format")
             phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -132,5 +134,5 @@ class Forgotten:
         return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}
 
     def _save(self, held: dict[str, Phrase]) -> None:
-        body = {"format": _FORMAT, "phrases": [list(phrase) for phrase in held.values()]}
+        body = {"format": FORMAT, "phrases": [list(phrase) for phrase in held.values()]}
         self._machine.put(FILE, json.dumps(body, separators=(",", ":")).encode())

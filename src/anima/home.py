@@ -17,9 +17,9 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from anima import opening
+from anima import migrating, opening
 from anima.config import Config
 from anima.dialects import Detection
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession
@@ -32,6 +32,7 @@ from anima.register import folder as user_folder
 from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
+    from anima.arriving import Imported
     from anima.books import Books
     from anima.flushing import Flushed
     from anima.forgetting import Forgetting
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from anima.indexing import Indexing, IndexReport
     from anima.keeping import Keeping, Why
     from anima.ledger import Verification
-    from anima.owning import Imported
+    from anima.moving import Exported
     from anima.pending import Proposal
     from anima.persona import Decision
     from anima.prompt import Prompt
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from anima.tools import Tool
     from anima.transcript import Redact
     from anima.transcripts import Transcripts
+    from anima.upkeep import Migration
     from anima.writing import Writing
 
 
@@ -92,10 +94,12 @@ class Home:
         register = Register(user_folder(env))
         store = opening.opened(path, register)
         try:
+            migrating.check(store)
             config = opening.configured(store, register, env, settings)
             if agent is not None and (other := opening.agent_home(config, agent, store)):
                 store.close()
                 store = opening.opened(other, register)
+                migrating.check(store)
                 own = opening.configured(store, register, env, settings)
                 config = replace(own, agent=config.agent, binding=config.binding)
             detection = opening.detected(store, config)
@@ -492,9 +496,28 @@ class Home:
 
     def import_directory(self, folder: str | Path) -> Imported:
         """Copies a tree of Markdown documents into the home without overwriting any."""
-        from anima.owning import import_directory
+        from anima.arriving import import_from
 
-        return import_directory(self, Path(folder).expanduser())
+        return import_from(self, folder, format="markdown", files=False, sessions=False)
+
+    def import_from(
+        self, source: str | Path, *, format: str = "auto", dry_run: bool = False, replace: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Imported:  # fmt: skip
+        """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing;
+        with `replace`, documents that differ are written as changes that `undo` takes back."""
+        from anima.arriving import import_from
+
+        return import_from(self, source, format=format, dry_run=dry_run, replace=replace, progress=progress)
+
+    def export(
+        self, target: str | Path | IO[bytes], *, format: str = "markdown", sessions: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Exported:  # fmt: skip
+        """Writes everything to a new folder (`markdown`, or a dialect's name) or file or stream (`jsonl`)."""
+        from anima.moving import export
+
+        return export(self, target, format=format, sessions=sessions, progress=progress)
 
     def _submit(self, kind: Kind, path: DocPath, text: str = "", **more: Any) -> Receipt:
         from anima.writing import owners
@@ -585,6 +608,12 @@ class Home:
     def audit(self) -> Verification:
         """Whether the ledger is whole."""
         return self.keeping.audit()
+
+    def migrate(self, *, dry_run: bool = False) -> Migration:
+        """Brings a home of an older format up to date, or says what that would do."""
+        from anima.upkeep import migrate
+
+        return migrate(self, dry_run=dry_run)
 
     # -- trust ------------------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,10 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged
+from anima.formats import refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
 
-FORMAT = 1
+FORMAT = 2  # of the home as a whole: what each number means stands in migrating
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
@@ -265,8 +266,10 @@ class Ledger:
         first = next(self.records(), None)
         if first is None or first.kind != "home":
             raise Damaged("the ledger does not begin with the record of its home", hint=_HINT)
-        if first.fields.get("format") != FORMAT:
-            raise Damaged("the ledger was written by another version of anima", hint="use that version, or a newer one")
+        begun_with = first.fields.get("format")
+        refuse_newer("ledger.jsonl", begun_with, FORMAT)
+        if type(begun_with) is not int or begun_with < 1:
+            raise Damaged("the ledger does not say which format it has", hint=_HINT)
         if first.fields.get("key") != key.id:
             raise Damaged("the key is not the one this ledger was begun with", hint="restore .anima/key from a backup")
         return first

@@ -1,37 +1,21 @@
-"""What the owner's verbs write: a remembered line, a note, an edit, the files of a new home, an import.
+"""What the owner's verbs write: a remembered line, a note, an edit, the files of a new home.
 
 Promise: each makes changes and submits them to the road; none writes by itself. Not here: the road (writing), what a
-remembered line looks like (memory).
+remembered line looks like (memory), imports (arriving).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima import templates
-from anima.errors import BadArguments, HomeError
-from anima.layout import Policy
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
-from anima.model import Actor, Change, DocPath, Kind, Receipt, digest_of
-from anima.store.folder import FolderStore
+from anima.model import DocPath, Kind, Receipt, digest_of
 from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home
-
-_BATCH = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """What an import did: documents copied, documents that were there already, and files left out with the reason."""
-
-    copied: tuple[str, ...]
-    present: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
-    forgotten: tuple[tuple[str, int], ...] = ()  # documents that lack lines, because the owner had them forgotten
 
 
 def remember(home: Home, fact: str, *, section: str | None, reason: str) -> Receipt:
@@ -70,42 +54,3 @@ def seed(home: Home, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[
         home.writing.submit(wanted, what="seed")
     home.store.make_folder(home.layout.daily)
     return tuple(change.path.text for change in wanted)
-
-
-def import_directory(home: Home, folder: Path) -> Imported:
-    if folder.resolve() == Path(home.root):
-        raise BadArguments(f"{folder} is this home itself")
-    wanted: list[Change] = []
-    present: list[str] = []
-    left_out: list[tuple[str, str]] = []
-    forgotten: list[tuple[str, int]] = []
-    source = FolderStore(folder)
-    try:
-        for entry in source.list_all():
-            path = DocPath.parse(entry.path)
-            try:
-                _check_import(home, path)
-                if home.store.actual(path) is not None:
-                    present.append(path.text)
-                    continue
-                text, lines = home.writing.forgotten.without(source.read(path).text)
-                if lines:
-                    forgotten.append((path.text, lines))
-                if text.strip() or not lines:
-                    change = owners(path, Kind.WRITE, text, base="", reason="import")
-                    wanted.append(replace(change, actor=Actor.IMPORTER))
-            except HomeError as error:
-                left_out.append((path.text, str(error).partition(": ")[2] or str(error)))
-    finally:
-        source.close()
-    for start in range(0, len(wanted), _BATCH):
-        home.writing.submit(wanted[start : start + _BATCH], what="import")
-    copied = tuple(change.path.text for change in wanted)
-    return Imported(copied=copied, present=tuple(present), left_out=tuple(left_out), forgotten=tuple(forgotten))
-
-
-def _check_import(home: Home, path: DocPath) -> None:
-    if not path.is_markdown:
-        raise BadArguments(f"{path}: only Markdown is copied")
-    if home.layout.row_of(path).policy is Policy.CLOSED:
-        raise BadArguments(f"{path}: it belongs to the home's own machinery")

@@ -17,10 +17,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from anima.errors import BadPath, Damaged, NoSuchProposal
+from anima.formats import refuse_newer
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
 from anima.store.machine import Machine
 
 FOLDER = "pending"
+FORMAT = 1
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
 _CONTEXT = 2
@@ -135,7 +137,9 @@ class Pending:
         if raw is None:
             return None
         try:
-            found = _parse(json.loads(raw))
+            body = json.loads(raw)
+            refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
+            found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
             raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
         if found.content != content_of(found.changes, found.forget) or found.id != proposal:
@@ -148,7 +152,7 @@ class Pending:
 def _dump(p: Proposal) -> dict[str, Any]:
     first = p.changes[0]
     return {
-        "id": p.id, "created": p.created.isoformat(), "expires": p.expires.isoformat(), "rule": p.rule, "why": p.why,
+        "format": FORMAT, "id": p.id, "created": p.created.isoformat(), "expires": p.expires.isoformat(), "rule": p.rule, "why": p.why,
         "content": p.content, "diff": p.diff, "bases": list(p.bases),
         "actor": first.actor, "origin": first.origin, "session": first.session, "scope": first.scope,
         "taint": sorted(first.taint),

@@ -18,7 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from anima.errors import Damaged
+from anima.errors import Damaged, NewerFormat
+from anima.formats import refuse_newer
+
+FORMAT = 1
 
 
 def folder(env: Mapping[str, str]) -> Path:
@@ -59,7 +62,7 @@ class Register:
     def known(self, root: str) -> Known | None:
         try:
             entry = (self._load() or {}).get(root)
-        except OSError:
+        except (OSError, NewerFormat):
             return None
         if not isinstance(entry, dict):
             return None
@@ -73,7 +76,7 @@ class Register:
         return known is not None and known.trusted and known.inode == inode
 
     def note(self, root: str, *, inode: int, made: datetime | None = None, trusted: bool) -> None:
-        """Writes down a home. Raises Damaged when the list cannot be written."""
+        """Writes down a home. Raises Damaged when the list cannot be written, NewerFormat when a newer anima wrote it."""
         try:
             with self._locked():
                 homes = self._load()
@@ -99,12 +102,15 @@ class Register:
             return {}
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        refuse_newer("your list of homes", found.get("format", 1), FORMAT)
+        return found
 
     def _save(self, homes: dict[str, Any]) -> None:
         temp = self._file.with_name(".homes.tmp")
         with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            json.dump(homes, out, indent=1, sort_keys=True)
+            json.dump({**homes, "format": FORMAT}, out, indent=1, sort_keys=True)
             out.flush()
             os.fsync(out.fileno())
         temp.replace(self._file)

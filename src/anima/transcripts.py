@@ -16,6 +16,7 @@ from anima.index.talks import Talks
 from anima.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
 from anima.transcript import (
+    VERSION,
     Header,
     Listed,
     Page,
@@ -171,7 +172,7 @@ class Transcripts:
                 found = resumed(file)
         except HomeError:
             return UNTRUSTED
-        if found is None or found.damaged:
+        if found is None or found.damaged or found.header.version > VERSION:
             return UNTRUSTED  # what it had read may have been among what cannot be read now
         strange = found.header.scope == Scope.GROUP or bool(found.header.layer)
         return origins(found.state.taint if found.state else ()) | ({Origin.PEER} if strange else set())

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
@@ -176,6 +176,34 @@ def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
         remark.cancel()
 
 
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    import time
+
+    from rich.progress import Progress
+
+    started = time.monotonic()
+    bars: list[Any] = []
+
+    def step(done: int, total: int) -> None:
+        if not bars and time.monotonic() - started > 1:
+            bars.append(Progress(console=console(stderr=True), transient=True))
+            bars[0].start()
+            bars.append(bars[0].add_task(what, total=total))
+        if bars:
+            bars[0].update(bars[1], completed=done, total=total)
+
+    try:
+        yield step
+    finally:
+        if bars:
+            bars[0].stop()
+
+
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
@@ -192,6 +220,11 @@ def inert(text: str, *, lines: bool = True) -> str:
         return text
     kept = "\n\t" if lines else ""
     return "".join(c if c in kept or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in text)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 document`, `1,200 documents`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def bar(part: int, whole: int, width: int = 16) -> str:

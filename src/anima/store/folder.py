@@ -245,6 +245,19 @@ class FolderStore:
         finally:
             os.close(fd)
 
+    def first_line(self, actual: str) -> bytes:
+        """The first line of a file of ours, at most a page of it; nothing where there is no file."""
+        try:
+            fd, _ = open_regular(self.fd, actual)
+        except OSError:
+            return b""
+        try:
+            return os.pread(fd, 4096, 0).partition(b"\n")[0]
+        except OSError:
+            return b""
+        finally:
+            os.close(fd)
+
     def forget(self, actual: str) -> None:
         """Drops what is remembered of a file that was just written."""
         self._read.pop(actual, None)

@@ -143,6 +143,28 @@ class Hand:
         for folder in dict.fromkeys(step.folder for step in steps if step.do != "append"):
             self._confirm_folder(folder)
 
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        if verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        if self._store.actual(path) is not None:
+            return False
+        actual = self._spelt(path)
+        try:
+            staged = self._machine.stage(pieces, mode=mode)
+            try:
+                self._store.make_folder(actual.rpartition("/")[0])
+                self._machine.move(staged, actual, only_new=True)
+                self._machine.sync_folder(actual.rpartition("/")[0])
+            finally:
+                self._machine.unstage(staged)
+                self._store.forget(actual)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _unwritten(path, error) from None
+        return True
+
     def _stale(self, path: DocPath) -> StaleWrite:
         try:
             theirs = self._store.read(path).text

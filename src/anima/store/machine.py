@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from anima.errors import Damaged
 from anima.store.beneath import open_beneath, open_folder, open_regular
@@ -120,13 +120,14 @@ class Machine:
 
     # -- staging: a whole text on disk before anybody says that it will be used ------------------------------------------
 
-    def stage(self, data: bytes, *, mode: int = 0o600) -> str:
-        """Puts bytes into a nameless place of ours, on the disk; gives its path. Raises OSError."""
+    def stage(self, data: bytes | Iterable[bytes], *, mode: int = 0o600) -> str:
+        """Puts bytes, whole or in pieces, into a nameless place of ours, on the disk; gives its path. Raises OSError."""
         name = f"{STAGE}/{secrets.token_hex(8)}"
         fd = self._made(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             os.fchmod(fd, mode)
-            write_all(fd, data)
+            for piece in (data,) if isinstance(data, bytes) else data:
+                write_all(fd, piece)
             os.fsync(fd)
         except BaseException:
             self.unstage(name)

@@ -24,6 +24,7 @@ from anima.transcript.reading import (
 )
 from anima.transcript.records import (
     ROLES,
+    VERSION,
     Boundary,
     Close,
     Flush,
@@ -41,11 +42,12 @@ from anima.transcript.records import (
     stamp,
     time_of,
 )
-from anima.transcript.writing import Transcript, forget, touched, transcripts_in, unchanged
+from anima.transcript.writing import Transcript, forget, kept, touched, transcripts_in, unchanged
 
 __all__ = [
     "ROLES",
     "START",
+    "VERSION",
     "Boundary",
     "Close",
     "Count",
@@ -71,6 +73,7 @@ __all__ = [
     "entry_at",
     "forget",
     "header_of",
+    "kept",
     "mended",
     "parse",
     "read",

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
+from anima.formats import refuse_newer
 from anima.store.folder import FolderStore
 from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
 from anima.store.machine import Machine
@@ -25,6 +26,7 @@ from anima.transcript.reading import START, Count, Resumed, count, read, resumed
 from anima.transcript.records import (
     ENTRY_MARK,
     ROLES,
+    VERSION,
     Boundary,
     Close,
     Flush,
@@ -105,6 +107,7 @@ class Transcript:
                     f"the transcript of session {id} has no readable first line",
                     hint="it can be read, but not resumed; begin a new session",
                 )
+            refuse_newer(f"the transcript of session {id}", found.header.version, VERSION)
             beside = _opened_context(context, found.header) if context else None
         except BaseException:
             file.close()
@@ -326,7 +329,7 @@ def forget(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of
     gone: list[int] = []
     with folder.append_to(id) as file:
         if any(_weigh(raw, touches, picks) != raw for raw in _lines(file)):
-            file.rewrite(lambda: _kept(file, touches, picks, stamp(clock()), gone))
+            file.rewrite(lambda: kept(_lines(file), touches, picks, now=stamp(clock()), gone=gone))
     for name in folder.torn(id):
         if touches(_loose_text(aside := folder.machine.get(name) or b"")):
             folder.machine.remove(name)
@@ -359,10 +362,12 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
     return None if touches(_loose_text(raw)) else raw
 
 
-def _kept(file: Readable, touches: Touches, picks: Picks, now: str, gone: list[int]) -> Iterator[bytes]:
+def kept(
+    lines: Iterable[bytes], touches: Touches, picks: Picks = none_of_them, *, now: str, gone: list[int]
+) -> Iterator[bytes]:
     """The lines that stay, with a tombstone for each run that does not; the sizes of the others go into `gone`."""
     run = lost = 0
-    for raw in _lines(file):
+    for raw in lines:
         left = _weigh(raw, touches, picks)
         if left != raw:
             gone.append(len(raw))

@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from anima.errors import BadArguments, Damaged, NotFound
+from anima.formats import refuse_newer
 from anima.home import Home
 from anima.model import Scope
 from anima.register import folder as user_folder
 
 Kind = Literal["owner", "agent", "page"]
+FORMAT = 1
 CODE_LIFETIME = timedelta(minutes=10)
 PAGE_LIFETIME = timedelta(days=30)
 MOST_PASSES = 1_000
@@ -193,6 +195,7 @@ class Keyring:
     def _read(self) -> _Held:
         try:
             raw = json.loads(self._file.read_text(encoding="utf-8"))
+            refuse_newer("your tokens (passes.json)", raw.get("format", 1), FORMAT)
             passes = {name: (_parsed(name, row), str(row["digest"])) for name, row in raw["passes"].items()}
             return _Held(passes, {str(name): datetime.fromisoformat(end) for name, end in raw["codes"].items()})
         except FileNotFoundError:
@@ -205,7 +208,7 @@ class Keyring:
     def _save(self, held: _Held) -> None:
         passes = {name: {**_dumped(one), "digest": digest} for name, (one, digest) in held.passes.items()}
         codes = {name: end.isoformat() for name, end in held.codes.items()}
-        _put(self._file, json.dumps({"passes": passes, "codes": codes}, indent=1).encode())
+        _put(self._file, json.dumps({"format": FORMAT, "passes": passes, "codes": codes}, indent=1).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -1,0 +1,520 @@
+"""Moving into a home: from an export, from a folder of another dialect, from any tree of Markdown.
+
+Promise: documents go by the one road; nothing is overwritten unless told to; what was forgotten stays so; what is not taken is
+named with the reason. A file of lines is read to its end, and checked, before anything is written. An import that was
+stopped has done whole batches, and running it again finishes it. Not here: the way out (moving), where a role stands (places).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anima import opening, parcels
+from anima.config import FILE as SETTINGS
+from anima.config import Config
+from anima.dialects import DIALECTS, layout_for
+from anima.errors import (
+    BadArguments,
+    BadInput,
+    BadPath,
+    BadText,
+    NewerFormat,
+    NoSuchDocument,
+    NotFound,
+    Refused,
+    printable,
+)
+from anima.gate.files import judge_file
+from anima.layout import Policy
+from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, digest_of, fold
+from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
+from anima.places import Table, Talk, planned, talk_at
+from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.lines import MAX_LINE
+from anima.store.outside import Opened, lines_in, open_file, private
+from anima.transcript import VERSION, kept, transcripts_in
+from anima.writing import owners
+
+if TYPE_CHECKING:
+    from anima.home import Home
+    from anima.store.lines import LineFolder
+
+_BATCH, _BATCH_BYTES = 64, 16 * 2**20
+_MOST_MAP = 256 * 2**20
+_OVERLAP = 1 << 16  # bytes of the piece before that are looked at again, for a phrase that is cut in two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import did: documents copied, those that were there already and are equal, those that differ, those that
+    were replaced, and files left out with the reason. `changes` are the ledger's ids, which `undo` takes."""
+
+    copied: tuple[str, ...]
+    present: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+    forgotten: tuple[tuple[str, int], ...] = ()  # documents that lack lines, because the owner had them forgotten
+    differs: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()  # transcripts
+    files: tuple[str, ...] = ()  # other files
+    changes: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+# -- where an import comes from -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One file of a source. Its pieces can be had once."""
+
+    path: str
+    size: int
+    mode: int
+    pieces: Iterator[bytes]
+
+
+class _FolderSource:
+    """A folder: an export of ours, a workspace of another system, or any tree of Markdown."""
+
+    def __init__(self, folder: Path, format: str) -> None:
+        self._store = FolderStore(folder)
+        self.moved: dict[str, str] = {}
+        self.left_out: list[tuple[str, str]] = []
+        self.entries: list[Entry] = []
+        for found in walk(self._store):
+            if isinstance(found, Entry):
+                self.entries.append(found)
+            else:
+                self.left_out.append(found)
+        known = self._map()
+        said = format if format in DIALECTS else None
+        if known is not None and said in (None, known["dialect"]):
+            self.moved = known["moved"]
+            if known.get("settings") is False:  # then the export made one, so that the folder opens as what it is
+                self.entries = [entry for entry in self.entries if entry.path != SETTINGS]
+            self.table = Table(layout=layout_for(known["dialect"]), sessions=known["sessions"])
+            self.origin: Table | None = Table(layout=layout_for(known["from"]), sessions=known["sessions"])
+        else:
+            self.table, self.origin = Table(layout=layout_for(said or self._dialect())), None
+        self.exact = format == "markdown"
+
+    def close(self) -> None:
+        self._store.close()
+
+    @property
+    def paths(self) -> list[str]:
+        return [entry.path for entry in self.entries]
+
+    def agent_of(self, path: str) -> str | None:
+        with Opened(self._store, path) as file:
+            return agent_in(file.pieces())
+
+    def items(self) -> Iterator[_Found]:
+        for entry in self.entries:
+            try:
+                with Opened(self._store, entry.path) as file:
+                    yield _Found(path=entry.path, size=file.size, mode=file.mode, pieces=file.pieces())
+            except BadText as error:
+                self.left_out.append((entry.path, error.why))
+
+    def _dialect(self) -> str:
+        try:
+            said = dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
+        except (NotFound, BadInput):
+            said = None
+        return said if said in DIALECTS else opening.detected(self._store, Config()).dialect
+
+    def _map(self) -> dict[str, Any] | None:
+        """The map of an export of ours; None where there is none. Raises NewerFormat, or BadText for one that is none."""
+        if self._store.stat(MAP) is None:
+            return None
+        with Opened(self._store, MAP) as file:
+            if file.size > _MOST_MAP:
+                raise BadText(MAP, "it is too large to be ours")
+            raw = b"".join(file.pieces())
+        try:
+            found = json.loads(raw)
+            number = found["format"] if found["anima"] == "export" else 0
+            if type(number) is int and number > FORMAT:
+                raise NewerFormat(MAP, found=number, known=FORMAT)
+            names = {str(there): str(here) for there, here in found["moved"].items()}
+            layout_for(found["dialect"]), layout_for(found["from"])
+            return {**found, "moved": names, "sessions": str(found["sessions"])}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput):
+            raise BadText(
+                MAP, "it is not a map of an export", hint="remove it to import the folder as it stands"
+            ) from None
+
+
+class _LinesSource:
+    """An export as lines of JSON. All of it is read, and checked, before anything is taken from it."""
+
+    def __init__(self, file: Path) -> None:
+        self._name, self._file = str(file), open_file(file)
+        self.moved: Mapping[str, str] = {}
+        self.left_out: list[tuple[str, str]] = []
+        self.origin, self.exact = None, False
+        self._sizes: dict[str, int] = {}
+        self._modes: dict[str, int] = {}
+        self._agents: dict[str, str | None] = {}
+        try:
+            self.table = self._checked()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read(self) -> Iterator[parcels.Heading | parcels.Piece]:
+        return parcels.read(lines_in(self._file, most=parcels.LINE), name=self._name)
+
+    def _checked(self) -> Table:
+        table = Table(layout=layout_for("anima"))
+        for found in self._read():
+            if isinstance(found, parcels.Heading):
+                if found.dialect not in DIALECTS:
+                    raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
+                table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
+                continue
+            self._sizes[found.path] = found.at + len(found.data)
+            self._modes[found.path] = found.mode
+            if found.at == 0 and found.path.endswith(".jsonl"):
+                self._agents[found.path] = agent_in([found.data])
+        return table
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._sizes)
+
+    def agent_of(self, path: str) -> str | None:
+        return self._agents.get(path)
+
+    def items(self) -> Iterator[_Found]:
+        pieces = (found for found in self._read() if isinstance(found, parcels.Piece))
+        for path, run in groupby(pieces, key=lambda piece: piece.path):
+            data = (piece.data for piece in run)
+            yield _Found(path=path, size=self._sizes[path], mode=self._modes[path], pieces=data)
+
+
+@contextmanager
+def _opened(home: Home, source: Path, format: str) -> Iterator[_FolderSource | _LinesSource]:
+    if format not in ("auto", *FORMATS):
+        raise BadArguments(f"there is no format {printable(format)!r}; there are auto, {', '.join(FORMATS)}")
+    try:
+        is_folder = source.is_dir() or not source.exists()
+        place = source.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise BadArguments(f"{printable(str(source))}: this cannot be a path") from None
+    if place == Path(home.root):
+        raise BadArguments(f"{source} is this home itself")
+    if Path(home.root).is_relative_to(place):
+        raise BadArguments(f"this home lies inside {source}", hint="name the folder whose files you mean")
+    if is_folder and format == "jsonl" and source.exists():
+        raise BadArguments(f"{source} is a folder, and jsonl is a file")
+    if not is_folder and format not in ("auto", "jsonl"):
+        raise BadArguments(f"{source} is a file, and {format} is a folder", hint="--format jsonl reads a file")
+    found = _FolderSource(source, format) if is_folder else _LinesSource(source)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _places(home: Home, source: _FolderSource | _LinesSource) -> dict[str, str]:
+    """Where in the home every file of a source goes: back to where it came from, and from there to its own dialect's."""
+    paths, there = source.paths, table_of(home)
+
+    def whose(path: str) -> str:
+        return source.agent_of(path) or home.agent
+
+    if source.exact and source.origin is None:
+        return {path: path for path in paths}
+    if source.origin is None:
+        return planned(paths, source.table, there, agent_of=whose)
+    back = planned(paths, source.table, source.origin, agent_of=whose, fixed=_sound(source.moved, paths))
+    came = {place: path for path, place in back.items()}
+    on = planned(list(came), source.origin, there, agent_of=lambda place: whose(came[place]))
+    return {path: on[place] for path, place in back.items()}
+
+
+def _sound(moved: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
+    """The entries of a map that can be: of files that are there, to paths that are some."""
+    found = {}
+    for path in paths:
+        try:
+            if path in moved:
+                found[path] = DocPath.parse(moved[path]).text
+        except BadPath:
+            continue
+    return found
+
+
+# -- into a home ----------------------------------------------------------------------------------------------------------
+
+
+def import_from(
+    home: Home, source: str | Path, *, format: str = "auto", dry_run: bool = False, replace: bool = False,
+    files: bool = True, sessions: bool = True, progress: Progress | None = None,
+) -> Imported:  # fmt: skip
+    """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
+    with _opened(home, Path(source).expanduser(), format) as found:
+        places, whole = _places(home, found), len(found.paths)
+        arriving = _Arriving(home, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
+        for number, item in enumerate(found.items(), start=1):
+            arriving.take(item, places[item.path])
+            if progress:
+                progress(number, whole)
+        arriving.write()
+        return arriving.told(found.left_out)
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """One import as it goes."""
+
+    home: Home
+    dry_run: bool
+    replacing: bool
+    files: bool
+    sessions: bool
+    done: dict[str, list[Any]] = field(default_factory=dict)
+    _batch: list[Change] = field(default_factory=list)
+    _bytes: int = 0
+    _keys: set[str] = field(default_factory=set)
+    _folders: set[str] = field(default_factory=set)
+
+    def told(self, left_out: Iterable[tuple[str, str]]) -> Imported:
+        names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes")
+        fields: dict[str, Any] = {name: tuple(self.done.get(name, ())) for name in names}
+        return Imported(**fields, left_out=(*left_out, *self.done.get("left_out", ())), dry_run=self.dry_run)
+
+    def _note(self, what: str, value: Any) -> None:
+        self.done.setdefault(what, []).append(value)
+
+    def take(self, item: _Found, place: str) -> None:
+        """What becomes of one file. What is wrong with it alone is noted; what is wrong with the home is raised."""
+        try:
+            path = DocPath.parse(place)
+            self._check(path)
+            if talk := talk_at(path.text, table_of(self.home)):
+                self._take_talk(item, path, talk)
+            elif (row := self.home.layout.row_of(path)).role == "agent-state":
+                self._take_file(item, path)  # what another agent keeps for itself: no document of this home's
+            elif row.policy is Policy.CLOSED:
+                raise BadText(path.text, "it belongs to the home's own machinery")
+            elif path.is_markdown:
+                self._take_document(item, path)
+            else:
+                self._take_file(item, path)
+        except (BadInput, NotFound, Refused) as error:
+            why = getattr(error, "why", None) or str(error)
+            self._note("left_out", (item.path, why.removeprefix(f"{item.path}: ")))
+
+    def _check(self, path: DocPath) -> None:
+        if path.key == fold(SETTINGS):
+            raise BadText(path.text, "it is configuration, which only the owner's own editor writes")
+        if path.key in self._keys:
+            raise BadText(path.text, "another file of that name, but for case or Unicode form, was taken before it")
+        above = [path.key[:n] for n, char in enumerate(path.key) if char == "/"]
+        if path.key in self._folders or not self._keys.isdisjoint(above):
+            raise BadText(path.text, "a file would stand where a folder must be")
+        for n in (n for n, char in enumerate(path.text) if char == "/"):
+            self._check_folder(path, DocPath.parse(path.text[:n]))
+        self._keys.add(path.key)
+        self._folders.update(above)
+
+    def _check_folder(self, path: DocPath, folder: DocPath) -> None:
+        """What is in the way of one document is found before it could be in the way of its whole batch."""
+        if folder.key in self._folders:
+            return
+        actual = self.home.store.actual(folder)
+        found = self.home.store.stat(actual) if actual is not None else None
+        if found is not None and not stat.S_ISDIR(found.st_mode):
+            raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
+
+    # -- documents ------------------------------------------------------------------------------------------------------
+
+    def _take_document(self, item: _Found, path: DocPath) -> None:
+        text, lines = self.home.writing.forgotten.without(_text(item, path))
+        if lines:
+            self._note("forgotten", (path.text, lines))
+            if not text.strip():
+                return
+        now = self._standing(path)
+        if now == text:
+            self._note("present", path.text)
+        elif now is None or self.replacing:
+            self.home.books.hand.look(path, whole=False)  # raises Refused for what is not ours to write
+            base = "" if now is None else digest_of(now)
+            change = owners(path, Kind.WRITE, text, base=base, reason="import")
+            self._queue(replace(change, actor=Actor.IMPORTER))
+        else:
+            self._note("differs", path.text)
+
+    def _standing(self, path: DocPath) -> str | None:
+        try:
+            return self.home.read(path).text
+        except NoSuchDocument:
+            return None
+
+    def _queue(self, change: Change) -> None:
+        self._batch.append(change)
+        self._bytes += len(change.text)
+        # Where the owner has rules of their own, one document must not decide for its neighbours.
+        if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES or self.home.writing.policy.ready:
+            self.write()
+
+    def write(self) -> None:
+        """Writes what is waiting, all or nothing."""
+        batch, self._batch, self._bytes = self._batch, [], 0
+        receipts: tuple[Receipt, ...] = ()
+        if batch and not self.dry_run:
+            receipts = self.home.writing.submit(batch, what="import")
+        for change, receipt in zip(batch, receipts or [None] * len(batch), strict=True):
+            if receipt is not None and receipt.status != "written":
+                self._note("left_out", (change.path.text, f"{receipt.status} by rule {receipt.rule}: {receipt.reason}"))
+            else:
+                self._note("replaced" if change.base else "copied", change.path.text)
+        for name in dict.fromkeys(receipt.change for receipt in receipts if receipt.change):
+            self._note("changes", name)
+
+    # -- other files ------------------------------------------------------------------------------------------------------
+
+    def _take_file(self, item: _Found, path: DocPath) -> None:
+        if not self.files:
+            raise BadText(path.text, "only Markdown is copied")
+        if (actual := self.home.store.actual(path)) is not None:
+            self._compare(path, actual, item.pieces)
+            return
+        if self.dry_run:
+            _exhausted(self._unforgotten(item.pieces, path))
+        else:
+            self._bring(item, path)
+        self._note("files", path.text)
+
+    def _compare(self, path: DocPath, actual: str, pieces: Iterable[bytes]) -> None:
+        with Opened(self.home.store, actual) as standing:
+            self._note("present" if _same(standing.pieces(), pieces) else "differs", path.text)
+
+    def _bring(self, item: _Found, path: DocPath) -> None:
+        """No document, so no change: it is put where nothing stands, and the ledger says that it came."""
+        books, digest = self.home.books, hashlib.sha256()
+        with books.machine.lock.hold():
+            books.finish()
+            fields: dict[str, object] = {"path": path.text, "size": item.size}
+            verdict = judge_file(path, self.home.layout.row_of(path), Actor.IMPORTER)
+            pieces = _told(self._unforgotten(item.pieces, path), digest)
+            if not books.hand.bring(path, pieces, verdict, mode=private(item.mode)):
+                raise BadText(path.text, "somebody put a file there meanwhile")
+            books.ledger.add("file", {**fields, "digest": books.key.of(digest.hexdigest())}, sync=False)
+
+    def _unforgotten(self, pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
+        """The bytes of a file, if it holds nothing that was forgotten. Raises BadText before the last of them."""
+        forgotten, before = self.home.writing.forgotten, b""
+        for piece in pieces:
+            if forgotten and forgotten.holds((before + piece).decode("utf-8", "replace")):
+                raise BadText(path.text, "it holds something that you had forgotten")
+            before = piece[-_OVERLAP:]
+            yield piece
+
+    # -- transcripts ------------------------------------------------------------------------------------------------------
+
+    def _take_talk(self, item: _Found, path: DocPath, talk: Talk) -> None:
+        if not self.sessions:
+            raise BadText(path.text, "it belongs to the home's own machinery")
+        first, lines = _peeked(_lines(item.pieces, path))
+        header = header_in(first.rstrip(b"\n"))
+        if header is None and talk.agent is not None:  # AgentScope's own, beside ours
+            self._take_file(replace(item, pieces=lines), path)
+            return
+        if header is None or header.id != talk.id:
+            raise BadText(path.text, "it does not read as a transcript of that name")
+        if header.version > VERSION:
+            raise NewerFormat(path.text, found=header.version, known=VERSION)
+        folder = transcripts_in(self.home.store, self.home.books.machine, talk.folder, suffix=talk.suffix)
+        folder.path_of(talk.id)
+        gone: list[int] = []
+        forgotten = self.home.writing.forgotten
+        left = kept(lines, forgotten.holds, now=header.timestamp, gone=gone) if forgotten else lines
+        self._put_talk(path, talk, folder, left)
+        if gone:
+            self._note("forgotten", (path.text, len(gone)))
+
+    def _put_talk(self, path: DocPath, talk: Talk, folder: LineFolder, lines: Iterable[bytes]) -> None:
+        seen = folder.look(talk.id)
+        if seen is not None and seen.size:
+            self._compare(path, folder.path_of(talk.id), lines)
+            return
+        if self.dry_run:
+            _exhausted(lines)
+        else:
+            with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
+                file.rewrite(lambda: lines)
+        self._note("sessions", path.text)
+
+
+def _text(item: _Found, path: DocPath) -> str:
+    """A document's text. Raises BadText for what could not be written as one."""
+    if item.size > MAX_BYTES:
+        raise BadText(path.text, f"it has {item.size:,} bytes; a document has at most {MAX_BYTES:,}")
+    try:
+        text = b"".join(item.pieces).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})", hint="save it as UTF-8") from None
+    if "\x00" in text:
+        raise BadText(path.text, "the text holds a NUL character")
+    return text
+
+
+def _lines(pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
+    """Every line with its newline. Raises BadText for one that no transcript can hold."""
+    held = b""
+    for piece in pieces:
+        *whole, held = (held + piece).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+        if len(held) > MAX_LINE:
+            raise BadText(path.text, f"it has a line of more than {MAX_LINE:,} bytes")
+    if held:
+        yield held
+
+
+def _peeked(lines: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    first = next(lines, b"")
+
+    def every() -> Iterator[bytes]:
+        yield first
+        yield from lines
+
+    return first, every()
+
+
+def _exhausted(pieces: Iterable[bytes]) -> None:
+    """Everything is looked at, and nothing kept."""
+    for _ in pieces:
+        pass
+
+
+def _same(one: Iterable[bytes], other: Iterable[bytes]) -> bool:
+    digests = []
+    for pieces in (one, other):
+        digest = hashlib.sha256()
+        for piece in pieces:
+            digest.update(piece)
+        digests.append(digest.digest())
+    return digests[0] == digests[1]
+
+
+def _told(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece

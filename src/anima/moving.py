@@ -1,0 +1,249 @@
+"""Moving a home out: as Markdown, as lines of JSON, or as another dialect keeps it.
+
+Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
+Where a dialect keeps files elsewhere, `.anima-export.json` in the export leads back, so that home → export → import into an
+empty home of the first dialect gives the same documents. Not here: the way in (arriving), where a role stands (places), the
+lines of JSON (parcels).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from anima import opening, parcels
+from anima.config import FILE as SETTINGS
+from anima.config import Config
+from anima.dialects import DIALECTS, layout_for
+from anima.errors import (
+    BadArguments,
+    BadPath,
+    BadText,
+    printable,
+)
+from anima.model import DocPath, Entry
+from anima.places import Table, is_list, planned, talk_at, way_back
+from anima.store.folder import FolderStore
+from anima.store.lines import MAX_LINE
+from anima.store.outside import Crate, Opened, Sheet, Stream, private
+from anima.transcript import Header, parse
+
+if TYPE_CHECKING:
+    from anima.home import Home
+
+MAP = ".anima-export.json"
+FORMAT = 1  # of that map
+FORMATS = ("markdown", "jsonl", *DIALECTS)
+Progress = Callable[[int, int], None]
+
+_MACHINE = frozenset({".anima", ".git", MAP})
+_DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What an export holds: how many documents, transcripts and other files, what stands elsewhere than in the home
+    (place there, place here), and what was left out with the reason."""
+
+    target: str
+    format: str
+    documents: int
+    sessions: int
+    files: int
+    bytes: int
+    moved: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def table_of(home: Home) -> Table:
+    return Table(layout=home.layout, sessions=home.config.sessions.dir)
+
+
+# -- out of a home ------------------------------------------------------------------------------------------------------
+
+
+def export(
+    home: Home, target: str | Path | IO[bytes], *, format: str, sessions: bool, progress: Progress | None
+) -> Exported:
+    """Writes everything to a folder (Markdown, or a dialect's name) or to a file or stream (jsonl)."""
+    if format not in FORMATS:
+        raise BadArguments(f"there is no format {printable(format)!r}; there are {', '.join(FORMATS)}")
+    if not isinstance(target, str | Path) and format != "jsonl":
+        raise BadArguments(f"{format} is a folder, and cannot go to a stream", hint="--format jsonl can")
+    if isinstance(target, str | Path):
+        target = Path(target).expanduser()
+        _check_outside(home, target)
+    leaving = _Leaving(home, sessions=sessions, progress=progress)
+    if format == "jsonl":
+        leaving.to_lines(Sheet(target) if isinstance(target, Path) else Stream(target))
+    else:
+        assert isinstance(target, Path)
+        leaving.to_folder(Crate(target), home.dialect if format == "markdown" else format, exact=format == "markdown")
+    return leaving.told(str(target) if isinstance(target, Path) else "-", format)
+
+
+def _check_outside(home: Home, target: Path) -> None:
+    try:
+        place = target.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise BadArguments(f"{printable(str(target))}: this cannot be a path") from None
+    if place.is_relative_to(home.root):
+        raise BadArguments(f"{target} lies inside the home; an export stands beside it",
+                           hint="name a place outside the home")  # fmt: skip
+
+
+class _Leaving:
+    """One export as it is made."""
+
+    def __init__(self, home: Home, *, sessions: bool, progress: Progress | None) -> None:
+        self.home, self.table, self._progress = home, table_of(home), progress
+        self.left_out: list[tuple[str, str]] = []
+        self.entries: list[Entry] = []
+        self.moved: dict[str, str] = {}
+        self._counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
+        for found in walk(home.store):
+            if not isinstance(found, Entry):
+                self.left_out.append(found)
+            elif not is_list(found.path, self.table) and (sessions or not self._is_said(found.path)):
+                self.entries.append(found)
+
+    def _is_said(self, path: str) -> bool:
+        return self.home.layout.row_of(DocPath.parse(path)).kind == "session"
+
+    def told(self, target: str, format: str) -> Exported:
+        moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
+        return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
+
+    def to_lines(self, out: Sheet | Stream) -> None:
+        writer = parcels.Writer()
+        try:
+            out.write(writer.heading(self.home.dialect, self.table.sessions))
+            for path, file in self._opened():
+                for line in writer.file(path, file.pieces(), size=file.size, mode=private(file.mode)):
+                    out.write(line)
+            out.write(writer.end())
+            out.finish()
+        except BaseException:
+            out.drop()
+            raise
+
+    def to_folder(self, crate: Crate, dialect: str, *, exact: bool) -> None:
+        there = self.table if dialect == self.home.dialect else replace(self.table, layout=layout_for(dialect))
+        try:
+            places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
+            for path, file in self._opened():
+                if path != SETTINGS or exact:
+                    crate.put(places[path], file.pieces(), mode=file.mode)
+            self.moved = way_back(places, self.table, there, agent_of=lambda path: self.home.agent)
+            if not exact:
+                self._settle_dialect(crate, there)
+            crate.put(MAP, [self._map(there)], mode=0o600)
+            crate.finish()
+        except BaseException:
+            crate.drop()
+            raise
+
+    def _opened(self) -> Iterator[tuple[str, Opened]]:
+        """Every file, open. One that cannot be opened is left out."""
+        for number, entry in enumerate(self.entries, start=1):
+            try:
+                with Opened(self.home.store, entry.path) as file:
+                    self._count(entry.path, file.size)
+                    yield entry.path, file
+            except BadText as error:
+                self.left_out.append((entry.path, error.why))
+            if self._progress:
+                self._progress(number, len(self.entries))
+
+    def _count(self, path: str, size: int) -> None:
+        kind = "sessions" if talk_at(path, self.table) else "documents" if path.casefold().endswith(".md") else "files"
+        self._counts[kind] += 1
+        self._counts["bytes"] += size
+
+    def _agent_of(self, path: str) -> str:
+        with Opened(self.home.store, path) as file:
+            return agent_in(file.pieces()) or self.home.agent
+
+    def _map(self, there: Table) -> bytes:
+        own = any(entry.path == SETTINGS for entry in self.entries)
+        body = {"anima": "export", "format": FORMAT, "from": self.home.dialect, "dialect": there.layout.dialect,
+                "sessions": self.table.sessions, "settings": own, "moved": dict(sorted(self.moved.items()))}  # fmt: skip
+        return (json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()
+
+    def _settle_dialect(self, crate: Crate, there: Table) -> None:
+        """Sees to it that the folder opens as the dialect it is: by its names, else by what its anima.toml says."""
+        dialect = there.layout.dialect
+        if dialect == "carapace":
+            crate.folder(there.layout.daily)
+        own = any(entry.path == SETTINGS for entry in self.entries)
+        text = self.home.store.read(DocPath.parse(SETTINGS)).text if own else None
+        told = opening.detected(crate.store, Config()).dialect == dialect
+        if (settings := _settings(text, dialect, told)) is not None:
+            crate.put(SETTINGS, [settings.encode("utf-8")], mode=0o600)
+
+
+def _settings(text: str | None, dialect: str, told: bool) -> str | None:
+    """An anima.toml with which a folder is opened in a dialect; None where none is needed."""
+    if text is None:
+        return None if told else f'dialect = "{dialect}"\n'
+    if dialect_in(text) == dialect or (told and dialect_in(text) in (None, "auto")):
+        return text
+    head, bracket, rest = text.partition("\n[")
+    line = f'dialect = "{dialect}"'
+    changed = _DIALECT_LINE.sub(line, head, count=1) if _DIALECT_LINE.search(head) else f"{line}\n{head}"
+    made = changed + bracket + rest
+    return made if dialect_in(made) == dialect else f"{line}\n"
+
+
+def dialect_in(text: str) -> str | None:
+    try:
+        found = tomllib.loads(text.removeprefix("\ufeff")).get("dialect")
+    except tomllib.TOMLDecodeError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def walk(store: FolderStore, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
+    """Every file beneath a folder in order of path, and (path, why) of what is not moved."""
+    prefix = f"{folder}/" if folder else ""
+    yield from ((prefix + name, why) for name, why in sorted(store.strange(folder)))
+    hidden = sorted(name for name in store.raw_names(folder) if name.startswith("."))
+    yield from (
+        (prefix + name, "it is hidden, and hidden files are not moved")
+        for name in hidden
+        if prefix or name not in _MACHINE
+    )
+    for entry in sorted(store.list(folder), key=lambda entry: entry.path):
+        if entry.is_folder:
+            yield from walk(store, entry.path)
+        else:
+            yield entry
+
+
+def agent_in(pieces: Iterable[bytes]) -> str | None:
+    """Whose a transcript is, by its first line; None where that does not say, or could be no folder's name."""
+    header = header_in(first_line(pieces))
+    agent = header.agent_id if header else ""
+    try:
+        return agent if "/" not in agent and DocPath.parse(f"agents/{agent}") else None
+    except BadPath:
+        return None
+
+
+def first_line(pieces: Iterable[bytes]) -> bytes:
+    held = b""
+    for piece in pieces:
+        held += piece
+        if b"\n" in held or len(held) > MAX_LINE:
+            break
+    return held.partition(b"\n")[0]
+
+
+def header_in(line: bytes) -> Header | None:
+    found = parse(line)
+    return found.record if not isinstance(found, str) and isinstance(found.record, Header) else None

@@ -1,0 +1,215 @@
+"""Files outside a home: an export as it is written, and a file that is read back.
+
+Promise: an export appears under its name whole or not at all; nothing that stands there is overwritten; it is for its
+owner alone (0700 and 0600, and 0700 for what can be run). A file is read only if it is a regular one, without waiting.
+Not here: what is exported (moving).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
+from anima.store.beneath import open_beneath, open_regular
+from anima.store.folder import FolderStore, write_all
+
+BLOCK = 1 << 20
+
+
+class Crate:
+    """A folder that is being filled beside the place where it will stand. Finish it or drop it."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = checked(target, folder=True)
+        self._temp = _beside(self.target)
+        with _explained(self.target):
+            os.mkdir(self._temp, 0o700)
+            os.chmod(self._temp, 0o700)
+            self.store = FolderStore(self._temp)
+
+    def put(self, path: str, pieces: Iterable[bytes], *, mode: int) -> None:
+        """Writes one file. Raises Damaged when the disk will not take it."""
+        with _explained(self.target):
+            self.store.make_folder(path.rpartition("/")[0])
+            fd = open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                for piece in pieces:
+                    write_all(fd, piece)
+                os.fchmod(fd, private(mode))
+            finally:
+                os.close(fd)
+
+    def folder(self, path: str) -> None:
+        self.store.make_folder(path)
+
+    def finish(self) -> None:
+        """Makes all of it durable and gives it its name. Raises Refused when somebody put something there meanwhile."""
+        self.store.close()
+        with _explained(self.target):
+            os.sync()  # once for all files, rather than once a file
+            os.rename(self._temp, self.target)
+            _sync_folder(self.target.parent)
+
+    def drop(self) -> None:
+        self.store.close()
+        shutil.rmtree(self._temp, ignore_errors=True)
+
+
+class Sheet:
+    """A file that is being written beside the place where it will stand. Finish it or drop it."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = checked(target, folder=False)
+        self._temp = _beside(self.target)
+        with _explained(self.target):
+            self._fd = os.open(self._temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            os.fchmod(self._fd, 0o600)
+
+    def write(self, data: bytes) -> None:
+        with _explained(self.target):
+            write_all(self._fd, data)
+
+    def finish(self) -> None:
+        with _explained(self.target):
+            os.fsync(self._fd)
+            os.link(self._temp, self.target)  # unlike a rename, it never replaces a file
+            _sync_folder(self.target.parent)
+        self.drop()
+
+    def drop(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        try:
+            os.unlink(self._temp)
+        except OSError:
+            pass
+
+
+class Stream:
+    """A stream somebody else opened, such as standard output, in place of a Sheet."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def write(self, data: bytes) -> None:
+        self._out.write(data)
+
+    def finish(self) -> None:
+        self._out.flush()
+
+    def drop(self) -> None:
+        """What was written is cut: the line that ends it is missing."""
+
+
+def checked(target: Path, *, folder: bool) -> Path:
+    """Where an export goes, if nothing stands there. Raises BadArguments or Refused."""
+    try:
+        place = target.expanduser()
+        place = place.parent.resolve() / place.name
+        found = os.lstat(place)
+    except FileNotFoundError:
+        if place.parent.is_dir() and place.name not in ("", ".", ".."):
+            return place
+        raise BadArguments(f"{target}: there is no folder to put it in", hint=f"make {target.parent} first") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadArguments(f"{printable(str(target))}: it cannot be written ({_why(error)})") from None
+    if folder and stat.S_ISDIR(found.st_mode) and not any(place.iterdir()):
+        return place
+    what = "the folder is not empty" if stat.S_ISDIR(found.st_mode) else "there is something of that name already"
+    raise Refused(f"{target}: {what}; an export overwrites nothing", rule="export-target",
+                  hint="name a place that does not exist yet")  # fmt: skip
+
+
+def private(mode: int) -> int:
+    return 0o700 if mode & 0o100 else 0o600
+
+
+class Opened:
+    """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
+
+    def __init__(self, store: FolderStore, actual: str) -> None:
+        """Raises BadText for what cannot be read."""
+        try:
+            self._fd, found = open_regular(store.fd, actual)
+        except OSError as error:
+            raise BadText(actual, f"it cannot be read ({_why(error)})") from None
+        self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        os.close(self._fd)
+
+    def pieces(self) -> Iterator[bytes]:
+        left = self.size
+        try:
+            while left > 0 and (piece := os.read(self._fd, min(BLOCK, left))):
+                left -= len(piece)
+                yield piece
+        except OSError as error:
+            raise BadText(self._actual, f"it cannot be read ({_why(error)})") from None
+
+
+def lines_in(file: IO[bytes], *, most: int) -> Iterator[bytes]:
+    """The lines of a file from its beginning, each with its newline; of one that is longer than `most`, its beginning."""
+    file.seek(0)
+    while line := file.readline(most):
+        yield line
+        if not line.endswith(b"\n"):
+            return
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """A regular file to read. Raises NoSuchHome or BadText."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise NoSuchHome(f"{printable(str(path))}: cannot be opened ({_why(error)})") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BadText(str(path), "it is neither a folder nor a regular file",
+                      hint="an import reads its source twice: write it to a file first")  # fmt: skip
+    return open(fd, "rb")
+
+
+class _explained:
+    """Errors of the system, said of an export."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, OSError):
+            return
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR):
+            raise Refused(f"{self._target}: somebody put something there meanwhile; nothing was overwritten",
+                          rule="export-target") from None  # fmt: skip
+        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+        raise Damaged(f"{self._target}: the export cannot be written ({_why(error)})", hint=hint) from None
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _why(error: BaseException) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
