@@ -14,12 +14,13 @@ from datetime import date, datetime, time
 
 from anima.books import Books
 from anima.errors import BadArguments, NoSuchDocument, NoSuchRevision, StaleWrite
-from anima.ledger import Edit, Intent, Record, Verification, verify
+from anima.ledger import Edit, Fault, Intent, Record, Verification, verify
 from anima.markdown import lines_of
 from anima.merge import merge
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
 from anima.provenance import OWNERS, Source, sentence
 from anima.store.git import History, Note, Revision
+from anima.store.machine import TORN
 from anima.writing import Writing
 
 _REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
@@ -100,7 +101,8 @@ class Keeping:
     def audit(self) -> Verification:
         """Whether the ledger is whole: every record in its place, none altered, none cut off at the end."""
         if not self.books.begun:
-            return Verification(records=0)
+            gone = Fault(line=1, offset=0, kind="truncated", what="the ledger is gone, and this home had one")
+            return Verification(records=0, fault=gone if self.books.had_ledger() else None)
         history = self._history()
         return verify(self.books.log, key=self.books.key, anchors=history.anchors() if history else ())
 
@@ -118,8 +120,8 @@ class Keeping:
             ledger = self.books.ledger
             said += self.books.recover()
             if lost := ledger.mend():
-                self.books.machine.put(f"torn/{self.clock():%Y%m%dT%H%M%S%f}", lost)
-                said.append(f"{len(lost):,} unreadable bytes of the ledger were set aside in .anima/torn")
+                self.books.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", lost)
+                said.append(f"{len(lost):,} unreadable bytes of the ledger were set aside in .anima/{TORN}")
         if self.history_problems():
             said += self._repair_history()
         return said
@@ -262,8 +264,10 @@ class Keeping:
             raise NoSuchRevision(f"history begins after {at}")
         return found.id
 
-    def trust(self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None) -> int:
-        """Trusts one line, all of a document, or all a session wrote; gives the number of lines that changed."""
+    def trust(
+        self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None, every: bool = False
+    ) -> int:
+        """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
         fields: dict[str, object] = {"session": session} if session else {}
         if path is not None:
             document = self.books.store.read(path)
@@ -273,8 +277,8 @@ class Keeping:
             chosen = lines if line is None else [lines[line - 1]]
             digests = [d for d in dict.fromkeys(map(self.books.key.line, chosen)) if d]
             fields |= {"path": document.path.text, "lines": digests}
-        if not fields:
-            raise BadArguments("say what to trust: a document, a line of it, or a session")
+        if bool(fields) == every:
+            raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
         before = self._distrusted()
         self.books.note("trust", fields)
         return before - self._distrusted()

@@ -288,7 +288,7 @@ class Reading:
             return _hidden(row, path, at.listener)
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
         odd = bool(hidden(in_sight))
-        if self._books_of and LEDGER in at.seen and (odd or DOUBT in at.seen or suspicious(in_sight)):
+        if self._books_of and (DOUBT in at.seen or (LEDGER in at.seen and (odd or suspicious(in_sight)))):
             text = self._trusted(at, document, text, reasons)
         return self._shown(row, path, text, reasons, odd=odd, document=document, **log)
 
@@ -310,7 +310,12 @@ class Reading:
         which the scan sees something.
         """
         assert self._books_of is not None
-        known, lines = self._books_of().view, lines_of(text)
+        try:
+            known, lines = self._books_of().view, lines_of(text)
+        except Damaged as error:  # nothing vouches for any line now; a prompt without them is better than none
+            at.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
+            reasons.append("left out, because nothing vouches for its lines")
+            return ""
         kept = [line for line in lines if self._fit_to_show(known.source(document.path, line), line)]
         if not (gone := len(lines) - len(kept)):
             return text
@@ -332,7 +337,7 @@ class Reading:
         """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
         from anima.model import Actor, Severity
 
-        if source.actor is not Actor.OUTSIDE or source.trusted_at is not None:
+        if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
             return source.trusted
         if not (suspicious(line) or hidden(line)):
             return True

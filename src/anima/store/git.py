@@ -389,6 +389,45 @@ class History:
                 return [self._dir.unsafe]
             return self._check_files() + list(islice(self._check_objects(bound), 20))
 
+    def broken(self) -> tuple[str, str] | None:
+        """The first revision, from the newest back, that cannot be read in full, and the object that is to blame.
+
+        Where main is gone and the reflog knows of it, that revision is the newest it knows.
+        """
+        with self._dir.guard():
+            self._dir.forget()
+            head = self._dir.main()
+            if head is None:
+                return next(((tip, tip) for tip in self._dir.tips()), None)
+            have, waiting = set[str](), deque([head])
+            while waiting:
+                if (name := waiting.popleft()) in have:
+                    continue
+                have.add(name)
+                blame = name
+                try:
+                    commit = self._commit(name)
+                    waiting.extend(commit.parents)
+                    for blame in self._beneath(commit.tree, have):
+                        pass
+                except _BROKEN:
+                    return name, blame
+        return None
+
+    def _beneath(self, tree: str, have: set[str]) -> Iterator[str]:
+        """Every object under a tree that is not among `have`, which it fills; each is named before it is read."""
+        waiting = [(tree, ObjectType.TREE)]
+        while waiting:
+            name, kind = waiting.pop()
+            if name in have:
+                continue
+            yield name
+            data = self._dir.get(name, kind)
+            have.add(name)
+            for entry in decode_tree(data).values() if kind == ObjectType.TREE else ():
+                if entry[0] != b"160000":
+                    waiting.append((entry[1].hex(), ObjectType.TREE if _is_folder(entry) else ObjectType.BLOB))
+
     def repair(self, files: Mapping[str, bytes], note: Note) -> list[str]:
         """Make `check` clean, commit `files`, which are all the documents there are now, and say what was done.
 
