@@ -28,7 +28,27 @@ class Damage:
     @property
     def do(self) -> str:
         """What somebody who reads of it can do now."""
-        return REPAIR if self.repair else self.owner
+        if not self.repair:
+            return self.owner
+        return f"{REPAIR}; {self.owner}" if self.owner.startswith("put a backup") else REPAIR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One sentence about the health of a home. `do` is a command or an action, when there is one; `name` is the row of the
+    table that it speaks of, if there is one."""
+
+    level: Level
+    about: str
+    message: str
+    do: str = ""
+    name: str = ""
+
+
+def remark(name: str, about: str, message: str, *, do: str | None = None) -> Remark:
+    """A sentence about a damage of the table."""
+    row = BY_NAME[name]
+    return Remark(level=row.level, about=about, message=message, do=row.do if do is None else do, name=name)
 
 
 def _rows(level: Level, *rows: tuple[str, str, str, str, str]) -> tuple[Damage, ...]:

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from anima.books import Books
-from anima.errors import BadArguments, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.ledger import Edit, Fault, Intent, Record, Verification, verify
 from anima.markdown import lines_of
 from anima.merge import merge
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
 from anima.provenance import OWNERS, Source, sentence
 from anima.store.git import History, Note, Revision
-from anima.store.machine import TORN
 from anima.writing import Writing
 
 _REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
@@ -113,24 +112,12 @@ class Keeping:
             return [self.books.history_problem] if self.books.begun and self.books.history_problem else []
         return history.check()
 
-    def repair(self) -> list[str]:
-        """Mends ledger and history without touching a document; a sentence for each thing done."""
-        said = []
-        with self.books.machine.lock.hold():
-            ledger = self.books.ledger
-            said += self.books.recover()
-            if lost := ledger.mend():
-                self.books.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", lost)
-                said.append(f"{len(lost):,} unreadable bytes of the ledger were set aside in .anima/{TORN}")
-        if self.history_problems():
-            said += self._repair_history()
-        return said
-
-    def _repair_history(self) -> list[str]:
+    def repair_history(self) -> list[str]:
+        """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
         self.books.reset_history()
         history = self.books.history
         if history is None:
-            return [f"history cannot be mended: {self.books.history_problem}"]
+            raise Damaged(f"history cannot be mended: {self.books.history_problem or 'it is switched off'}")
         tip = self.books.ledger.tip
         note = Note(what="repair", actor="owner", author=self.books.author, time=self.clock(), anchor=(tip.n, tip.hash))
         return history.repair(self.books.documents(), note)

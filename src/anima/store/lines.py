@@ -264,6 +264,15 @@ class LineFile:
                 self._put(record)
             self.sync()
 
+    def settle(self) -> bool:
+        """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
+        with self._mutex, self._locked():
+            try:
+                size = os.fstat(self._fd).st_size
+                return self._prepared() != size
+            except OSError as error:
+                raise _explained(self.id, error) from None
+
     def sync(self) -> None:
         """Everything appended so far is on the disk when this returns."""
         with self._mutex:
