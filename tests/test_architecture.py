@@ -30,7 +30,8 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots",
     ),
     (
-        "opening", "books", "rechaining", "examining", "tracing", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "choosing",
+        "opening", "books", "rechaining", "examining", "tracing", "reading", "writing", "keeping", "indexing", "owning",
+        "transcripts", "choosing",
         "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
         "sweeps", "home", "health", "mending", "about", "links", "watching",
     ),

@@ -56,9 +56,13 @@ def _rows(level: Level, *rows: tuple[str, str, str, str, str]) -> tuple[Damage, 
 
 
 _AGAIN = "deleted and made again from the documents"
-_NEW_CHAIN = "set aside; every sound record goes into a new chain that says so; lines nothing vouches for stay out of prompts"
+_NEW_CHAIN = (
+    "set aside; every sound record goes into a new chain that says so; lines nothing vouches for stay out of prompts"
+)
 _TRUST = "look through the lines that are left out, then `anima trust --all`, or forget them"
-_REBUILT = "whole revisions are put together anew; the broken repository is set aside; documents are committed as they stand"
+_REBUILT = (
+    "whole revisions are put together anew; the broken repository is set aside; documents are committed as they stand"
+)
 _LISTED = "set aside and made again from the transcripts"
 _RESTORE = "restore the home from a snapshot or backup"
 
@@ -127,7 +131,7 @@ _HISTORY = _rows(
     ("history-object-missing", "an object of a revision is gone", "a revision cannot be read in full", _REBUILT, ""),
     ("history-object-damaged", "an object is not what was written", "it does not match its id", _REBUILT, ""),
     ("history-pack-damaged", "a pack is cut or flipped", "it does not match its own sum", _REBUILT, ""),
-    ("history-unsafe", "a link or a file stands in the repository's place of objects", "its kind", _REBUILT, ""),
+    ("history-unsafe", "a link, pipe or file stands where the repository has something else", "its kind", f"set aside; {_REBUILT}", ""),
     ("history-gone", "the repository was deleted", "the ledger tells of changes and there is no history",
      "begun anew with the documents as they stand", "put a backup of the repository back before the repair, if you have one"),
     ("history-unmarked", "our place for history holds somebody else's repository", "it has not our mark",
@@ -176,7 +180,8 @@ _AROUND = _rows(
     ("register-broken", "your list of homes cannot be read", "the file in your configuration is no JSON",
      "set aside beside it; this home is noted again, not trusted", "`anima trust-home` for each home you trust"),
     ("disk-full", "the disk has no room", "less than a megabyte is free", "", "make room, then repair again; nothing is lost meanwhile"),
-    ("not-looked-at", "something kept the doctor from looking", "an error while looking", "", "read the sentence; look again when it is mended"),
+    ("not-looked-at", "something kept the doctor from looking", "an error while looking", "",
+     "read the sentence; look again when it is mended"),
 )  # fmt: skip
 
 _ADVICE = _rows(
@@ -202,7 +207,8 @@ _ADVICE = _rows(
     ("document-special", "a pipe, socket or device among the documents", "its kind; it is never opened", "", "remove it"),
     ("document-hardlinked", "a document has a second name somewhere", "its link count", "",
      "anima does not write to it; copy it over itself if you did not mean this"),
-    ("clock-backwards", "the ledger or a log is from the future", "times later than tomorrow", "", "set the clock; ids and order do not depend on it"),
+    ("clock-backwards", "the ledger or a log is from the future", "times later than tomorrow", "",
+     "set the clock; ids and order do not depend on it"),
 )  # fmt: skip
 
 _FINE = _rows(

@@ -11,7 +11,7 @@ import json
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -41,7 +41,12 @@ _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
     r"|pending|stage|aside|lists|mending|snapshots|torn|history\.git(?:\.[\w-]+)?)\Z"
 )
-_KINDS = {"altered": "ledger-altered", "truncated": "ledger-cut", "rewritten": "ledger-rewritten", "key": "key-replaced"}
+_KINDS = {
+    "altered": "ledger-altered",
+    "truncated": "ledger-cut",
+    "rewritten": "ledger-rewritten",
+    "key": "key-replaced",
+}
 STATE = ".consolidation_state"
 Progress = Callable[[str], None]
 
@@ -53,7 +58,7 @@ class Patient:
     store: FolderStore
     now: datetime
     env: Mapping[str, str]
-    config: Config = Config()
+    config: Config = field(default_factory=Config)
     layout: Layout | None = None
     agent: str = "main"
     progress: Progress = lambda _: None
@@ -136,7 +141,9 @@ def _disk(patient: Patient) -> Iterator[Remark]:
         yield remark("disk-full", "disk", f"The disk has {free:,} bytes left: nothing can be written safely.")
     register = Register(folder(patient.env))
     if is_broken(register.file):
-        yield remark("register-broken", register.file.name, "Your list of homes cannot be read; no home counts as trusted.")
+        yield remark(
+            "register-broken", register.file.name, "Your list of homes cannot be read; no home counts as trusted."
+        )
 
 
 def _machine(patient: Patient) -> Iterator[Remark]:
@@ -219,7 +226,9 @@ def _ledger(patient: Patient) -> Iterator[Remark]:
     if fault is not None and not (fault.kind == "key" and trouble is not None):
         yield _told(fault)
     if torn and not patient.is_busy:
-        yield remark("ledger-torn", LEDGER, f"The ledger ends in {torn:,} bytes that are no record: a write was cut short.")
+        yield remark(
+            "ledger-torn", LEDGER, f"The ledger ends in {torn:,} bytes that are no record: a write was cut short."
+        )
     yield from _interrupted(patient, data)
 
 
@@ -230,7 +239,9 @@ def _key(patient: Patient) -> tuple[Key | None, Remark | None]:
     try:
         return Key(raw), None
     except Damaged:
-        return None, remark("key-broken", KEY, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has.")
+        return None, remark(
+            "key-broken", KEY, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
+        )
 
 
 def faults_of(patient: Patient, data: bytes, key: Key | None) -> tuple[Fault | None, int]:
@@ -250,7 +261,9 @@ def _told(fault: Fault) -> Remark:
 def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
     first = _first(data)
     if first is not None and first.kind == "home" and first.fields.get("format") != FORMAT:
-        yield remark("ledger-format", LEDGER, f"The ledger has format {first.fields.get('format')}; this version knows {FORMAT}.")
+        yield remark(
+            "ledger-format", LEDGER, f"The ledger has format {first.fields.get('format')}; this version knows {FORMAT}."
+        )
         return
     waiting = [] if patient.is_busy else Ledger(Still(data), clock=lambda: patient.now).pending()
     for intent in waiting:
@@ -266,7 +279,9 @@ def _clock(patient: Patient) -> Iterator[Remark]:
     data, tomorrow = patient.ledger(), patient.now + timedelta(days=1)
     times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"\}\n', data)
     if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
-        yield remark("clock-backwards", LEDGER, f"The ledger has records from {max(times)[:10].decode()}, which is yet to come.")
+        yield remark(
+            "clock-backwards", LEDGER, f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
+        )
     ahead = [name for name in patient.store.names(patient.table.daily) if _day(name) > f"{tomorrow:%Y-%m-%d}"]
     for name in ahead[:3]:
         path = f"{patient.table.daily}/{name}"
@@ -283,7 +298,11 @@ def _day(name: str) -> str:
 
 def _waiting(patient: Patient) -> Iterator[Remark]:
     for name in broken_proposals(patient):
-        yield remark("proposal-broken", f"{FOLDER}/{PENDING}/{name}", f"The waiting change {name} cannot be read, or was altered.")
+        yield remark(
+            "proposal-broken",
+            f"{FOLDER}/{PENDING}/{name}",
+            f"The waiting change {name} cannot be read, or was altered.",
+        )
 
 
 def broken_proposals(patient: Patient) -> list[str]:
@@ -308,7 +327,9 @@ def _forgotten(patient: Patient) -> Iterator[Remark]:
     try:
         len(Forgotten(patient.machine, lambda: Key(bytes(32))))
     except (HomeError, ValueError, OverflowError):
-        yield remark("forgotten-broken", FORGOTTEN, "The list of what stays forgotten cannot be read; writes are refused.")
+        yield remark(
+            "forgotten-broken", FORGOTTEN, "The list of what stays forgotten cannot be read; writes are refused."
+        )
 
 
 def _tokens(patient: Patient) -> Iterator[Remark]:
@@ -418,8 +439,16 @@ def _transcripts(patient: Patient) -> Iterator[Remark]:
         yield from _transcript(talks, id)
     known = (place.log, place.context or place.log)
     for name in sorted(store.raw_names(place.folder)):
-        if name != FILE and not name.startswith(".") and (not name.endswith(known) or talks.look(_id(name, known)) is None):
-            yield remark("sessions-foreign", f"{place.folder}/{name}", f"{place.folder}/{name} is no transcript; nothing reads it.")
+        if (
+            name != FILE
+            and not name.startswith(".")
+            and (not name.endswith(known) or talks.look(_id(name, known)) is None)
+        ):
+            yield remark(
+                "sessions-foreign",
+                f"{place.folder}/{name}",
+                f"{place.folder}/{name} is no transcript; nothing reads it.",
+            )
     data = talks.get(FILE)
     if data is None and ids and not place.context:
         yield remark("sessions-list-missing", f"{place.folder}/{FILE}", "The list of sessions is gone.")
@@ -445,7 +474,10 @@ def _transcript(talks: object, id: str) -> Iterator[Remark]:
         return
     if bad:
         many = "1 line" if len(bad) == 1 else f"{len(bad):,} lines"
-        yield remark("transcript-damaged", path, f"{path}: {many} cannot be read, the first is line {bad[0].line}; all others can.")
+        yield remark(
+            "transcript-damaged",
+            path,
+            f"{path}: {many} cannot be read, the first is line {bad[0].line}; all others can.",
+        )
     if len(found) > len(bad):
         yield remark("transcript-torn", path, f"{path} ends in the middle of a line.")
-

@@ -35,7 +35,13 @@ from anima.store.folder import MAX_BYTES, FolderStore
 __all__ = ["Level", "Remark", "examine", "look"]
 
 _RANK = {"damage": 0, "advice": 1, "fine": 2}
-_UNDONE = ("batch-interrupted", "ledger-", "key-", "machine-not", "machine-link")  # what asking for a prompt would mend, or trip over
+_UNDONE = (
+    "batch-interrupted",
+    "ledger-",
+    "key-",
+    "machine-not",
+    "machine-link",
+)  # what asking for a prompt would mend, or trip over
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
 
@@ -138,10 +144,15 @@ def _wiped(home: Home, entries: list[Entry]) -> Iterator[Remark]:
 
 def _walk(home: Home, folder: str, entries: list[Entry]) -> Iterator[Remark]:
     """Gathers the files of the home, and says what is left out of them."""
+    shut = bool(folder) and _mode(home, folder) & 0o500 != 0o500
+    if shut:
+        yield remark("folder-unreadable", folder, f"{folder}: its mode is {_mode(home, folder):04o}, so it cannot be looked into.",
+                     do=f"chmod u+rwX {shlex.quote(f'{home.root}/{folder}')}")  # fmt: skip
     try:
         listed, strange = home.store.list(folder), home.store.strange(folder)
     except HomeError as error:
-        yield _unreadable(home, folder, error)
+        if not shut:
+            yield _unreadable(home, folder, error)
         return
     for name, why in strange:
         path = f"{folder}/{name}".lstrip("/")
@@ -153,7 +164,9 @@ def _walk(home: Home, folder: str, entries: list[Entry]) -> Iterator[Remark]:
     for entry in listed:
         if entry.is_folder:
             if entry.name.casefold().endswith(".md"):
-                yield remark("document-folder", entry.path, f"{entry.path} is a folder, and its name is that of a document.")
+                yield remark(
+                    "document-folder", entry.path, f"{entry.path} is a folder, and its name is that of a document."
+                )
             yield from _walk(home, entry.path, entries)
         else:
             entries.append(entry)
@@ -164,14 +177,21 @@ def _twins(listed: Iterable[Entry]) -> Iterator[Remark]:
     for entry in sorted(listed, key=lambda entry: entry.name):
         first = seen.setdefault(fold(entry.name), entry.path)
         if first != entry.path:
-            yield remark("document-twins", entry.path, f"{first} and {entry.path} are the same name to us; only the first is read.")
+            yield remark(
+                "document-twins",
+                entry.path,
+                f"{first} and {entry.path} are the same name to us; only the first is read.",
+            )
 
 
 def _unreadable(home: Home, path: str, error: HomeError) -> Remark:
     found = home.store.stat(path)
     if not isinstance(error, Damaged) or found is None:
         return remark("not-looked-at", path, f"{error}.", do=error.hint or "")
-    mode, row = stat.S_IMODE(found.st_mode), "folder-unreadable" if stat.S_ISDIR(found.st_mode) else "document-unreadable"
+    mode, row = (
+        stat.S_IMODE(found.st_mode),
+        "folder-unreadable" if stat.S_ISDIR(found.st_mode) else "document-unreadable",
+    )
     row = "document-owner" if found.st_uid != os.geteuid() else row
     return remark(row, path, f"{error} (mode {mode:04o}, owner {found.st_uid}).",
                   do=f"chmod u+rwX {shlex.quote(f'{home.root}/{path}')}")  # fmt: skip
@@ -256,7 +276,11 @@ def _file(home: Home, path: str) -> Iterator[Remark]:
     if found.st_uid != os.geteuid():
         yield remark("document-owner", path, f"{path} belongs to another user (uid {found.st_uid}).")
     elif _is_locked(home, path):
-        yield remark("document-unreadable", path, f"{path}: its mode is {stat.S_IMODE(found.st_mode):04o}, so it cannot be read and written.")
+        yield remark(
+            "document-unreadable",
+            path,
+            f"{path}: its mode is {stat.S_IMODE(found.st_mode):04o}, so it cannot be read and written.",
+        )
     if found.st_nlink > 1:
         yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima does not write to it.")
 

@@ -118,12 +118,13 @@ def repair(
     if dry_run or any(each.name in _HOPELESS for each in found):
         plan = tuple(Deed(name=r.name, about=r.about, said=BY_NAME[r.name].repair) for r in found if _mendable(r))
         return Mended(found=tuple(found), done=plan if dry_run else (), left=tuple(found), dry_run=dry_run)
+    if not any(map(_mendable, found)):
+        return Mended(found=tuple(found), done=(), left=tuple(map(_for_the_owner, found)))
     store = FolderStore(path)
     try:
-        done = _mend(path, store, clock, env, settings, look, found)
+        done, left = _mend(path, store, clock, env, settings, look, found), look()
     finally:
         store.close()
-    left = look() if done else found
     return Mended(found=tuple(found), done=tuple(done), left=tuple(map(_for_the_owner, left)))
 
 
@@ -141,8 +142,6 @@ def _mend(
     path: str | Path, store: FolderStore, clock: Callable[[], datetime], env: Mapping[str, str],
     settings: Mapping[str, Any] | None, look: Callable[[], list[Remark]], found: list[Remark],
 ) -> list[Deed]:  # fmt: skip
-    if not any(map(_mendable, found)):
-        return []
     patient, machine = Patient(store=store, now=clock(), env=env), Machine(store)
     aside = Aside(store, machine, patient.now)
     opened = partial(Home.open, path, clock=clock, env=env, settings=settings, finish=False)
@@ -262,7 +261,9 @@ def _ledger(work: _Work, machine: Machine) -> None:
         log = machine.log(LEDGER)
         try:
             places: list[str] = []
-            ledger = Ledger(log, clock=lambda: work.patient.now, keep=lambda torn: places.append(work.aside.keep(LEDGER, torn)))
+            ledger = Ledger(
+                log, clock=lambda: work.patient.now, keep=lambda torn: places.append(work.aside.keep(LEDGER, torn))
+            )
             torn = ledger.mend()
         finally:
             log.close()
@@ -364,6 +365,8 @@ def _history(work: _Work, home: Home) -> None:
     place = examining.place_of_history(work.patient)
     if work.has("history-lock"):
         _set_locks_aside(work, place)
+    if work.has("history-unsafe"):
+        _set_strange_aside(work, place)
     found = [each for each in work.of(*_HISTORY) if each.name != "history-lock"]
     if work.has("history-unmarked"):
         work.tell("history-unmarked", place, f"set aside in {work.aside.move(place, name='repository')}")
@@ -383,6 +386,14 @@ def _set_locks_aside(work: _Work, place: str) -> None:
     for name in lock_names(work.store, place):
         where = work.aside.move(f"{place}/{name}", name=name.rpartition("/")[2])
         work.tell("history-lock", f"{place}/{name}", f"set aside in {where}")
+
+
+def _set_strange_aside(work: _Work, place: str) -> None:
+    from anima.store.gitcheck import strange_in
+
+    while strange := strange_in(work.store, place):
+        where = work.aside.move(f"{place}/{strange}", name=f"repository-{strange.replace('/', '.')}")
+        work.tell("history-unsafe", f"{place}/{strange}", f"set aside in {where}")
 
 
 def _mended_history(work: _Work, home: Home, place: str) -> list[str]:
@@ -406,7 +417,9 @@ def _anchor(home: Home) -> None:
         tip, history = books.ledger.tip, books.history
         if history is None:
             raise Damaged(f"history does not know the new ledger: {books.history_problem}")
-        history.commit({}, Note(what="repair", actor="owner", author=books.author, time=home.clock(), anchor=(tip.n, tip.hash)))
+        history.commit(
+            {}, Note(what="repair", actor="owner", author=books.author, time=home.clock(), anchor=(tip.n, tip.hash))
+        )
 
 
 def _index(work: _Work, home: Home) -> None:

@@ -228,7 +228,9 @@ def _key(path: str) -> str:
 def sentence(source: Source, when: str) -> str:
     """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
     if source.lost:
-        text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger" + (f", {when}" if when else "")
+        text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger" + (
+            f", {when}" if when else ""
+        )
     elif source.actor is Actor.OUTSIDE:
         text = "edited outside anima" + (f", first seen {when}" if when else "")
     elif source.time is None:

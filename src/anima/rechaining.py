@@ -63,7 +63,9 @@ def rechain(
     cut = bool(noted) and max(n for n, _ in noted) > len(raw)
     _give_up_unsettled(chain, lost_any=bool(lost) or cut or not good)
     unvouched = list(_doubt_lines(chain, key, texts, _window(good, last), now)) if doubtful else []
-    return Renewed(data=b"".join(chain.lines), carried=len(kept), lost=lost, unvouched=sum(unvouched), documents=len(unvouched))
+    return Renewed(
+        data=b"".join(chain.lines), carried=len(kept), lost=lost, unvouched=sum(unvouched), documents=len(unvouched)
+    )
 
 
 class _Chain:
@@ -162,7 +164,9 @@ def _doubt_lines(chain: _Chain, key: Key, texts: Texts, since: datetime | None, 
         text = data.decode("utf-8", "replace")
         lines = known.new_lines(path, text)
         if lines:
-            chain.add((_stamp(now), "lost", {"path": path.text, "digest": key.of(text), "size": len(data), "lines": lines}))
+            chain.add(
+                (_stamp(now), "lost", {"path": path.text, "digest": key.of(text), "size": len(data), "lines": lines})
+            )
             yield len(lines)
 
 

@@ -225,7 +225,9 @@ def tour(
 def doctor(
     home: HomeOption = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended; no document is changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair: say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --repair: say what would be done, and do nothing.")
+    ] = False,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -246,7 +248,12 @@ def doctor(
     from anima.mending import repair as mend
 
     place = home_path(home, may_be_missing=True)
-    asked: dict[str, Any] = {"clock": lambda: datetime.now(UTC), "env": os.environ, "settings": parsed(set_), "progress": _looking()}
+    asked: dict[str, Any] = {
+        "clock": lambda: datetime.now(UTC),
+        "env": os.environ,
+        "settings": parsed(set_),
+        "progress": _looking(),
+    }
     if repair or dry_run:
         mended = mend(place, dry_run=dry_run, **asked)
         say_json({"ok": mended.ok, **plain(mended), "remarks": mended.left}) if json else _show_mended(mended)
@@ -290,7 +297,6 @@ def _show_mended(mended: Any) -> None:
         _show_remarks(left)
     if not found:
         out.print("All is well; there was nothing to repair.")
-
 
 
 def _show_remarks(remarks: list[Any]) -> None:

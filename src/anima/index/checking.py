@@ -42,7 +42,10 @@ def check(path: str, *, lock: str, texts: Texts | None = None, version: int = FO
     with _quiet(lock) as free:
         if not free:
             return []
-        return [*_mode(found), *_beside(path), *_file(path, found.st_size, texts, version)]
+        beside = list(_beside(path))
+        if any(each.name == "shm-missing" for each in beside):
+            return [*_mode(found), *beside]  # SQLite would make it, only to look
+        return [*_mode(found), *beside, *_file(path, found.st_size, texts, version)]
 
 
 def _without_file(path: str) -> list[Unsound]:

@@ -408,8 +408,8 @@ class History:
                 try:
                     commit = self._commit(name)
                     waiting.extend(commit.parents)
-                    for blame in self._beneath(commit.tree, have):
-                        pass
+                    for reached in self._beneath(commit.tree, have):
+                        blame = reached
                 except _BROKEN:
                     return name, blame
         return None

@@ -22,6 +22,28 @@ from anima.store.git import History
 from anima.store.gitdir import BRANCH, MARK
 
 _LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
+_FOLDERS = (
+    "objects",
+    "objects/pack",
+    "objects/info",
+    "refs",
+    "refs/heads",
+    "logs",
+    "logs/refs",
+    "logs/refs/heads",
+    "info",
+)
+_FILES = (
+    "HEAD",
+    BRANCH,
+    "packed-refs",
+    f"logs/{BRANCH}",
+    "index",
+    "config",
+    "info/exclude",
+    "anima.lock",
+    "anima.index",
+)
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 _ID = re.compile(rb"[0-9a-f]{40}\n?")
 
@@ -41,8 +63,8 @@ def check(store: FolderStore, place: str) -> list[Unsound]:
     if kind != "folder" or kind_of(store, f"{place}/{MARK}") != "file":
         return [Unsound("unmarked", "it is not a repository of ours")]
     found = [*_locks(store, place), *_head(store, place)]
-    if strange := _strange(store, place):
-        return [*found, Unsound("unsafe", strange)]
+    if strange := strange_in(store, place):
+        return [*found, Unsound("unsafe", f"{printable(strange)} is not what must stand there")]
     found += _packs(store, place)
     return found + _objects(store, place, {each.name for each in found})
 
@@ -79,23 +101,17 @@ def _head(store: FolderStore, place: str) -> Iterator[Unsound]:
         yield Unsound("head-broken", "HEAD is missing" if not raw else "HEAD names no branch")
 
 
-def _strange(store: FolderStore, place: str) -> str:
-    """Anything in the place of objects and branches that libgit2 would follow, or wait for."""
-    for folder in ("objects", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "logs/refs/heads", "info"):
-        if kind_of(store, f"{place}/{folder}") not in ("folder", None):
-            return f"{folder} is not a folder"
-    for name in store.raw_names(f"{place}/objects"):
-        if kind_of(store, f"{place}/objects/{name}") in ("link", "other"):
-            return f"objects/{printable(name)} is a link, or no file"
-    for name in store.raw_names(f"{place}/objects/pack"):
-        if kind_of(store, f"{place}/objects/pack/{name}") != "file":
-            return f"objects/pack/{printable(name)} is not a file"
-    wrong = (name for name in ("HEAD", BRANCH, "packed-refs", f"logs/{BRANCH}") if _is_odd(store, f"{place}/{name}"))
-    return next((f"{name} is not a file" for name in wrong), "")
-
-
-def _is_odd(store: FolderStore, path: str) -> bool:
-    return kind_of(store, path) not in ("file", None)
+def strange_in(store: FolderStore, place: str) -> str:
+    """The first thing in a repository that libgit2 would follow, or wait for, by its name there; "" for none."""
+    wanted = dict.fromkeys(_FOLDERS, "folder") | dict.fromkeys(_FILES, "file")
+    odd = (name for name, kind in wanted.items() if kind_of(store, f"{place}/{name}") not in (kind, None))
+    if (found := next(odd, None)) is not None:
+        return found
+    for folder in ("objects", "objects/pack"):
+        for name in sorted(store.raw_names(f"{place}/{folder}")):
+            if kind_of(store, f"{place}/{folder}/{name}") not in ("file", "folder" if folder == "objects" else "file"):
+                return f"{folder}/{name}"
+    return ""
 
 
 def _packs(store: FolderStore, place: str) -> Iterator[Unsound]:
@@ -150,7 +166,9 @@ def _objects(store: FolderStore, place: str, known: set[str]) -> list[Unsound]:
 def _named(store: FolderStore, place: str, main: str, revision: str, name: str) -> Unsound:
     loose = store.stat(f"{place}/objects/{name[:2]}/{name[2:]}")
     if loose is not None and stat.S_ISREG(loose.st_mode):
-        return Unsound("object-damaged", f"revision {revision[:10]} cannot be read in full: object {name[:10]} is damaged")
+        return Unsound(
+            "object-damaged", f"revision {revision[:10]} cannot be read in full: object {name[:10]} is damaged"
+        )
     if name == main:
         return Unsound("ref-broken", "main leads to a revision that is not there")
     return Unsound("object-missing", f"revision {revision[:10]} cannot be read in full: object {name[:10]} is gone")
@@ -163,7 +181,9 @@ def _main(store: FolderStore, place: str) -> str | None:
         if not _ID.fullmatch(raw):
             raise Damaged("main holds no id")
         return raw[:40].decode()
-    packed = re.search(rb"^([0-9a-f]{40}) %s$" % BRANCH.encode(), _read(store, f"{place}/packed-refs") or b"", re.MULTILINE)
+    packed = re.search(
+        rb"^([0-9a-f]{40}) %s$" % BRANCH.encode(), _read(store, f"{place}/packed-refs") or b"", re.MULTILINE
+    )
     return packed[1].decode() if packed else None
 
 
