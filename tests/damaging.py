@@ -96,12 +96,20 @@ def documents(root: Path) -> dict[str, str]:
             or not path.is_file()
         ):
             continue
-        mode = path.stat().st_mode
-        if not mode & 0o400:
-            path.chmod(mode | 0o400)
-        found[inside] = hashlib.sha256(path.read_bytes()).hexdigest()
-        path.chmod(mode)
+        found[inside] = hashlib.sha256(_bytes(path)).hexdigest()
     return found
+
+
+def _bytes(path: Path) -> bytes:
+    """Also of a file that its mode keeps from us; others are not touched, not even their times."""
+    mode = path.stat().st_mode
+    if mode & 0o400:
+        return path.read_bytes()
+    path.chmod(mode | 0o400)
+    try:
+        return path.read_bytes()
+    finally:
+        path.chmod(mode)
 
 
 def every_byte(root: Path) -> list[bytes]:

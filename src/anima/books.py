@@ -72,6 +72,10 @@ class Books:
     @property
     def key(self) -> Key:
         if self._key is None:
+            ledger = self.store.stat(".anima/ledger.jsonl")
+            if ledger is not None and ledger.st_size and self.machine.get("key") is None:
+                raise Damaged("the key of the ledger is gone; nothing was written",
+                              hint="restore .anima/key from a backup, or say anima doctor --repair")  # fmt: skip
             self._key = Key(self.machine.key())
         return self._key
 

@@ -276,11 +276,9 @@ def _file(home: Home, path: str) -> Iterator[Remark]:
     if found.st_uid != os.geteuid():
         yield remark("document-owner", path, f"{path} belongs to another user (uid {found.st_uid}).")
     elif _is_locked(home, path):
-        yield remark(
-            "document-unreadable",
-            path,
-            f"{path}: its mode is {stat.S_IMODE(found.st_mode):04o}, so it cannot be read and written.",
-        )
+        mode, quoted = stat.S_IMODE(found.st_mode), shlex.quote(f"{home.root}/{path}")
+        said = f"{path}: the system does not let us read it (mode {mode:04o}, owner {found.st_uid})."
+        yield remark("document-unreadable", path, said, do=f"chmod u+rwX {quoted}")
     if found.st_nlink > 1:
         yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima does not write to it.")
 

@@ -62,7 +62,9 @@ def rechain(
                                         "why": why, "carried": len(kept), "lost": lost}))  # fmt: skip
     cut = bool(noted) and max(n for n, _ in noted) > len(raw)
     _give_up_unsettled(chain, lost_any=bool(lost) or cut or not good)
-    unvouched = list(_doubt_lines(chain, key, texts, _window(good, last), now)) if doubtful else []
+    same_key = 1 in good and good[1].fields.get("key") == key.id
+    since = _window(good, last) if same_key else None
+    unvouched = list(_doubt_lines(chain, key, texts, since, now)) if doubtful else []
     return Renewed(
         data=b"".join(chain.lines), carried=len(kept), lost=lost, unvouched=sum(unvouched), documents=len(unvouched)
     )
