@@ -59,7 +59,7 @@ _AGAIN = "deleted and made again from the documents"
 _NEW_CHAIN = (
     "set aside; every sound record goes into a new chain that says so; lines nothing vouches for stay out of prompts"
 )
-_TRUST = "look through the lines that are left out, then `anima trust --all`, or forget them"
+TRUST = "look through the lines that are left out, then `anima trust --all`, or forget them"
 _REBUILT = (
     "whole revisions are put together anew; the broken repository is set aside; documents are committed as they stand"
 )
@@ -86,7 +86,7 @@ _HOME = _rows(
 _MACHINE = _rows(
     "damage",
     ("machine-missing", "`.anima` was deleted, documents and history are there", "history names records of a ledger that is gone",
-     "made again; a new ledger begins, in which nothing vouches for the lines there are", _TRUST),
+     "made again; a new ledger begins, in which nothing vouches for the lines there are", TRUST),
     ("machine-not-a-folder", "`.anima` is a file", "its kind", "set aside inside the folder that is made in its place", ""),
     ("machine-link", "`.anima` is a link", "its kind; links are not followed", "a link to nothing is set aside",
      "move the folder it leads to back into the home"),
@@ -102,24 +102,24 @@ _MACHINE = _rows(
 _LEDGER = _rows(
     "damage",
     ("ledger-torn", "the last line of the ledger has no end", "bytes after the last line break", "cut off and set aside", ""),
-    ("ledger-altered", "a record is not what was written", "it does not match its own hash", _NEW_CHAIN, _TRUST),
+    ("ledger-altered", "a record is not what was written", "it does not match its own hash", _NEW_CHAIN, TRUST),
     ("ledger-unlinked", "records are missing, swapped, repeated or put in", "a record does not follow the one before it",
-     _NEW_CHAIN, _TRUST),
-    ("ledger-headless", "the first record is missing", "the ledger does not begin with the record of its home", _NEW_CHAIN, _TRUST),
-    ("ledger-cut", "the end of the ledger was cut off", "history names records that are not there", _NEW_CHAIN, _TRUST),
-    ("ledger-rewritten", "the ledger was written anew from some record on", "history knows other records", _NEW_CHAIN, _TRUST),
+     _NEW_CHAIN, TRUST),
+    ("ledger-headless", "the first record is missing", "the ledger does not begin with the record of its home", _NEW_CHAIN, TRUST),
+    ("ledger-cut", "the end of the ledger was cut off", "history names records that are not there", _NEW_CHAIN, TRUST),
+    ("ledger-rewritten", "the ledger was written anew from some record on", "history knows other records", _NEW_CHAIN, TRUST),
     ("ledger-missing", "the ledger was deleted", "history or the mark of untrusted lines is there without it",
-     "a new ledger begins, in which nothing vouches for the lines there are", _TRUST),
+     "a new ledger begins, in which nothing vouches for the lines there are", TRUST),
     ("ledger-format", "the ledger was written by a newer anima", "its first record says so", "", "use that version, or a newer one"),
     ("key-missing", "the key of the ledger was deleted", "there is a ledger and no key",
      "a new key; the ledger is carried over to a new chain, in which nothing vouches for the lines there are",
-     f"put a backup of `.anima/key` back before the repair; else {_TRUST}"),
+     f"put a backup of `.anima/key` back before the repair; else {TRUST}"),
     ("key-replaced", "the key is not the ledger's", "the first record names another key",
      "the ledger is carried over to a new chain with this key, in which nothing vouches for the lines there are",
-     f"put a backup of `.anima/key` back before the repair; else {_TRUST}"),
+     f"put a backup of `.anima/key` back before the repair; else {TRUST}"),
     ("key-broken", "the key has not the right length", "its length",
      "set aside; a new key, and a new chain in which nothing vouches for the lines there are",
-     f"put a backup of `.anima/key` back before the repair; else {_TRUST}"),
+     f"put a backup of `.anima/key` back before the repair; else {TRUST}"),
 )  # fmt: skip
 
 _HISTORY = _rows(

@@ -86,6 +86,8 @@ def _gone(path: str | Path, register: Register) -> Remark | None:
             raise NoSuchHome(f"{path}: there is no such folder", hint=f"anima init {path} makes a home there")
         return remark("home-vanished", str(path), f"The home{made} has vanished: there is no such folder.")
     if not place.is_dir():
+        if not made:
+            raise NoSuchHome(f"{path}: a home is a folder, and this is a file")
         return remark("home-not-a-folder", str(path), "A home is a folder, and this is none.")
     try:
         empty = bool(made) and not any(place.iterdir())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from anima import examining, rechaining
-from anima.damages import BY_NAME, Remark
+from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
 from anima.examining import FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
 from anima.forgotten import FILE as FORGOTTEN
@@ -46,17 +46,14 @@ _DERIVED = ("", "-wal", "-shm", "-journal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """One thing that was done, or, in a dry run, would be; `ok` is false where it was tried and could not be."""
+    """One thing that was done, or, in a dry run, would be; `ok` is false where it was tried and could not be. `owner` is what
+    the owner may still want to do about it."""
 
     name: str
     about: str
     said: str
     ok: bool = True
-
-    @property
-    def owner(self) -> str:
-        """What the owner may still want to do about it."""
-        return BY_NAME[self.name].owner if self.ok and self.name in BY_NAME else ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +93,9 @@ class _Work:
     def has(self, *names: str) -> bool:
         return bool(self.of(*names))
 
-    def tell(self, name: str, about: str, said: str) -> None:
-        self.done.append(Deed(name=name, about=about, said=said))
+    def tell(self, name: str, about: str, said: str, *, owner: str | None = None) -> None:
+        left = BY_NAME[name].owner if owner is None else owner
+        self.done.append(Deed(name=name, about=about, said=said, owner=left))
 
     def tried(self, name: str, step: Callable[[], None]) -> None:
         """Does one step. What keeps it from being done is said, and the next one goes on."""
@@ -288,14 +286,14 @@ def _renew(work: _Work, machine: Machine) -> None:
     if made.unvouched:
         machine.put("doubt", b"")
     machine.put(LEDGER, made.data)
-    work.tell(row.name, LEDGER, _renewed(made, place))
+    work.tell(row.name, LEDGER, _renewed(made, place), owner=TRUST if made.unvouched else "")
     if key_is_new and machine.get(FORGOTTEN) is not None:
         where = work.aside.move(f"{FOLDER}/{FORGOTTEN}")
         work.tell("forgotten-broken", FORGOTTEN, f"it means nothing without its key, and is set aside in {where}")
 
 
 def _renewed(made: rechaining.Renewed, place: str) -> str:
-    said = f"a new chain begins; {made.carried:,} records were carried over, {made.lost:,} are lost"
+    said = f"a new chain begins; {made.carried:,} records were carried over, {made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
     said += f"; the damaged ledger is in {place}" if place else ""
     if made.unvouched:
         said += (f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so prompts leave "

@@ -280,14 +280,15 @@ def _looking() -> Any:
 def _show_mended(mended: Any) -> None:
     out = console()
     found = [remark for remark in mended.found if remark.level != "fine"]
-    for remark in found:
+    for remark in found if mended.done else ():
         sign, style = _SIGNS[remark.level]
         out.print(sign, style=style, end=" ")
         out.print(inert(remark.message, lines=False), soft_wrap=True)
     if mended.done:
         out.print("What would be done:" if mended.dry_run else "What was done:", style="bold")
     for deed in mended.done:
-        out.print("✓" if deed.ok else "✗", style="green" if deed.ok else "bold red", end=" ")
+        sign, style = ("·", "dim") if mended.dry_run else ("✓", "green") if deed.ok else ("✗", "bold red")
+        out.print(sign, style=style, end=" ")
         out.print(inert(f"{deed.about}: {deed.said}.", lines=False), soft_wrap=True)
         if deed.owner and not mended.dry_run:
             out.print(f"  → {inert(deed.owner, lines=False)}", style="dim", soft_wrap=True)

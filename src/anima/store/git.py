@@ -399,34 +399,41 @@ class History:
             head = self._dir.main()
             if head is None:
                 return next(((tip, tip) for tip in self._dir.tips()), None)
-            have, waiting = set[str](), deque([head])
+            have, waiting = set[str](), deque([(head, "")])
             while waiting:
-                if (name := waiting.popleft()) in have:
+                name, near = waiting.popleft()
+                if name in have:
                     continue
                 have.add(name)
                 blame = name
                 try:
                     commit = self._commit(name)
-                    waiting.extend(commit.parents)
-                    for reached in self._beneath(commit.tree, have):
+                    waiting.extend((parent, commit.tree) for parent in commit.parents)
+                    for reached in self._beneath(commit.tree, near, have):
                         blame = reached
                 except _BROKEN:
                     return name, blame
         return None
 
-    def _beneath(self, tree: str, have: set[str]) -> Iterator[str]:
-        """Every object under a tree that is not among `have`, which it fills; each is named before it is read."""
-        waiting = [(tree, ObjectType.TREE)]
+    def _beneath(self, tree: str, near: str, have: set[str]) -> Iterator[str]:
+        """Every object under a tree that is not among `have`, which it fills; each is named before it is read.
+
+        `near` is a tree that was read whole: only what differs from it is looked at, as revisions differ in little.
+        """
+        waiting = [(tree, near, ObjectType.TREE)]
         while waiting:
-            name, kind = waiting.pop()
+            name, near, kind = waiting.pop()
             if name in have:
                 continue
             yield name
             data = self._dir.get(name, kind)
             have.add(name)
-            for entry in decode_tree(data).values() if kind == ObjectType.TREE else ():
-                if entry[0] != b"160000":
-                    waiting.append((entry[1].hex(), ObjectType.TREE if _is_folder(entry) else ObjectType.BLOB))
+            if kind == ObjectType.TREE:
+                self._remember(name, data)
+                for _, old, new in tree_changes(self._tree(near) if near else b"", data):
+                    if new is not None and new[0] != b"160000":  # a submodule's commit is in another repository
+                        beside = old[1].hex() if old and _is_folder(old) and _is_folder(new) else ""
+                        waiting.append((new[1].hex(), beside, ObjectType.TREE if _is_folder(new) else ObjectType.BLOB))
 
     def repair(self, files: Mapping[str, bytes], note: Note) -> list[str]:
         """Make `check` clean, commit `files`, which are all the documents there are now, and say what was done.

@@ -32,7 +32,11 @@ def _ledger(here: Served) -> dict[str, Any]:
         return {"ok": False, "said": str(error)}
     if found.fault:
         return {"ok": False, "said": f"The ledger is not whole at record {found.fault.line}: {found.fault.what}."}
-    return {"ok": True, "said": f"The ledger is whole: {found.records:,} records, each chained to the one before."}
+    since = f" A repair began it anew on {found.renewed.time:%Y-%m-%d}." if found.renewed else ""
+    return {
+        "ok": True,
+        "said": f"The ledger is whole: {found.records:,} records, each chained to the one before.{since}",
+    }
 
 
 PAGE = Page(name="health", title="Health", order=80, key="h", views=(View(show=show),))
