@@ -450,7 +450,9 @@ def test_a_home_that_is_not_there_is_exit_code_3_in_every_verb(cli: Cli, verb: l
 
 
 @pytest.mark.parametrize("verb", [verb for verb in LOOKING if verb[0] != "doctor"], ids=lambda verb: verb[0])
-def test_a_broken_configuration_is_exit_code_2_in_every_verb_but_the_doctors(cli: Cli, verb: list[str], aria: Path) -> None:
+def test_a_broken_configuration_is_exit_code_2_in_every_verb_but_the_doctors(
+    cli: Cli, verb: list[str], aria: Path
+) -> None:
     for text in ("dialect = ", "[promt]\n", "dialect = 'x'\n"):
         (aria / "anima.toml").write_text(text, encoding="utf-8")
         said = cli(*verb, "--home", aria)

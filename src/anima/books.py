@@ -112,11 +112,15 @@ class Books:
                 history.close()
         return []
 
-    def _open_ledger(self) -> None:
+    def need_ledger(self) -> None:
+        """Raises Damaged where a ledger was and is none: then nobody can tell which lines are untrusted."""
         found = self.store.stat(".anima/ledger.jsonl")
         if (found is None or found.st_size == 0) and self.had_ledger():
             raise Damaged("the ledger of this home is gone; nothing was written",
                           hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair")  # fmt: skip
+
+    def _open_ledger(self) -> None:
+        self.need_ledger()
         ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn)
         ledger.begin(self.key.id[:16], key=self.key)
         self._ledger = ledger

@@ -41,6 +41,13 @@ class Source:
         return not self.lost and not (({self.origin} | self.taint) & UNTRUSTED)
 
     @property
+    def doubts(self) -> frozenset[Origin]:
+        """The untrusted origins it may have, and so gives to whoever reads it; of a lost record it could be any."""
+        if self.trusted:
+            return frozenset()
+        return UNTRUSTED if self.lost else (self.taint | {self.origin}) & UNTRUSTED
+
+    @property
     def promotable(self) -> bool:
         """Whether dreaming may build on it: trusted, and not an edit from outside that nobody reviewed."""
         return self.trusted and (self.actor is not Actor.OUTSIDE or self.trusted_at is not None)

@@ -39,6 +39,7 @@ Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
 MAX_LISTED = 200
 MAX_KEPT = 64
 LEDGER = ".anima/ledger.jsonl"
+OWN_HISTORY = ".git/anima"  # there with the first commit: without a ledger beside it, one was lost
 DOUBT = ".anima/doubt"  # there since the first untrusted line was written
 _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
@@ -130,6 +131,8 @@ class Reading:
         if ".anima" in top:
             for place in (LEDGER, DOUBT):
                 (at.seen if self.store.stat(place) else at.absent).add(place)
+        if ".git" in top and LEDGER not in at.seen:
+            (at.seen if self.store.stat(OWN_HISTORY) else at.absent).add(OWN_HISTORY)
         return at
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -288,7 +291,9 @@ class Reading:
             return _hidden(row, path, at.listener)
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
         odd = bool(hidden(in_sight))
-        if self._books_of and (DOUBT in at.seen or (LEDGER in at.seen and (odd or suspicious(in_sight)))):
+        if self._books_of and (
+            DOUBT in at.seen or OWN_HISTORY in at.seen or (LEDGER in at.seen and (odd or suspicious(in_sight)))
+        ):
             text = self._trusted(at, document, text, reasons)
         return self._shown(row, path, text, reasons, odd=odd, document=document, **log)
 

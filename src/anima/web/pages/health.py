@@ -17,10 +17,8 @@ _SIGNS = {"damage": ("✗", "Damage"), "advice": ("!", "Advice"), "fine": ("✓"
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    from anima.health import look
-
     home = here.home
-    remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in look(home)]
+    remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in here.remarks()]
     return {"remarks": remarks, "ledger": _ledger(here), "tokens": here.keyring.all(), "root": home.root,
             "dialect": home.dialect, "listeners": here.bulletin.listeners}  # fmt: skip
 
