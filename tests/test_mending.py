@@ -7,6 +7,7 @@ import fcntl
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -177,6 +178,31 @@ def test_where_no_line_was_ever_untrusted_a_flipped_record_costs_nothing(aria: P
     mended(aria)
 
     assert re.sub(r"\d\d:\d\d", "", shown(aria)) == re.sub(r"\d\d:\d\d", "", before)
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_without_history_nothing_proves_what_follows_a_flipped_record(tmp_path: Path, untrusted: bool) -> None:
+    """So it costs nothing where no line was ever untrusted, and everything that was written afterwards where one was."""
+    root = tmp_path / "plain"
+    with Home.create(root, env=env_of(root)) as home:
+        pass
+    (root / "anima.toml").write_text('dialect = "anima"\n[history]\nenabled = false\n')
+    shutil.rmtree(root / ".git")
+    with Home.open(root, env=env_of(root)) as home:
+        home.remember("before the damage", section="A")
+        home.remember("lost with its record", section="B")
+        number = home.books.ledger.tip.n
+        home.remember("after the damage", section="C")
+        if untrusted:
+            home.books.mark_doubt()
+    lines(
+        root, lambda all: [line.replace(b"owner", b"0wner") if n == number - 2 else line for n, line in enumerate(all)]
+    )
+    result = mended(root)
+
+    assert result.ok and [deed.name for deed in result.done] == ["ledger-altered"]
+    assert "before the damage" in shown(root)
+    assert ("after the damage" in shown(root), "lost with its record" in shown(root)) == (not untrusted, not untrusted)
 
 
 def test_nothing_is_written_to_a_home_whose_ledger_is_gone(aria: Path) -> None:

@@ -277,7 +277,7 @@ def _first(data: bytes) -> Record | None:
 
 def _clock(patient: Patient) -> Iterator[Remark]:
     data, tomorrow = patient.ledger(), patient.now + timedelta(days=1)
-    times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"\}\n', data)
+    times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"', data)
     if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
         yield remark(
             "clock-backwards", LEDGER, f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."

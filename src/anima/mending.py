@@ -283,10 +283,10 @@ def _renew(work: _Work, machine: Machine) -> None:
         now=work.patient.now, why=row.name, doubtful=doubtful,
     )  # fmt: skip
     place = work.aside.keep(LEDGER, data) if data else ""
-    if made.unvouched:
+    if doubtful:
         machine.put("doubt", b"")
     machine.put(LEDGER, made.data)
-    work.tell(row.name, LEDGER, _renewed(made, place), owner=TRUST if made.unvouched else "")
+    work.tell(row.name, LEDGER, _renewed(made, place), owner=TRUST if made.unvouched or made.doubted else "")
     if key_is_new and machine.get(FORGOTTEN) is not None:
         where = work.aside.move(f"{FOLDER}/{FORGOTTEN}")
         work.tell("forgotten-broken", FORGOTTEN, f"it means nothing without its key, and is set aside in {where}")
@@ -295,6 +295,8 @@ def _renew(work: _Work, machine: Machine) -> None:
 def _renewed(made: rechaining.Renewed, place: str) -> str:
     said = f"a new chain begins; {made.carried:,} records were carried over, {made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
     said += f"; the damaged ledger is in {place}" if place else ""
+    if made.doubted:
+        said += f"; {made.doubted:,} of them cannot be proven, so only their doubts count"
     if made.unvouched:
         said += (f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so prompts leave "
                  "them out until you say anima trust")  # fmt: skip
@@ -353,6 +355,10 @@ def _opened(work: _Work) -> None:
                 for said in home.books.recover() or [""] * work.has("batch-interrupted", "stage-leftover"):
                     name = "batch-interrupted" if work.has("batch-interrupted") else "stage-leftover"
                     work.tell(name, LEDGER, said or "ended, and what was staged is swept up")
+        elif work.has("stage-leftover"):
+            with home.books.machine.lock.hold():
+                home.books.hand.sweep()
+            work.tell("stage-leftover", LEDGER, "swept up")
         if not work.has("history-busy", "home-wiped") and home.config.history.enabled:
             work.tried("history", partial(_history, work, home))
         work.tried("index", partial(_index, work, home))

@@ -35,6 +35,7 @@ class Renewed:
     lost: int
     unvouched: int  # lines that nothing vouches for now
     documents: int  # in so many documents
+    doubted: int  # records that were carried over for their doubts alone
 
 
 def rechain(
@@ -49,6 +50,8 @@ def rechain(
     raw = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     noted = {pair for pair in anchors if pair[0] <= len(raw) + MOST_PADDED}
     good, odd = _sorted([record for line in raw if (record := sound(line))], fault, noted)
+    if not doubtful:  # a bad disk, in a home without an untrusted line: there is nothing that anybody could gain
+        good, odd = {**odd, **good}, {}
     kept = {n: record for n, record in {**odd, **good}.items() if n <= len(raw) + MOST_PADDED}
     last = max([len(raw), *kept, *(n for n, _ in noted)], default=0)
     chain = _Chain(now)
@@ -66,7 +69,12 @@ def rechain(
     since = _window(good, last) if same_key else None
     unvouched = list(_doubt_lines(chain, key, texts, since, now)) if doubtful else []
     return Renewed(
-        data=b"".join(chain.lines), carried=len(kept), lost=lost, unvouched=sum(unvouched), documents=len(unvouched)
+        data=b"".join(chain.lines),
+        carried=len(kept),
+        lost=lost,
+        unvouched=sum(unvouched),
+        documents=len(unvouched),
+        doubted=len(odd),
     )
 
 
