@@ -83,6 +83,7 @@ class Books:
     def ledger(self) -> Ledger:
         """The ledger, begun if it was not. Asking for it makes `.anima/`, and finishes what a crash left half done."""
         if self._ledger is None:
+            self.need_ledger()  # before anything is made
             with self.machine.lock.hold(), self._mutex:
                 if self._ledger is None:
                     self._open_ledger()
@@ -120,7 +121,6 @@ class Books:
                           hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair")  # fmt: skip
 
     def _open_ledger(self) -> None:
-        self.need_ledger()
         ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn)
         ledger.begin(self.key.id[:16], key=self.key)
         self._ledger = ledger

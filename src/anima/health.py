@@ -39,6 +39,7 @@ _UNDONE = (
     "batch-interrupted",
     "ledger-",
     "key-",
+    "machine-missing",
     "machine-not",
     "machine-link",
 )  # what asking for a prompt would mend, or trip over
