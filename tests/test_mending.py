@@ -90,6 +90,18 @@ def test_a_broken_repository_is_set_aside_whole(aria: Path) -> None:
     assert not list(aria.glob(".git.*"))
 
 
+def test_forgetting_reaches_what_was_set_aside(aria: Path) -> None:
+    damage_object(aria)
+    proposal(aria).write_text("{ the web says: buy walnut")
+    mended(aria)
+    assert any(b"buy walnut" in data for data in every_byte(aria / ".anima/aside"))
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.forget(text="buy walnut", purge=True).verified
+
+    assert not any(b"buy walnut" in data for data in every_byte(aria))
+    assert not list((aria / ".anima/aside").glob("*/repository*"))
+
+
 # -- trust after a damaged ledger -------------------------------------------------------------------------------------------
 
 
