@@ -22,7 +22,7 @@ PACKAGE = Path(anima.__file__).parent
 # From the bottom up. On the floors marked `ordered` a module may import those that stand before it on its own floor;
 # on the others nobody imports a neighbour. A package (scan, store, …) counts as one module.
 FLOORS: list[tuple[str, ...]] = [
-    ("errors", "formats", "unseen", "model", "markdown", "phrases", "layout", "dialects", "config"),
+    ("errors", "formats", "unseen", "model", "markdown", "phrases", "layout", "dialects", "config", "damages"),
     ("register", "store", "ledger", "forgotten", "embed", "index"),
     (
         "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",
@@ -30,9 +30,10 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots", "places", "parcels",
     ),
     (
-        "migrating", "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "moving",
-        "arriving", "transcripts", "choosing", "purging", "forgetting", "figures", "knowing", "calling", "flushing",
-        "sessions", "reflecting", "consulting", "sweeps", "upkeep", "home", "health", "about", "links", "watching",
+        "migrating", "opening", "books", "rechaining", "examining", "tracing", "reading", "writing", "keeping",
+        "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "purging", "forgetting", "figures",
+        "knowing", "calling", "flushing", "sessions", "reflecting", "consulting", "sweeps", "upkeep", "home", "health",
+        "mending", "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

@@ -358,6 +358,28 @@ def test_a_home_is_trusted_only_with_a_yes(cli: Cli, tmp_path: Path) -> None:
     assert cli("config", "--home", folder, "--json").json["trusted"]
 
 
+def test_the_doctor_looks_and_repairs_also_where_the_configuration_is_broken(cli: Cli, aria: Path) -> None:
+    (aria / "anima.toml").write_text("dialect = ", encoding="utf-8")
+
+    for verb in (["doctor"], ["doctor", "--repair", "--dry-run"], ["doctor", "--repair"]):
+        said = cli(*verb, "--home", aria, "--json")
+        assert (said.code, "config-broken" in [remark["name"] for remark in said.json["remarks"]]) == (1, True)
+
+
+def test_a_repair_says_what_it_found_what_it_did_and_what_is_left(cli: Cli, aria: Path) -> None:
+    cli("note", "hello", "--home", aria)
+    (aria / ".anima/key").write_bytes(b"short")
+    (aria / "USER.md").write_bytes(b"caf\xe9")
+
+    planned = cli("doctor", "--home", aria, "--repair", "--dry-run").out
+    assert "What would be done:" in planned and (aria / ".anima/key").read_bytes() == b"short"
+    said = cli("doctor", "--home", aria, "--repair")
+    assert (said.code, "What was done:" in said.out, "What only you can decide:" in said.out) == (1, True, True)
+    assert "anima trust --all" in said.out and "A repair began it anew" in cli("audit", "verify", "--home", aria).out
+    (aria / "USER.md").write_text("Luis\n")
+    assert cli("doctor", "--home", aria, "--repair").out.startswith("All is well")
+
+
 def test_the_doctor_ends_with_0_on_advice_and_1_on_damage(cli: Cli, aria: Path) -> None:
     assert "All is well." in cli("doctor", "--home", aria).out
     (aria / "TOOLS.md").unlink()
@@ -427,8 +449,10 @@ def test_a_home_that_is_not_there_is_exit_code_3_in_every_verb(cli: Cli, verb: l
         assert error["kind"] == "NoSuchHome" and error["message"] in said.err
 
 
-@pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb[0])
-def test_a_broken_configuration_is_exit_code_2_in_every_verb(cli: Cli, verb: list[str], aria: Path) -> None:
+@pytest.mark.parametrize("verb", [verb for verb in LOOKING if verb[0] != "doctor"], ids=lambda verb: verb[0])
+def test_a_broken_configuration_is_exit_code_2_in_every_verb_but_the_doctors(
+    cli: Cli, verb: list[str], aria: Path
+) -> None:
     for text in ("dialect = ", "[promt]\n", "dialect = 'x'\n"):
         (aria / "anima.toml").write_text(text, encoding="utf-8")
         said = cli(*verb, "--home", aria)

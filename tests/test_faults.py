@@ -165,7 +165,7 @@ def test_torn_bytes_are_kept_aside(folder: Path) -> None:
         file.write("- [10:00] ate an ap")
     let_die(home)
     settled(folder).close()
-    assert [path.read_text() for path in (folder / ".anima/torn").iterdir()] == ["- [10:00] ate an ap"]
+    assert [path.read_text() for path in (folder / ".anima/aside/torn").iterdir()] == ["- [10:00] ate an ap"]
 
 
 def test_a_batch_that_was_begun_is_finished(folder: Path) -> None:

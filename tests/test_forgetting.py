@@ -97,7 +97,7 @@ def planted(root: Path) -> None:
         home.write("notes/versions.md", f"- {HISTORY_ONLY[1]}\n- stays\n")
         home.write("notes/versions.md", "- stays\n")
         home.write("notes/why.md", "- fine\n", reason=MESSAGE[0])
-        home.books.machine.put("torn/20260508T193000000000", TORN[0].encode())
+        home.books.machine.put("aside/torn/20260508T193000000000", TORN[0].encode())
         home.index()
         home.transcripts.search("therapist", home.transcripts.owner(), limit=3, max_chars=80)
     plant_files(root)

@@ -454,7 +454,7 @@ def exercised(home: Home) -> None:
     home.audit()
     home.why("notes/a.md", 3)
     home.keeping.history_problems()
-    home.keeping.repair()
+    home.keeping.repair_history()
 
 
 @pytest.fixture

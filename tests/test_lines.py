@@ -70,7 +70,7 @@ def test_files_and_folders_are_for_their_owner_alone_whatever_the_umask(folder: 
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "sessions").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "sessions/one.jsonl").stat().st_mode) == 0o600
-    (aside,) = (tmp_path / ".anima/torn").iterdir()
+    (aside,) = (tmp_path / ".anima/aside/torn").iterdir()
     assert stat.S_IMODE(aside.stat().st_mode) == 0o600
 
 

@@ -24,12 +24,13 @@ from anima.model import Actor, DocPath, Kind
 from anima.provenance import Provenance
 from anima.store.folder import FolderStore
 from anima.store.hand import Hand
-from anima.store.machine import Machine
+from anima.store.machine import TORN, Machine
 
 if TYPE_CHECKING:
     from anima.store.git import History
 
-_FOLDED = ("intent", "done", "failed", "outside", "found", "trust", "format")  # what provenance is made of
+_FOLDED = ("intent", "done", "failed", "outside", "found", "lost", "trust", "format")  # what provenance is made of
+_HISTORIES = (".git", ".anima/history.git")
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
 
@@ -75,6 +76,10 @@ class Books:
     @property
     def key(self) -> Key:
         if self._key is None:
+            ledger = self.store.stat(".anima/ledger.jsonl")
+            if ledger is not None and ledger.st_size and self.machine.get("key") is None:
+                raise Damaged("the key of the ledger is gone; nothing was written",
+                              hint="restore .anima/key from a backup, or say anima doctor --repair")  # fmt: skip
             self._key = Key(self.machine.key())
         return self._key
 
@@ -82,11 +87,42 @@ class Books:
     def ledger(self) -> Ledger:
         """The ledger, begun if it was not. Asking for it makes `.anima/`, and finishes what a crash left half done."""
         if self._ledger is None:
+            self.need_ledger()  # before anything is made
             with self.machine.lock.hold(), self._mutex:
                 if self._ledger is None:
                     self._open_ledger()
         assert self._ledger is not None
         return self._ledger
+
+    def had_ledger(self) -> bool:
+        """Whether a ledger that is not there any more was: untrusted lines were marked, or history names its records."""
+        if self.store.stat(".anima/doubt") is not None:
+            return True
+        return any(os.path.isfile(f"{self.store.root}/{place}/anima") for place in _HISTORIES) and bool(self.anchors())
+
+    def anchors(self) -> list[tuple[int, str]]:
+        """The records that history names, also where no ledger is; none when history cannot be read."""
+        from anima.store.git import History
+
+        for place in _HISTORIES:
+            try:
+                history = History.open(f"{self.store.root}/{place}")
+            except (HomeError, OSError):
+                continue
+            try:
+                return history.anchors()
+            except HomeError:
+                return []
+            finally:
+                history.close()
+        return []
+
+    def need_ledger(self) -> None:
+        """Raises Damaged where a ledger was and is none: then nobody can tell which lines are untrusted."""
+        found = self.store.stat(".anima/ledger.jsonl")
+        if (found is None or found.st_size == 0) and self.had_ledger():
+            raise Damaged("the ledger of this home is gone; nothing was written",
+                          hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair")  # fmt: skip
 
     def _open_ledger(self) -> None:
         ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn)
@@ -99,7 +135,7 @@ class Books:
             pass  # the disk does not let us; documents can be read all the same, and a write tries again and says so
 
     def _keep_torn(self, torn: bytes) -> None:
-        self.machine.put(f"torn/{self.clock():%Y%m%dT%H%M%S%f}", torn)
+        self.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", torn)
 
     @property
     def view(self) -> Provenance:

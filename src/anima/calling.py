@@ -16,7 +16,7 @@ from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
 from anima.markdown import lines_of, view
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
-from anima.model import UNTRUSTED, Change, DocPath, Kind, Receipt, Scope, digest_of
+from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
 
 if TYPE_CHECKING:
     from anima.search import Answer
@@ -158,9 +158,10 @@ class Calling:
         """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
         session, books = self._session, self._home.books
         session.took_in(FlowEvent.read(path, by_tool=True))
+        books.need_ledger()
         if books.begun and books.view.has_doubt(path):
             sources = [books.view.source(path, line) for line in lines_of(text)]
-            for origin in {o for s in sources if not s.trusted for o in (s.origin, *s.taint)} & UNTRUSTED:
+            for origin in frozenset[Origin]().union(*(source.doubts for source in sources)):
                 session.taint(origin)
 
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:

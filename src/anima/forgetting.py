@@ -27,6 +27,8 @@ from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff
 from anima.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.provenance import OWNERS, Source
 from anima.purging import Left, Purge
+from anima.store.aside import set_aside_files
+from anima.store.foreign import bytes_of
 from anima.tracing import dreamed_from
 from anima.transcript import Turn, forget, header_of, touched
 from anima.writing import owners
@@ -361,13 +363,13 @@ def _touches(talk: _Talk, wanted: Wanted) -> tuple[Callable[[str], bool], Callab
 
 
 def _draw_torn(drawing: _Drawing) -> Iterator[str]:
-    """What was put aside after a crash."""
-    machine = drawing.home.books.machine
-    for name in machine.names("torn"):
-        of = name.rsplit(".", 2)[0]
-        if of in drawing.choice.sessions or drawing.wanted.touches(loose(machine.get(f"torn/{name}") or b"")):
-            drawing.touched.append(Touched(place="torn", where=f".anima/torn/{name}", why="put aside after a crash"))
-            yield f"torn/{name}"
+    """What was put aside after a crash, or by a repair."""
+    store = drawing.home.store
+    for path in set_aside_files(store):
+        of = path.rpartition("/")[2].rsplit(".", 2)[0]
+        if of in drawing.choice.sessions or drawing.wanted.touches(loose(bytes_of(store, path) or b"")):
+            drawing.touched.append(Touched(place="torn", where=path, why="put aside after a crash or by a repair"))
+            yield path.removeprefix(".anima/")
 
 
 def _by_pattern(asked: Asked, documents: Iterable[Document]) -> Iterator[str]:

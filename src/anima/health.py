@@ -1,7 +1,8 @@
 """What a look at a home tells: sentences, each with what to do. Reads everything, changes nothing.
 
 Promise: advice is not damage; damage is what loses or leaks something. Nothing in a home stops the look: what cannot
-be read becomes a sentence too. Not here: mending (keeping).
+be read becomes a sentence too, and a home that does not even open is looked at as far as it goes (`examine`). A
+sentence about a damage of the table has its name. Not here: the machine's side (examining), mending (mending).
 """
 
 from __future__ import annotations
@@ -10,55 +11,165 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+from anima import examining, opening
 from anima.config import FILE
-from anima.errors import BadText, Damaged, HomeError, NoSuchDocument, printable
+from anima.damages import Level, Remark, remark
+from anima.errors import BadConfig, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused, printable
+from anima.examining import Patient, Progress, looked
 from anima.home import Home
 from anima.markdown import front_matter, sections
 from anima.model import DocPath, Entry, Scope, fold
 from anima.reading import skill_line
+from anima.register import Register
+from anima.register import folder as user_folder
 from anima.scan import hidden
+from anima.store.aside import kind_of
+from anima.store.folder import MAX_BYTES, FolderStore
 
-Level = Literal["fine", "advice", "damage"]
+__all__ = ["Level", "Remark", "examine", "look"]
+
 _RANK = {"damage": 0, "advice": 1, "fine": 2}
+_UNDONE = (
+    "batch-interrupted",
+    "ledger-",
+    "key-",
+    "machine-missing",
+    "machine-not",
+    "machine-link",
+)  # what asking for a prompt would mend, or trip over
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
-    """One sentence about the health of a home. `do` is a command or an action, when there is one."""
+def examine(
+    path: str | Path, *, clock: Callable[[], datetime], env: Mapping[str, str], settings: Mapping[str, Any] | None = None,
+    progress: Progress = lambda _: None,
+) -> list[Remark]:  # fmt: skip
+    """Everything there is to say about a folder, damage first, also when no home can be opened there.
 
-    level: Level
-    about: str
-    message: str
-    do: str = ""
+    Raises NoSuchHome where none ever was, and nothing else.
+    """
+    register = Register(user_folder(env))
+    gone = _gone(path, register)
+    if gone is not None:
+        return [gone]
+    try:
+        store = FolderStore(path)
+    except Refused as error:
+        return [remark("home-owner", str(path), f"{error}.")]
+    except HomeError as error:
+        return [remark("not-looked-at", str(path), f"{error}.", do=error.hint)]
+    try:
+        wrong = looked(FILE, partial(_config, store, register, env, settings))
+        if wrong:
+            return _sorted([*wrong, *looked("the documents", partial(_unopened, store, clock, env, progress))])
+    finally:
+        store.close()
+    try:
+        with Home.open(path, settings=settings, clock=clock, env=env, finish=False) as home:
+            return look(home, progress=progress)
+    except HomeError as error:
+        return [remark("not-looked-at", str(path), f"{error}.", do=error.hint)]
 
 
-def look(home: Home) -> list[Remark]:
+def _gone(path: str | Path, register: Register) -> Remark | None:
+    """Where no home can be at all."""
+    place, known = Path(opening.place_of(path)), register.known(opening.place_of(path))
+    made = f" made on {known.made[:10]}" if known and known.made else ""
+    if not os.path.lexists(place):
+        if not made:
+            raise NoSuchHome(f"{path}: there is no such folder", hint=f"anima init {path} makes a home there")
+        return remark("home-vanished", str(path), f"The home{made} has vanished: there is no such folder.")
+    if not place.is_dir():
+        if not made:
+            raise NoSuchHome(f"{path}: a home is a folder, and this is a file")
+        return remark("home-not-a-folder", str(path), "A home is a folder, and this is none.")
+    try:
+        empty = bool(made) and not any(place.iterdir())
+    except OSError:
+        return None
+    return remark("home-empty", str(path), f"The home{made} has vanished: the folder is empty.") if empty else None
+
+
+def _config(
+    store: FolderStore, register: Register, env: Mapping[str, str], settings: Mapping[str, Any] | None
+) -> Iterator[Remark]:  # fmt: skip
+    """Why the configuration cannot be used; nothing when it can."""
+    if kind_of(store, FILE) not in ("file", None):
+        yield remark("config-not-a-file", FILE, f"{FILE} is not a file.")
+        return
+    try:
+        config = opening.configured(store, register, env, settings)
+        opening.laid_out(opening.detected(store, config).dialect, config)
+    except (BadConfig, BadText, Damaged) as error:
+        yield remark("config-broken", FILE, f"{error}.", do=error.hint)
+
+
+def _unopened(
+    store: FolderStore, clock: Callable[[], datetime], env: Mapping[str, str], progress: Progress
+) -> Iterator[Remark]:
+    """A home whose configuration cannot be read, as far as it can be looked at without one."""
+    yield from examining.examine(Patient(store=store, now=clock(), env=env, progress=progress))
+
+
+def look(home: Home, *, progress: Progress = lambda _: None) -> list[Remark]:
     """Everything there is to say about a home, damage first."""
+    patient = Patient(store=home.store, now=home.clock(), env=home.env, config=home.config, layout=home.layout,
+                      agent=home.agent, progress=progress)  # fmt: skip
     entries: list[Entry] = []
-    found = list(_walk(home, "", entries))
-    found += [*_folder(home, entries), *_trust(home), *_missing(home), *_documents(home, entries), *_skills(home)]
-    return sorted([*found, *_budget(home)], key=lambda remark: _RANK[remark.level])
+    found = examining.examine(patient)
+    progress("the documents")
+    found += looked("the folder", lambda: _walk(home, "", entries))
+    checks = (_wiped, _folder, _trust, _missing, _documents, _skills)
+    for check in checks:
+        found += looked("the documents", partial(check, home, entries))
+    if not any(each.name.startswith(_UNDONE) for each in found):
+        found += looked("the prompt", partial(_budget, home))
+    return _sorted(found)
+
+
+def _sorted(found: Iterable[Remark]) -> list[Remark]:
+    return sorted(found, key=lambda each: _RANK[each.level])
+
+
+def _wiped(home: Home, entries: list[Entry]) -> Iterator[Remark]:
+    any_left = any(entry.path.casefold().endswith(".md") for entry in entries)
+    ledger = home.store.stat(".anima/ledger.jsonl")
+    if not any_left and ledger is not None and ledger.st_size:
+        yield remark("home-wiped", home.root, "Every document is gone; ledger and history are there.")
 
 
 def _walk(home: Home, folder: str, entries: list[Entry]) -> Iterator[Remark]:
     """Gathers the files of the home, and says what is left out of them."""
+    shut = bool(folder) and _mode(home, folder) & 0o500 != 0o500
+    if shut:
+        yield remark("folder-unreadable", folder, f"{folder}: its mode is {_mode(home, folder):04o}, so it cannot be looked into.",
+                     do=f"chmod u+rwX {shlex.quote(f'{home.root}/{folder}')}")  # fmt: skip
     try:
         listed, strange = home.store.list(folder), home.store.strange(folder)
     except HomeError as error:
-        yield _unreadable(home, folder, error)
+        if not shut:
+            yield _unreadable(home, folder, error)
         return
     for name, why in strange:
-        path = printable(f"{folder}/{name}".lstrip("/"))
-        yield Remark(level="advice", about=path, message=f"{path} is left alone: {why}.")
+        path = f"{folder}/{name}".lstrip("/")
+        row = {"link": "document-link", "other": "document-special"}.get(str(kind_of(home.store, path)), "")
+        shown = printable(path)
+        said = f"{shown} is left alone: {why}."
+        yield remark(row, shown, said) if row else Remark(level="advice", about=shown, message=said)
     yield from _twins(listed)
     for entry in listed:
         if entry.is_folder:
+            if entry.name.casefold().endswith(".md"):
+                yield remark(
+                    "document-folder", entry.path, f"{entry.path} is a folder, and its name is that of a document."
+                )
             yield from _walk(home, entry.path, entries)
         else:
             entries.append(entry)
@@ -69,16 +180,23 @@ def _twins(listed: Iterable[Entry]) -> Iterator[Remark]:
     for entry in sorted(listed, key=lambda entry: entry.name):
         first = seen.setdefault(fold(entry.name), entry.path)
         if first != entry.path:
-            yield Remark(level="damage", about=entry.path, do="keep one of the two",
-                         message=f"{first} and {entry.path} are the same name to us; only the first is read.")  # fmt: skip
+            yield remark(
+                "document-twins",
+                entry.path,
+                f"{first} and {entry.path} are the same name to us; only the first is read.",
+            )
 
 
 def _unreadable(home: Home, path: str, error: HomeError) -> Remark:
     found = home.store.stat(path)
     if not isinstance(error, Damaged) or found is None:
-        return Remark(level="damage", about=path, message=f"{error}.", do=error.hint or "")
-    mode = stat.S_IMODE(found.st_mode)
-    return Remark(level="damage", about=path, message=f"{error} (mode {mode:04o}, owner {found.st_uid}).",
+        return remark("not-looked-at", path, f"{error}.", do=error.hint or "")
+    mode, row = (
+        stat.S_IMODE(found.st_mode),
+        "folder-unreadable" if stat.S_ISDIR(found.st_mode) else "document-unreadable",
+    )
+    row = "document-owner" if found.st_uid != os.geteuid() else row
+    return remark(row, path, f"{error} (mode {mode:04o}, owner {found.st_uid}).",
                   do=f"chmod u+rwX {shlex.quote(f'{home.root}/{path}')}")  # fmt: skip
 
 
@@ -88,13 +206,13 @@ def _folder(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     )
     mode = stat.S_IMODE(os.fstat(home.store.fd).st_mode)
     if mode & 0o077:
-        yield Remark(level="advice", about="modes", message=f"Other users of this machine can look into the folder (mode {mode:04o}).",
+        yield remark("modes", "modes", f"Other users of this machine can look into the folder (mode {mode:04o}).",
                      do=f"chmod 700 {shlex.quote(home.root)}")  # fmt: skip
     open_files = [entry.path for entry in entries if _mode(home, entry.path) & 0o077]
     if open_files:
         few = ", ".join(open_files[:3]) + (f" and {len(open_files) - 3} more" if len(open_files) > 3 else "")
         many = "1 file" if len(open_files) == 1 else f"{len(open_files):,} files"
-        yield Remark(level="advice", about="modes", message=f"{many} can be read by others: {few}.",
+        yield remark("modes", "modes", f"{many} can be read by others: {few}.",
                      do=f"chmod -R go= {shlex.quote(home.root)}")  # fmt: skip
 
 
@@ -103,13 +221,13 @@ def _mode(home: Home, path: str) -> int:
     return stat.S_IMODE(found.st_mode) if found else 0
 
 
-def _trust(home: Home) -> Iterator[Remark]:
+def _trust(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     for key, why in home.config.ignored:
         yield Remark(level="advice", about=FILE, message=f"{key} is not used, because this folder is not trusted: {why}.",
                      do="anima trust-home, if you know who wrote that file")  # fmt: skip
 
 
-def _missing(home: Home) -> Iterator[Remark]:
+def _missing(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     template = f", or anima init {shlex.quote(home.root)} for a template" if home.dialect == "anima" else ""
     for row in home.layout.rows:
         if row.form in ("text", "identity") and row.expected and home.store.actual(DocPath.parse(row.path)) is None:
@@ -127,14 +245,17 @@ def _documents(home: Home, entries: list[Entry]) -> Iterator[Remark]:
 
 
 def _one_document(home: Home, path: DocPath, limit: int | None) -> Iterator[Remark]:
+    yield from _file(home, path.text)
     try:
         text = home.read(path).text
     except BadText as error:
-        yield Remark(level="damage", about=path.text, message=f"{error}.", do=error.hint or "")
+        yield remark(_bad_text(home, path.text), path.text, f"{error}.", do=error.hint)
         return
     except HomeError as error:
-        yield _unreadable(home, path.text, error)
+        if home.store.stat(path.text) is not None and not _is_locked(home, path.text):
+            yield _unreadable(home, path.text, error)
         return
+    yield from _contents(path.text, text)
     if limit is not None and len(text) > limit:
         yield Remark(level="advice", about=path.text, do=f"shorten it, or raise prompt.file_chars in {FILE}",
                      message=f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out.")  # fmt: skip
@@ -143,6 +264,51 @@ def _one_document(home: Home, path: DocPath, limit: int | None) -> Iterator[Rema
                      message=f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open.")  # fmt: skip
     if "<!--" in text:
         yield from _marks(path, text)
+
+
+def _bad_text(home: Home, path: str) -> str:
+    found = home.store.stat(path)
+    return "document-too-large" if found and found.st_size > MAX_BYTES else "document-not-utf8"
+
+
+def _file(home: Home, path: str) -> Iterator[Remark]:
+    """What the stat of a document tells, whoever asks: root reads everything, and is told all the same."""
+    found = home.store.stat(path)
+    if found is None:
+        return
+    if found.st_uid != os.geteuid():
+        yield remark("document-owner", path, f"{path} belongs to another user (uid {found.st_uid}).")
+    elif _is_locked(home, path):
+        mode, quoted = stat.S_IMODE(found.st_mode), shlex.quote(f"{home.root}/{path}")
+        said = f"{path}: the system does not let us read it (mode {mode:04o}, owner {found.st_uid})."
+        yield remark("document-unreadable", path, said, do=f"chmod u+rwX {quoted}")
+    if found.st_nlink > 1:
+        yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima does not write to it.")
+
+
+def _is_locked(home: Home, path: str) -> bool:
+    return not _mode(home, path) & stat.S_IRUSR
+
+
+def _contents(path: str, text: str) -> Iterator[Remark]:
+    if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
+        yield remark("document-nul", path, f"{path} line {line}: it holds NUL bytes, which no text does.")
+    if "<<<<<<< " in text and ">>>>>>> " in text and (line := _conflict(text)):
+        yield remark("document-conflict", path, f"{path} line {line}: a merge was not finished.")
+
+
+def _conflict(text: str) -> int:
+    """The line at which an unfinished merge begins; 0 for none."""
+    begun = middle = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("<<<<<<< "):
+            begun, middle = number, 0
+        elif begun and line == "=======":
+            middle = number
+        elif middle and line.startswith(">>>>>>> "):
+            return begun
+    return 0
 
 
 def _marks(path: DocPath, text: str) -> Iterator[Remark]:
@@ -158,7 +324,7 @@ def _marks(path: DocPath, text: str) -> Iterator[Remark]:
                      do="put it on the heading of the section you mean")  # fmt: skip
 
 
-def _skills(home: Home) -> Iterator[Remark]:
+def _skills(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     for name in home.store.names("skills"):
         path = f"skills/{name}/SKILL.md"
         if name.startswith(("_", ".")) or not home.store.stat(path):

@@ -82,10 +82,10 @@ class Home:
     def open(
         cls, path: str | Path, *, agent: str | None = None, settings: Mapping[str, Any] | None = None,
         clock: Callable[[], datetime] | None = None, dice: random.Random | None = None,
-        env: Mapping[str, str] | None = None, hook: Hook | None = None,
+        env: Mapping[str, str] | None = None, hook: Hook | None = None, finish: bool = True,
     ) -> Home:  # fmt: skip
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
-        is finished.
+        is finished (unless `finish` says that somebody only looks).
 
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs.
@@ -106,7 +106,7 @@ class Home:
             layout = opening.laid_out(detection.dialect, config)
             home = cls(store, layout, config, detection, agent=agent or opening.first_agent(config), register=register,
                        clock=clock or (lambda: datetime.now(UTC)), dice=dice or random.Random(), hook=hook, env=env)  # fmt: skip
-            if opening.was_interrupted(store):
+            if finish and opening.was_interrupted(store):
                 _ = home.books.ledger
             return home
         except BaseException:

@@ -117,6 +117,7 @@ class Indexing:
             is_due = now or time.monotonic() - self._walked >= EVERY
             if not is_due and not self._dirty:
                 return None
+            self._books.need_ledger()
             started = time.monotonic()
             dirty, self._dirty = self._dirty, set()
             stale = None if is_due else self._standing(dirty)

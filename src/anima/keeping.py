@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from anima.books import Books
-from anima.errors import BadArguments, NoSuchDocument, NoSuchRevision, StaleWrite
-from anima.ledger import Edit, Intent, Record, Verification, verify
+from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima.ledger import Edit, Fault, Intent, Record, Verification, verify
 from anima.markdown import lines_of
 from anima.merge import merge
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
@@ -111,7 +111,8 @@ class Keeping:
     def audit(self) -> Verification:
         """Whether the ledger is whole: every record in its place, none altered, none cut off at the end."""
         if not self.books.begun:
-            return Verification(records=0)
+            gone = Fault(line=1, offset=0, kind="truncated", what="the ledger is gone, and this home had one")
+            return Verification(records=0, fault=gone if self.books.had_ledger() else None)
         history = self._history()
         return verify(self.books.log, key=self.books.key, anchors=history.anchors() if history else ())
 
@@ -122,24 +123,12 @@ class Keeping:
             return [self.books.history_problem] if self.books.begun and self.books.history_problem else []
         return history.check()
 
-    def repair(self) -> list[str]:
-        """Mends ledger and history without touching a document; a sentence for each thing done."""
-        said = []
-        with self.books.machine.lock.hold():
-            ledger = self.books.ledger
-            said += self.books.recover()
-            if lost := ledger.mend():
-                self.books.machine.put(f"torn/{self.clock():%Y%m%dT%H%M%S%f}", lost)
-                said.append(f"{len(lost):,} unreadable bytes of the ledger were set aside in .anima/torn")
-        if self.history_problems():
-            said += self._repair_history()
-        return said
-
-    def _repair_history(self) -> list[str]:
+    def repair_history(self) -> list[str]:
+        """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
         self.books.reset_history()
         history = self.books.history
         if history is None:
-            return [f"history cannot be mended: {self.books.history_problem}"]
+            raise Damaged(f"history cannot be mended: {self.books.history_problem or 'it is switched off'}")
         tip = self.books.ledger.tip
         note = Note(what="repair", actor="owner", author=self.books.author, time=self.clock(), anchor=(tip.n, tip.hash))
         return history.repair(self.books.documents(), note)
@@ -287,8 +276,10 @@ class Keeping:
             raise NoSuchRevision(f"history begins after {at}")
         return found.id
 
-    def trust(self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None) -> int:
-        """Trusts one line, all of a document, or all a session wrote; gives the number of lines that changed."""
+    def trust(
+        self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None, every: bool = False
+    ) -> int:
+        """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
         fields: dict[str, object] = {"session": session} if session else {}
         if path is not None:
             document = self.books.store.read(path)
@@ -298,8 +289,8 @@ class Keeping:
             chosen = lines if line is None else [lines[line - 1]]
             digests = [d for d in dict.fromkeys(map(self.books.key.line, chosen)) if d]
             fields |= {"path": document.path.text, "lines": digests}
-        if not fields:
-            raise BadArguments("say what to trust: a document, a line of it, or a session")
+        if bool(fields) == every:
+            raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
         before = self._distrusted()
         self.books.note("trust", fields)
         return before - self._distrusted()

@@ -217,13 +217,16 @@ class Fault:
 class Verification:
     """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
 
-    `mended` are stretches that were unreadable when the ledger went on after them, and that it names as such.
+    `mended` are stretches that were unreadable when the ledger went on after them, and that it names as such. `renewed`
+    is the record that says that a repair put this chain in the place of a damaged one: what stands before it was
+    carried over, and is proven no longer.
     """
 
     records: int
     fault: Fault | None = None
     torn: int = 0
     mended: tuple[Fault, ...] = ()
+    renewed: Record | None = None
 
     @property
     def ok(self) -> bool:
@@ -345,15 +348,12 @@ class Ledger:
         return lost + torn
 
     def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, prev: str, sync: bool) -> Record:
-        n = tip.n + tip.bad + 1
         t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
-        digest = hashlib.sha256(_encode(body).encode("ascii")).hexdigest()
-        data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
+        made, data = sealed(tip.n + tip.bad + 1, t, kind, fields, prev=prev)
         self._log.append(data, sync=sync)
         end = tip.full + len(data)
-        self._tip = Tip(n=n, hash=digest, end=end, full=end)
-        return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest)
+        self._tip = Tip(n=made.n, hash=made.hash, end=end, full=end)
+        return made
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
@@ -367,7 +367,7 @@ class Ledger:
         lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
         if size > tip.full and not lines:
             return tip
-        first, last = (_parse(lines[0].decode("latin-1")), _sound(lines[-1])) if lines else (None, None)
+        first, last = (_parse(lines[0].decode("latin-1")), sound(lines[-1])) if lines else (None, None)
         if first is not None and last is not None and first.prev == tip.hash and not tip.bad:
             end = tip.full + sum(map(len, lines)) + len(lines)
             self._tip = new = Tip(n=last.n, hash=last.hash, end=end, full=end)
@@ -409,9 +409,12 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
             chain.take(line)
             if chain.fault is None:
                 wanted.take(chain.line, chain.hash, chain.start)
+                if chain.renewed is not None and chain.renewed.n == chain.line:
+                    wanted.renew(chain.line)
     faults = [fault for fault in (chain.fault, wanted.finish(chain)) if fault is not None]
     first = min(faults, key=lambda fault: fault.line, default=None)
-    return Verification(records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended))
+    return Verification(records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended),
+                        renewed=chain.renewed)  # fmt: skip
 
 
 class _Chain:
@@ -423,11 +426,12 @@ class _Chain:
         self.hash = ORIGINAL
         self.fault: Fault | None = None
         self.mended: list[Fault] = []
+        self.renewed: Record | None = None
         self._lost = hashlib.sha256()
 
     def take(self, line: bytes) -> None:
         self.line, self.start, self.end = self.line + 1, self.end, self.end + len(line) + 1
-        record = _sound(line)
+        record = sound(line)
         if self.fault is None:
             self._follow(record)
         elif record is not None:
@@ -471,6 +475,8 @@ class _Chain:
     def _accept(self, record: Record) -> None:
         self.good += 1
         self.hash = record.hash
+        if record.kind == "renewed":
+            self.renewed = record
 
 
 class _Anchors:
@@ -494,6 +500,11 @@ class _Anchors:
         what = f"line {n}: history knows another record {n}; the ledger was rewritten somewhere {since}up to here"
         self._fault = Fault(line=n, offset=offset, kind="rewritten", what=what)
 
+    def renew(self, n: int) -> None:
+        """What was noted of the chain before this one says nothing about the copies that stand up to here."""
+        self._left = {other: noted for other, noted in self._left.items() if other > n}
+        self._fault, self._agreed = None, n
+
     def finish(self, chain: _Chain) -> Fault | None:
         if self._fault is not None or chain.fault is not None or not self._left:
             return self._fault
@@ -506,6 +517,14 @@ class _Anchors:
             f"the ledger ends at record {chain.line}, but history knows record {max(self._left)}; its end was cut off"
         )
         return Fault(line=chain.line + 1, offset=chain.end, kind="truncated", what=what)
+
+
+def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str) -> tuple[Record, bytes]:
+    """A record and its line: the hash is that of the line without it."""
+    body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
+    digest = hashlib.sha256(_encode(body).encode("ascii")).hexdigest()
+    data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
+    return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest), data
 
 
 def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:
@@ -550,7 +569,7 @@ def _record(raw: Any) -> Record | None:
     return Record(n=n, t=t, kind=kind, fields=raw, prev=prev, hash=digest)
 
 
-def _sound(line: bytes) -> Record | None:
+def sound(line: bytes) -> Record | None:
     """The record a line holds if it is what was written: without its hash, the line's bytes are what was hashed."""
     if (record := _parse(line.decode("latin-1"))) is None:
         return None
@@ -563,7 +582,7 @@ def _last(log: Log) -> Tip:
     full = end = _whole_lines(log)
     bad = 0
     for line in _lines_back(log, full):
-        if (record := _sound(line)) is not None:
+        if (record := sound(line)) is not None:
             return Tip(n=record.n, hash=record.hash, end=end, full=full, bad=bad)
         end -= len(line) + 1
         bad += 1

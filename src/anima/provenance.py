@@ -2,7 +2,8 @@
 
 Promise: keyed by the line's own digest, so it survives moves inside a file; a line is untrusted when it came from a
 tool, the web, a skill or a peer, or from a session that had read such text, until the owner approves or trusts it. A
-line no record names is the owner's if the file was here before the ledger, else an edit from outside. Pure: records in,
+line no record names is the owner's if the file was here before the ledger, else an edit from outside; one whose record
+was lost with a damaged ledger is nobody's, and untrusted. Pure: records in,
 answers out. Not here: reading the ledger (writing), what an untrusted line means to a prompt (reading).
 """
 
@@ -31,12 +32,20 @@ class Source:
     approver: str | None = None
     change: str | None = None
     trusted_at: datetime | None = None
+    lost: bool = False  # the record that knew it was lost with a damaged ledger
 
     @property
     def trusted(self) -> bool:
-        return (
-            self.approver is not None or self.trusted_at is not None or not (({self.origin} | self.taint) & UNTRUSTED)
-        )
+        if self.approver is not None or self.trusted_at is not None:
+            return True
+        return not self.lost and not (({self.origin} | self.taint) & UNTRUSTED)
+
+    @property
+    def doubts(self) -> frozenset[Origin]:
+        """The untrusted origins it may have, and so gives to whoever reads it; of a lost record it could be any."""
+        if self.trusted:
+            return frozenset()
+        return UNTRUSTED if self.lost else (self.taint | {self.origin}) & UNTRUSTED
 
     @property
     def promotable(self) -> bool:
@@ -46,6 +55,8 @@ class Source:
 
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
+LOST = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE, lost=True)
+_STANDING = {"found": OWNERS, "outside": OUTSIDE, "lost": LOST}
 
 
 @dataclass(slots=True)
@@ -83,7 +94,7 @@ class Provenance:
                 self._carried_out(*begun)
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
-            elif record.kind in ("outside", "found"):
+            elif record.kind in _STANDING:
                 self._standing(record)
             elif record.kind == "trust":
                 self._trust(record)
@@ -132,10 +143,14 @@ class Provenance:
             self._doubtful.add(path)
 
     def _standing(self, record: Record) -> None:
-        """A document as it stood when we looked: found there before we ever wrote it, or edited from outside."""
-        known = self._known.setdefault(_key(str(record.fields["path"])), _Known())
+        """A document as it stood when we looked: found there before we ever wrote it, edited from outside, or with lines
+        whose records were lost."""
+        path = _key(str(record.fields["path"]))
+        known = self._known.setdefault(path, _Known())
         known.digest, known.size, known.pieces = record.fields.get("digest"), int(record.fields.get("size", 0)), []
-        source = OWNERS if record.kind == "found" else replace(OUTSIDE, time=record.time)
+        source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
+        if source.lost:
+            self._doubtful.add(path)
         for digest in record.fields.get("lines", ()):
             known.lines[digest] = source
 
@@ -219,7 +234,11 @@ def _key(path: str) -> str:
 
 def sentence(source: Source, when: str) -> str:
     """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
-    if source.actor is Actor.OUTSIDE:
+    if source.lost:
+        text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger" + (
+            f", {when}" if when else ""
+        )
+    elif source.actor is Actor.OUTSIDE:
         text = "edited outside anima" + (f", first seen {when}" if when else "")
     elif source.time is None:
         text = "here before the ledger began, so it counts as the owner's"

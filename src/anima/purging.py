@@ -22,6 +22,7 @@ from anima.listener import layer_at
 from anima.markdown import lines_of
 from anima.model import DocPath
 from anima.phrases import Wanted, blanked, cut, flat, forms_of, loose, said_in, words_of
+from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
 from anima.transcript import touched
 
@@ -216,6 +217,7 @@ def _set_aside(home: Home) -> list[str]:
     """Repositories that a repair or an interrupted rewriting left beside our own."""
     store = home.store
     own = [name for name in store.raw_names("") if name.startswith(".git.")] if _is_own_git(home) else []
+    own += set_aside_repositories(store)
     return own + [f".anima/{name}" for name in store.raw_names(".anima") if name.startswith("history.git.")]
 
 

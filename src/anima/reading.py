@@ -39,6 +39,7 @@ Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
 MAX_LISTED = 200
 MAX_KEPT = 64
 LEDGER = ".anima/ledger.jsonl"
+OWN_HISTORY = ".git/anima"  # there with the first commit: without a ledger beside it, one was lost
 DOUBT = ".anima/doubt"  # there since the first untrusted line was written
 _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
@@ -130,6 +131,8 @@ class Reading:
         if ".anima" in top:
             for place in (LEDGER, DOUBT):
                 (at.seen if self.store.stat(place) else at.absent).add(place)
+        if ".git" in top and LEDGER not in at.seen:
+            (at.seen if self.store.stat(OWN_HISTORY) else at.absent).add(OWN_HISTORY)
         return at
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -288,7 +291,9 @@ class Reading:
             return _hidden(row, path, at.listener)
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
         odd = bool(hidden(in_sight))
-        if self._books_of and LEDGER in at.seen and (odd or DOUBT in at.seen or suspicious(in_sight)):
+        if self._books_of and (
+            DOUBT in at.seen or OWN_HISTORY in at.seen or (LEDGER in at.seen and (odd or suspicious(in_sight)))
+        ):
             text = self._trusted(at, document, text, reasons)
         return self._shown(row, path, text, reasons, odd=odd, document=document, **log)
 
@@ -310,7 +315,12 @@ class Reading:
         which the scan sees something.
         """
         assert self._books_of is not None
-        known, lines = self._books_of().view, lines_of(text)
+        try:
+            known, lines = self._books_of().view, lines_of(text)
+        except Damaged as error:  # nothing vouches for any line now; a prompt without them is better than none
+            at.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
+            reasons.append("left out, because nothing vouches for its lines")
+            return ""
         kept = [line for line in lines if self._fit_to_show(known.source(document.path, line), line)]
         if not (gone := len(lines) - len(kept)):
             return text
@@ -332,7 +342,7 @@ class Reading:
         """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
         from anima.model import Actor, Severity
 
-        if source.actor is not Actor.OUTSIDE or source.trusted_at is not None:
+        if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
             return source.trusted
         if not (suspicious(line) or hidden(line)):
             return True

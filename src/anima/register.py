@@ -9,12 +9,14 @@ Not here: what trust allows (config).
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,33 @@ def default_home(env: Mapping[str, str]) -> Path:
     return user_data_path("anima", appauthor=False) / "home"
 
 
+def served(env: Mapping[str, str], root: str) -> Path:
+    """Where the credentials of a served home are kept, by where it stands."""
+    mark = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return folder(env) / "serve" / mark
+
+
+def is_broken(file: Path) -> bool:
+    """Whether a file of the user's configuration is there and holds no JSON object."""
+    try:
+        return not isinstance(json.loads(file.read_text(encoding="utf-8")), dict)
+    except OSError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+
+
+def put_beside(file: Path) -> Path:
+    """Moves a damaged file of the configuration out of the way; gives its new name. Raises Damaged."""
+    names = (file.with_name(f"{file.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
+    place = next(name for name in names if not os.path.lexists(name))
+    try:
+        file.replace(place)
+    except OSError as error:
+        raise Damaged(f"{file.name} cannot be moved ({os.strerror(error.errno or 0)})") from None
+    return place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What the list says of one path."""
@@ -57,7 +86,7 @@ class Register:
     """The list itself. Cheap to make; reads the file at each question, so that processes agree."""
 
     def __init__(self, where: Path) -> None:
-        self._file = where / "homes.json"
+        self.file = where / "homes.json"
 
     def known(self, root: str) -> Known | None:
         try:
@@ -81,7 +110,7 @@ class Register:
             with self._locked():
                 homes = self._load()
                 if homes is None:
-                    self._file.replace(self._file.with_name("homes.json.damaged"))
+                    self.file.replace(self.file.with_name("homes.json.damaged"))
                     homes = {}
                 entry = homes.get(root)
                 homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "inode": inode}
@@ -97,7 +126,7 @@ class Register:
     def _load(self) -> dict[str, Any] | None:
         """The list; empty when there is none, None when it is damaged. Raises OSError when it may not be read."""
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
+            found = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (ValueError, RecursionError):
@@ -108,17 +137,17 @@ class Register:
         return found
 
     def _save(self, homes: dict[str, Any]) -> None:
-        temp = self._file.with_name(".homes.tmp")
+        temp = self.file.with_name(".homes.tmp")
         with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
             json.dump({**homes, "format": FORMAT}, out, indent=1, sort_keys=True)
             out.flush()
             os.fsync(out.fileno())
-        temp.replace(self._file)
+        temp.replace(self.file)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(self._file.with_name(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(self.file.with_name(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

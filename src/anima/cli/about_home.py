@@ -222,26 +222,82 @@ def tour(
         guide.walk(wait=not fast)
 
 
-def doctor(home: HomeOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
-    """Look at the health of a home: modes, encodings, budgets, missing files, hidden characters.
+def doctor(
+    home: HomeOption = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended; no document is changed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --repair: say what would be done, and do nothing.")
+    ] = False,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Look at the health of a home, and with --repair mend it: ledger, history, index, sessions, modes, documents.
 
-    Exit code 0 when there is at most advice, 1 when something is damaged.
+    Exit code 0 when there is at most advice, 1 when something is damaged (with --repair: still damaged).
 
     \b
     Examples:
       anima doctor
       anima doctor --home ~/aria --json
+      anima doctor --repair --dry-run
+      anima doctor --repair
     """
-    from anima.health import look
+    from datetime import UTC, datetime
 
-    with open_home(home, set_) as opened:
-        remarks = look(opened)
+    from anima.health import examine
+    from anima.mending import repair as mend
+
+    place = home_path(home, may_be_missing=True)
+    asked: dict[str, Any] = {
+        "clock": lambda: datetime.now(UTC),
+        "env": os.environ,
+        "settings": parsed(set_),
+        "progress": _looking(),
+    }
+    if repair or dry_run:
+        mended = mend(place, dry_run=dry_run, **asked)
+        say_json({"ok": mended.ok, **plain(mended), "remarks": mended.left}) if json else _show_mended(mended)
+        raise typer.Exit(0 if mended.ok else 1)
+    remarks = examine(place, **asked)
     damaged = any(remark.level == "damage" for remark in remarks)
-    if json:
-        say_json({"ok": not damaged, "remarks": remarks})
-    else:
-        _show_remarks(remarks)
+    say_json({"ok": not damaged, "remarks": remarks}) if json else _show_remarks(remarks)
     raise typer.Exit(1 if damaged else 0)
+
+
+def _looking() -> Any:
+    """Says on a terminal what is being looked at, once it takes longer than a second."""
+    import time
+
+    started = time.monotonic()
+
+    def progress(what: str) -> None:
+        if sys.stderr.isatty() and time.monotonic() - started > 1.0:
+            whisper(f"anima: looking at {what} …")
+
+    return progress
+
+
+def _show_mended(mended: Any) -> None:
+    out = console()
+    found = [remark for remark in mended.found if remark.level != "fine"]
+    for remark in found if mended.done else ():
+        sign, style = _SIGNS[remark.level]
+        out.print(sign, style=style, end=" ")
+        out.print(inert(remark.message, lines=False), soft_wrap=True)
+    if mended.done:
+        out.print("What would be done:" if mended.dry_run else "What was done:", style="bold")
+    for deed in mended.done:
+        sign, style = ("·", "dim") if mended.dry_run else ("✓", "green") if deed.ok else ("✗", "bold red")
+        out.print(sign, style=style, end=" ")
+        out.print(inert(f"{deed.about}: {deed.said}.", lines=False), soft_wrap=True)
+        if deed.owner and not mended.dry_run:
+            out.print(f"  → {inert(deed.owner, lines=False)}", style="dim", soft_wrap=True)
+    left = [remark for remark in mended.left if remark.level != "fine"]
+    if left and not mended.dry_run:
+        out.print("What only you can decide:", style="bold")
+        _show_remarks(left)
+    if not found:
+        out.print("All is well; there was nothing to repair.")
 
 
 def _show_remarks(remarks: list[Any]) -> None:

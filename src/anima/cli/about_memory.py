@@ -329,6 +329,7 @@ def deny(
 def trust(
     place: Annotated[str | None, typer.Argument(help="A document, or a line of it as PATH:LINE.")] = None,
     session: Annotated[str | None, typer.Option(help="Everything one session wrote.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every line of the home, as after a damaged ledger.")] = False,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -337,13 +338,14 @@ def trust(
     \b
     anima trust MEMORY.md:14
     anima trust --session 22a7449d
+    anima trust --all
     """
     from anima.cli.shown import place_of
 
     _need_terminal()
     path, line = place_of(place) if place else (None, None)
     with open_home(home) as opened:
-        count = opened.keeping.trust(path, line=line, session=session)
+        count = opened.keeping.trust(path, line=line, session=session, every=every)
     if json:
         say_json({"trusted_lines": count})
     else:

@@ -174,13 +174,19 @@ def audit(
             return
         found = opened.audit()
     if json:
-        say_json({"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn})
+        renewed = found.renewed.time if found.renewed else None
+        say_json(
+            {"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn, "renewed": renewed}
+        )
     elif found.ok:
         say(
             f"The ledger is whole: {found.records:,} records"
             + (f", and a torn last line of {found.torn} bytes" if found.torn else "")
             + "."
         )
+        if found.renewed:
+            say(f"A repair began it anew on {found.renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {found.renewed.n:,} "
+                "was carried over from a damaged one, and is proven only since then.")  # fmt: skip
     else:
         say(f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}")
     raise typer.Exit(0 if found.ok else 1)

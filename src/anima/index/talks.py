@@ -25,7 +25,7 @@ from anima.index.units import CUTTING
 from anima.index.words import ask, cut
 
 FORMAT = 1
-_VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF
+VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF
 MAX_WORDS = 32  # of a query
 MAX_QUERY = 1000
 _APPLICATION = 0x616E7461
@@ -55,7 +55,7 @@ create index turn_session on turn(session, id);
 create table spoken(id integer primary key, text text not null);
 create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
 pragma application_id = {_APPLICATION};
-pragma user_version = {_VERSION};
+pragma user_version = {VERSION};
 """
 _KNOWN = "select place, inode, size, mtime, offset, lines, entries from session"
 _PUT_SESSION = """
@@ -338,7 +338,7 @@ def _prepare(db: sqlite3.Connection) -> None:
         finally:
             if db.in_transaction:
                 db.execute("rollback")
-    elif version != _VERSION or _pragma(db, "application_id") != _APPLICATION:
+    elif version != VERSION or _pragma(db, "application_id") != _APPLICATION:
         raise sqlite3.DatabaseError("it was made by another version")
 
 

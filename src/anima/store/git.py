@@ -389,6 +389,52 @@ class History:
                 return [self._dir.unsafe]
             return self._check_files() + list(islice(self._check_objects(bound), 20))
 
+    def broken(self) -> tuple[str, str] | None:
+        """The first revision, from the newest back, that cannot be read in full, and the object that is to blame.
+
+        Where main is gone and the reflog knows of it, that revision is the newest it knows.
+        """
+        with self._dir.guard():
+            self._dir.forget()
+            head = self._dir.main()
+            if head is None:
+                return next(((tip, tip) for tip in self._dir.tips()), None)
+            have, waiting = set[str](), deque([(head, "")])
+            while waiting:
+                name, near = waiting.popleft()
+                if name in have:
+                    continue
+                have.add(name)
+                blame = name
+                try:
+                    commit = self._commit(name)
+                    waiting.extend((parent, commit.tree) for parent in commit.parents)
+                    for reached in self._beneath(commit.tree, near, have):
+                        blame = reached
+                except _BROKEN:
+                    return name, blame
+        return None
+
+    def _beneath(self, tree: str, near: str, have: set[str]) -> Iterator[str]:
+        """Every object under a tree that is not among `have`, which it fills; each is named before it is read.
+
+        `near` is a tree that was read whole: only what differs from it is looked at, as revisions differ in little.
+        """
+        waiting = [(tree, near, ObjectType.TREE)]
+        while waiting:
+            name, near, kind = waiting.pop()
+            if name in have:
+                continue
+            yield name
+            data = self._dir.get(name, kind)
+            have.add(name)
+            if kind == ObjectType.TREE:
+                self._remember(name, data)
+                for _, old, new in tree_changes(self._tree(near) if near else b"", data):
+                    if new is not None and new[0] != b"160000":  # a submodule's commit is in another repository
+                        beside = old[1].hex() if old and _is_folder(old) and _is_folder(new) else ""
+                        waiting.append((new[1].hex(), beside, ObjectType.TREE if _is_folder(new) else ObjectType.BLOB))
+
     def repair(self, files: Mapping[str, bytes], note: Note) -> list[str]:
         """Make `check` clean, commit `files`, which are all the documents there are now, and say what was done.
 

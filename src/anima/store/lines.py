@@ -1,7 +1,7 @@
 """Append-only line files in one folder of a home: transcripts, as bytes.
 
 Promise: a record goes in with one write and is never glued to a torn one before it: an unfinished last line is put
-aside in `.anima/torn/` first. Writers of all threads and processes stand in one line, by a lock on the file itself,
+aside in `.anima/aside/torn/` first. Writers of all threads and processes stand in one line, by a lock on the file itself,
 and notice when it was replaced beneath them. Everything is opened beneath the home, follows no link, and is for its
 owner alone (0600 in 0700). Reading needs no lock, goes from any place forward and backward, and holds one block.
 Not here: what a line means (transcript).
@@ -27,12 +27,11 @@ from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchSession, printab
 from anima.model import DocPath
 from anima.store.beneath import open_beneath, open_folder, open_regular
 from anima.store.folder import FolderStore, write_all
-from anima.store.machine import STAGE, Machine
+from anima.store.machine import STAGE, TORN, Machine
 
 BLOCK = 1 << 18
 MAX_LINE = 32 * 2**20
 PATIENCE = 30.0
-TORN = "torn"
 _BEFORE = 64  # bytes before a torn line that tell who wrote the file
 
 # A name that is one on every file system. It cannot end in `.log`, or a full log could be taken for a context's file.
@@ -264,6 +263,15 @@ class LineFile:
                     raise BadArguments(f"there is a session {self.id} already; it can be resumed")
                 self._put(record)
             self.sync()
+
+    def settle(self) -> bool:
+        """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
+        with self._mutex, self._locked():
+            try:
+                size = os.fstat(self._fd).st_size
+                return self._prepared() != size
+            except OSError as error:
+                raise _explained(self.id, error) from None
 
     def sync(self) -> None:
         """Everything appended so far is on the disk when this returns."""

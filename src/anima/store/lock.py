@@ -55,7 +55,7 @@ class HomeLock:
         give_up, pause = time.monotonic() + patience, 0.0005
         while not self._locked():
             if time.monotonic() >= give_up:
-                raise HomeBusy(self._holder(), seconds=patience)
+                raise HomeBusy(_signed(self._fd), seconds=patience)
             time.sleep(pause)
             pause = min(pause * 2, 0.02)
         self._sign()
@@ -85,6 +85,22 @@ class HomeLock:
         except OSError:
             self.close()  # which lets go as well
 
+    def holder(self) -> str | None:
+        """Who holds the lock just now; None when nobody does. For a lock file that is there; waits for nobody."""
+        if self._depth:
+            return None
+        try:
+            fd = self._opened()
+        except Damaged:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return _signed(fd)
+        finally:
+            os.close(fd)
+        return None
+
     def _sign(self) -> None:
         """Writes who holds it, for whoever waits. It is only a courtesy, so a full disk does not stop us."""
         name = json.dumps({"pid": os.getpid(), "command": " ".join(sys.argv)[:200]}).encode()
@@ -94,14 +110,16 @@ class HomeLock:
         except OSError:
             pass
 
-    def _holder(self) -> str:
-        try:
-            found = json.loads(os.pread(self._fd, 4096, 0))
-            return f"process {int(found['pid'])} ({str(found['command'])[:80]})"
-        except (OSError, ValueError, KeyError, TypeError):
-            return "another process"
-
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _signed(fd: int) -> str:
+    """Who signed the lock file last."""
+    try:
+        found = json.loads(os.pread(fd, 4096, 0))
+        return f"process {int(found['pid'])} ({str(found['command'])[:80]})"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "another process"

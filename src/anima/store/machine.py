@@ -20,6 +20,8 @@ from anima.store.lock import HomeLock
 
 FOLDER = ".anima"
 STAGE = f"{FOLDER}/stage"
+ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
+TORN = f"{ASIDE}/torn"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
 _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
 

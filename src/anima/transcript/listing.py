@@ -264,6 +264,11 @@ def _read(data: bytes) -> _Held | None:
     return _Held(rows.split(b",\n"), set(stats.split('",\n"'))) if rows else _Held([], set())
 
 
+def is_sound(data: bytes) -> bool:
+    """Whether a list is one that we wrote, to the byte, or another program's of the same name."""
+    return _read(data) is not None or _is_foreign(data)
+
+
 def _is_foreign(data: bytes) -> bool:
     """A map of session keys, as OpenClaw keeps one under the same name: theirs, and not to be written over."""
     try:

@@ -358,13 +358,11 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> models.
 
 
 @router.get("/health", tags=["home"])
-def health(home: TheHome) -> models.Health:
+def health(here: Here) -> models.Health:
     """What a look at the home tells: damage first, then advice."""
-    from anima.health import look
-
-    remarks = look(home)
+    remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return models.Health(ok=ok, version=__version__, dialect=home.dialect,
+    return models.Health(ok=ok, version=__version__, dialect=here.home.dialect,
                          remarks=[models.Remark.model_validate(remark) for remark in remarks])  # fmt: skip
 
 

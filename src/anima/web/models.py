@@ -287,6 +287,7 @@ class Remark(Out):
     about: str
     message: str
     do: str
+    name: str
 
 
 class Health(Out):

@@ -7,12 +7,14 @@ as the application. Not here: routes (api, agents, pages).
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from anima.damages import Remark
 from anima.errors import Refused
 from anima.home import Home
 from anima.sessions import Session
@@ -22,6 +24,7 @@ from anima.web.guarding import Limits, who_of
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256
+QUICK = 0.5  # seconds: a look that takes no longer is done whenever somebody asks
 
 
 class Served:
@@ -31,6 +34,22 @@ class Served:
         self.home, self.keyring, self.limits, self.bulletin = home, keyring, limits, bulletin
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
+        self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
+        self._looking = threading.Lock()
+
+    # -- health ---------------------------------------------------------------------------------------------------------
+
+    def remarks(self) -> list[Remark]:
+        """What a look at the home tells. Where that takes long, it is done again only after twenty times as long."""
+        from anima.health import look
+
+        with self._looking:
+            remarks, at, cost = self._looked
+            if cost <= QUICK or time.monotonic() - at > 20 * cost:
+                began = time.monotonic()
+                remarks = look(self.home)
+                self._looked = (remarks, time.monotonic(), time.monotonic() - began)
+            return remarks
 
     # -- conversations of agents ----------------------------------------------------------------------------------------
 

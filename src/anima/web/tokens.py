@@ -27,7 +27,7 @@ from anima.errors import BadArguments, Damaged, NotFound
 from anima.formats import refuse_newer
 from anima.home import Home
 from anima.model import Scope
-from anima.register import folder as user_folder
+from anima.register import served
 
 Kind = Literal["owner", "agent", "page"]
 FORMAT = 1
@@ -77,8 +77,7 @@ class Keyring:
     @classmethod
     def of(cls, home: Home) -> Keyring:
         """The credentials of a home that is open, found by where it stands."""
-        mark = hashlib.sha256(home.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        return cls(user_folder(home.env) / "serve" / mark, clock=home.clock)
+        return cls(served(home.env, home.root), clock=home.clock)
 
     @property
     def cookie(self) -> str:

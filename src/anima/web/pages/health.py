@@ -17,10 +17,8 @@ _SIGNS = {"damage": ("✗", "Damage"), "advice": ("!", "Advice"), "fine": ("✓"
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    from anima.health import look
-
     home = here.home
-    remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in look(home)]
+    remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in here.remarks()]
     return {"remarks": remarks, "ledger": _ledger(here), "tokens": here.keyring.all(), "root": home.root,
             "dialect": home.dialect, "listeners": here.bulletin.listeners}  # fmt: skip
 
@@ -32,7 +30,11 @@ def _ledger(here: Served) -> dict[str, Any]:
         return {"ok": False, "said": str(error)}
     if found.fault:
         return {"ok": False, "said": f"The ledger is not whole at record {found.fault.line}: {found.fault.what}."}
-    return {"ok": True, "said": f"The ledger is whole: {found.records:,} records, each chained to the one before."}
+    since = f" A repair began it anew on {found.renewed.time:%Y-%m-%d}." if found.renewed else ""
+    return {
+        "ok": True,
+        "said": f"The ledger is whole: {found.records:,} records, each chained to the one before.{since}",
+    }
 
 
 PAGE = Page(name="health", title="Health", order=80, key="h", views=(View(show=show),))

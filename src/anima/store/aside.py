@@ -1,0 +1,141 @@
+"""Taking things out of their place without losing them, and looking at what a thing is without opening it.
+
+Promise: whatever is taken away lies in `.anima/aside/<time>/…` under its own name, bytes and all; a rename, so nothing is
+copied and a full disk loses nothing. Nothing here follows a link or waits for a pipe. Not here: what is set aside, and
+why (mending).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import count
+from typing import Literal
+
+from anima.errors import Damaged
+from anima.store.beneath import open_beneath, open_folder
+from anima.store.folder import FolderStore
+from anima.store.machine import ASIDE, FOLDER, Machine
+
+Kind = Literal["file", "folder", "link", "other"]
+_REPOSITORY = re.compile(rf"{re.escape(f'{FOLDER}/{ASIDE}')}/[^/]+/repository[^/]*/")
+
+
+class Aside:
+    """Where one repair puts what it takes out of its place. The folder is made when the first thing comes."""
+
+    def __init__(self, store: FolderStore, machine: Machine, when: datetime) -> None:
+        self._store, self._machine = store, machine
+        self.folder = f"{ASIDE}/{when:%Y%m%dT%H%M%S}"
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Bytes that are to be kept; gives where, beneath the home."""
+        place = self._free(name)
+        self._machine.put(place.removeprefix(f"{FOLDER}/"), data)
+        return place
+
+    def move(self, path: str, *, name: str | None = None) -> str:
+        """Moves whatever stands at a path beneath the home: a file, a folder, a link itself, a pipe. Raises Damaged."""
+        place = self._free(name or path.removeprefix(f"{FOLDER}/"))
+        try:
+            self._store.make_folder(place.rpartition("/")[0])
+            self._renamed(path, place)
+        except OSError as error:
+            raise Damaged(f"{path} cannot be set aside ({os.strerror(error.errno or 0)})") from None
+        self._store.forget(path)
+        return place
+
+    def _renamed(self, path: str, place: str) -> None:
+        here, _, name = path.rpartition("/")
+        there, _, new = place.rpartition("/")
+        source, target = open_folder(self._store.fd, here), -1
+        try:
+            target = open_folder(self._store.fd, there)
+            os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+            os.fsync(source)
+        finally:
+            os.close(source)
+            if target >= 0:
+                os.close(target)
+
+    def _free(self, name: str) -> str:
+        wanted = f"{FOLDER}/{self.folder}/{name.lstrip('.').replace('/.', '/')}"
+        tries = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
+        return next(place for place in tries if self._store.stat(place) is None)
+
+
+def swap_in_folder(store: FolderStore, when: datetime) -> str:
+    """Where `.anima` is a file or a link: makes the folder, with the thing itself inside; gives where it lies now."""
+    spare = f"{FOLDER}.{when:%Y%m%dT%H%M%S}"
+    os.rename(FOLDER, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
+    return spare
+
+
+def kind_of(store: FolderStore, path: str) -> Kind | None:
+    """What stands at a path, by its stat alone; None for nothing."""
+    found = store.stat(path)
+    if found is None:
+        return None
+    mode = found.st_mode
+    is_what: tuple[tuple[bool, Kind], ...] = (
+        (stat.S_ISREG(mode), "file"), (stat.S_ISDIR(mode), "folder"), (stat.S_ISLNK(mode), "link"),
+    )  # fmt: skip
+    return next((kind for fits, kind in is_what if fits), "other")
+
+
+def leads_somewhere(store: FolderStore, path: str) -> bool:
+    """Whether a link has a target."""
+    try:
+        os.stat(path, dir_fd=store.fd)
+    except OSError:
+        return False
+    return True
+
+
+def set_mode(store: FolderStore, path: str, mode: int) -> None:
+    """Gives a file or folder another mode, also one that we may not read. Raises Damaged."""
+    try:
+        fd = open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)
+        try:
+            os.chmod(f"/proc/self/fd/{fd}" if os.path.isdir("/proc/self/fd") else f"{store.root}/{path}", mode)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise Damaged(f"{path or 'the folder'}: its mode cannot be changed ({os.strerror(error.errno or 0)})") from None
+    store.forget(path)
+
+
+def free_bytes(store: FolderStore) -> int:
+    """How much the disk of a home still takes from us."""
+    found = os.fstatvfs(store.fd)
+    return found.f_bavail * found.f_frsize
+
+
+def everything_in(store: FolderStore, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """(path, stat) of all that lies beneath a folder of the home, folders too; links are not followed."""
+    if kind_of(store, folder) != "folder":
+        return
+    for where, folders, names, fd in os.fwalk(folder, dir_fd=store.fd, follow_symlinks=False):
+        for name in sorted([*folders, *names]):
+            try:
+                yield f"{where}/{name}", os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except OSError:
+                continue  # it vanished while we looked
+
+
+def set_aside_files(store: FolderStore) -> Iterator[str]:
+    """The files that were set aside, those of repositories left out: they are deleted as a whole."""
+    for path, found in everything_in(store, f"{FOLDER}/{ASIDE}"):
+        if stat.S_ISREG(found.st_mode) and not _REPOSITORY.match(path):
+            yield path
+
+
+def set_aside_repositories(store: FolderStore) -> list[str]:
+    """The repositories of history that a repair set aside."""
+    top = f"{FOLDER}/{ASIDE}"
+    return [f"{top}/{when}/{name}" for when in store.raw_names(top) for name in store.raw_names(f"{top}/{when}")
+            if name.startswith("repository")]  # fmt: skip

@@ -1,0 +1,400 @@
+"""What a repair leaves: bytes set aside, trust that nobody gained, a home that goes on, whatever happened to it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anima import Home
+from anima.damages import BY_NAME, Remark
+from anima.mending import Mended
+from anima.model import DocPath
+from damaging import (
+    HOW,
+    copied,
+    cut,
+    damage_object,
+    damage_page,
+    documents,
+    env_of,
+    every_byte,
+    ledger,
+    lines,
+    looked,
+    make_sound,
+    mended,
+    names,
+    object_of,
+    objects,
+    proposal,
+    reopen,
+    transcript,
+    works,
+    zero_page,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sound(tmp_path_factory.mktemp("sound"))
+
+
+@pytest.fixture
+def aria(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of it, at a place of its own, that the user's list knows."""
+    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path / "config"))
+    place = copied(sound, tmp_path)
+    yield place
+    reopen(place)
+
+
+# -- what is set aside ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("ledger-altered", ".anima/ledger.jsonl"), ("ledger-headless", ".anima/ledger.jsonl"), ("key-broken", ".anima/key"),
+     ("key-replaced", ".anima/ledger.jsonl"), ("proposal-broken", ".anima/pending/p9.json"), ("forgotten-broken", ".anima/forgotten"),
+     ("key-missing", ".anima/forgotten"), ("machine-not-a-folder", ".anima"), ("sessions-list-broken", "sessions/sessions.json"),
+     ("index-not-a-database", ".anima/index.sqlite"), ("sweep-state-broken", "memory/.consolidation_state"),
+     ("history-head-broken", "USER.md")],
+)  # fmt: skip
+def test_what_is_taken_out_of_its_place_lies_aside_to_the_byte(aria: Path, name: str, place: str) -> None:
+    HOW[name][-1 if name == "proposal-broken" else 0](aria)
+    bad = (aria / place).read_bytes()
+    result = mended(aria)
+
+    assert bad in every_byte(aria)
+    assert place == "USER.md" or any(".anima/aside/" in deed.said for deed in result.done)
+
+
+def test_a_broken_repository_is_set_aside_whole(aria: Path) -> None:
+    damage_object(aria)
+    bad = object_of(aria, "notes/a.md").read_bytes()
+    mended(aria)
+
+    assert bad in every_byte(aria / ".anima/aside")
+    assert not list(aria.glob(".git.*"))
+
+
+def test_forgetting_reaches_what_was_set_aside(aria: Path) -> None:
+    damage_object(aria)
+    proposal(aria).write_text("{ the web says: buy walnut")
+    mended(aria)
+    assert any(b"buy walnut" in data for data in every_byte(aria / ".anima/aside"))
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.forget(text="buy walnut", purge=True).verified
+
+    assert not any(b"buy walnut" in data for data in every_byte(aria))
+    assert not list((aria / ".anima/aside").glob("*/repository*"))
+
+
+# -- trust after a damaged ledger -------------------------------------------------------------------------------------------
+
+
+def untrusted_home(root: Path) -> int:
+    """Writes an untrusted line by the road that keeps such lines; gives the number of the record that knows it."""
+    from anima.model import Actor, Change, Kind, Origin, Scope
+
+    with Home.open(root, env=env_of(root), settings={"gate.preset": "open"}) as home:
+        home.write("notes/own.md", "# Own\n\n- mine alone\n")
+        change = Change(path=home.layout.daily_path(home.reading.today()), kind=Kind.APPEND, text="- The web says: sell everything\n",
+                        actor=Actor.AGENT, origin=Origin.WEB, scope=Scope.MAIN, taint=frozenset({Origin.WEB}))  # fmt: skip
+        with home.books.machine.lock.hold():
+            home.books.mark_doubt()
+        (receipt,) = home.writing.submit([change], what="write")
+        assert receipt.status == "written", receipt
+        number = home.books.ledger.tip.n
+        home.history()
+        home.write("notes/later.md", "# Later\n\n- written afterwards\n")
+        assert "sell everything" not in home.prompt(scope="main").text
+    return number
+
+
+def web_line(home: Home) -> tuple[DocPath, int]:
+    path = home.layout.daily_path(home.reading.today())
+    return path, 1 + next(n for n, line in enumerate(home.read(path).text.splitlines()) if "sell everything" in line)
+
+
+def shown(root: Path) -> str:
+    with Home.open(root, env=env_of(root)) as home:
+        return home.prompt(scope="main").text
+
+
+@pytest.mark.parametrize("name", ["ledger-altered", "ledger-missing", "key-missing", "key-replaced", "machine-missing", "ledger-headless",
+                                  "ledger-cut", "ledger-unlinked"])  # fmt: skip
+def test_a_damaged_ledger_never_turns_an_untrusted_line_into_the_owners(aria: Path, name: str) -> None:
+    number = untrusted_home(aria)
+    if name == "ledger-altered":
+        lines(
+            aria,
+            lambda all: [line.replace(b'"web"', b'"own"') if n == number - 2 else line for n, line in enumerate(all)],
+        )
+    elif name == "ledger-cut":
+        lines(aria, lambda all: all[: number - 2])
+    elif name == "ledger-unlinked":
+        lines(aria, lambda all: [*all[: number - 2], *all[number:]])
+    else:
+        HOW[name][0](aria)
+    assert name in names(looked(aria))
+    if name in (
+        "ledger-missing",
+        "key-missing",
+        "key-replaced",
+        "ledger-headless",
+        "machine-missing",
+    ):  # careful before, too
+        assert "sell everything" not in shown(aria)
+    result = mended(aria)
+
+    assert result.ok, result.left
+    assert "sell everything" not in shown(aria)
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.audit().ok and home.audit().renewed is not None
+        assert not home.keeping.why(*web_line(home)).source.trusted
+        home.keeping.trust(every=True)
+        assert "sell everything" in home.prompt(scope="main").text
+
+
+def test_a_flipped_record_costs_only_the_lines_it_knew(aria: Path) -> None:
+    number = untrusted_home(aria)
+    lines(
+        aria, lambda all: [line.replace(b'"web"', b'"own"') if n == number - 2 else line for n, line in enumerate(all)]
+    )
+    mended(aria)
+
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.keeping.why(*web_line(home)).source.lost
+        assert "mine alone" in home.read("notes/own.md").text
+        own = next(n for n, line in enumerate(home.read("notes/own.md").text.splitlines(), 1) if "mine alone" in line)
+        assert home.why("notes/own.md", own).source.trusted
+        assert "Aria" in home.prompt(scope="main").text
+
+
+def test_where_no_line_was_ever_untrusted_a_flipped_record_costs_nothing(aria: Path) -> None:
+    before = shown(aria)
+    HOW["ledger-altered"][0](aria)
+    mended(aria)
+
+    assert re.sub(r"\d\d:\d\d", "", shown(aria)) == re.sub(r"\d\d:\d\d", "", before)
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_without_history_nothing_proves_what_follows_a_flipped_record(tmp_path: Path, untrusted: bool) -> None:
+    """So it costs nothing where no line was ever untrusted, and everything that was written afterwards where one was."""
+    root = tmp_path / "plain"
+    with Home.create(root, env=env_of(root)) as home:
+        pass
+    (root / "anima.toml").write_text('dialect = "anima"\n[history]\nenabled = false\n')
+    shutil.rmtree(root / ".git")
+    with Home.open(root, env=env_of(root)) as home:
+        home.remember("before the damage", section="A")
+        home.remember("lost with its record", section="B")
+        number = home.books.ledger.tip.n
+        home.remember("after the damage", section="C")
+        if untrusted:
+            home.books.mark_doubt()
+    lines(
+        root, lambda all: [line.replace(b"owner", b"0wner") if n == number - 2 else line for n, line in enumerate(all)]
+    )
+    result = mended(root)
+
+    assert result.ok and [deed.name for deed in result.done] == ["ledger-altered"]
+    assert "before the damage" in shown(root)
+    assert ("after the damage" in shown(root), "lost with its record" in shown(root)) == (not untrusted, not untrusted)
+
+
+def test_nothing_is_written_to_a_home_whose_ledger_is_gone(aria: Path) -> None:
+    ledger(aria).unlink()
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert not home.audit().ok
+        with pytest.raises(Exception, match="ledger of this home is gone"):
+            home.note("as if nothing had happened")
+        with pytest.raises(Exception, match="ledger of this home is gone"):
+            home.search("walnut", scope="main")
+    assert not ledger(aria).exists()
+
+
+def test_reading_a_line_whose_record_was_lost_taints_a_session_with_everything_it_may_be(aria: Path) -> None:
+    HOW["ledger-missing"][0](aria)
+    mended(aria)
+    with Home.open(aria, env=env_of(aria)) as home, home.session(scope="main") as session:
+        session.call("memory_get", {"path": "notes/a.md"})
+        answer = session.call("memory_write", {"target": "memory", "content": "the plank is dry"})
+
+    assert answer["status"] == "pending"
+
+
+def test_a_new_chain_says_since_when_and_its_end_cannot_be_cut_off_unnoticed(aria: Path) -> None:
+    HOW["ledger-altered"][0](aria)
+    mended(aria)
+    with Home.open(aria, env=env_of(aria)) as home:
+        found = home.audit()
+        assert found.ok and found.renewed is not None and found.renewed.fields["why"] == "ledger-altered"
+        home.note("goes on")
+    lines(aria, lambda all: all[:-2])
+
+    assert "ledger-cut" in names(looked(aria))
+
+
+# -- locks, disks, processes ------------------------------------------------------------------------------------------------
+
+
+def test_a_held_lock_is_said_and_not_broken(aria: Path) -> None:
+    with Home.open(aria, env=env_of(aria)) as home, home.books.machine.lock.hold():
+        found = {remark.name: remark for remark in looked(aria)}
+        assert f"process {os.getpid()}" in found["lock-held"].message
+        assert found["lock-held"].level == "fine"
+    assert "lock-left" in {remark.name for remark in looked(aria)}
+
+
+def test_of_two_repairs_at_once_one_waits(aria: Path) -> None:
+    HOW["ledger-altered"][0](aria)
+    damage_object(aria)
+    zero_page(aria)
+    results: list[Mended] = []
+    threads = [threading.Thread(target=lambda: results.append(mended(aria))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [result.ok for result in results] == [True, True]
+    assert sum(deed.name == "ledger-altered" for result in results for deed in result.done) == 1
+    works(aria)
+
+
+def test_a_repair_that_waits_begins_when_the_other_is_done(aria: Path) -> None:
+    damage_page(aria)
+    held = os.open(aria / ".anima/mending", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    results: list[Mended] = []
+    waiting = threading.Thread(target=lambda: results.append(mended(aria)))
+    waiting.start()
+    os.close(held)
+    waiting.join()
+
+    assert results[0].ok
+
+
+@pytest.mark.parametrize("at", range(0, 60, 9))
+def test_a_repair_killed_half_way_can_be_done_again(aria: Path, at: int) -> None:
+    """Killed at the n-th rename, link, unlink or write of a ledger, whichever comes."""
+    HOW["ledger-altered"][0](aria)
+    damage_object(aria)
+    zero_page(aria)
+    cut(transcript(aria), transcript(aria).stat().st_size - 7)
+    proposal(aria).write_text("{")
+    before = documents(aria)
+    code = (
+        "import os, signal, sys\nfrom datetime import datetime, UTC\nleft = [int(sys.argv[2])]\n"
+        "def deadly(real):\n def call(*a, **k):\n  left[0] -= 1\n  if left[0] < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "  return real(*a, **k)\n return call\n"
+        "for name in ('rename', 'unlink', 'fsync', 'link', 'mkdir', 'ftruncate'): setattr(os, name, deadly(getattr(os, name)))\n"
+        "from anima.mending import repair\n"
+        "repair(sys.argv[1], clock=lambda: datetime.now(UTC), env=os.environ)\n"
+    )
+    env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", code, str(aria), str(at)], env=env, check=False, capture_output=True)
+
+    assert documents(aria) == before
+    looked(aria)
+    assert mended(aria).ok
+    assert documents(aria) == before
+    assert mended(aria).done == ()
+    works(aria)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_said_and_loses_nothing(sound: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        root = copied(sound, disk)
+        HOW["ledger-altered"][0](root)
+        before, bad = documents(root), ledger(root).read_bytes()
+        filler = os.open(disk / "filler", os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while os.write(filler, b"x" * 4096):
+                pass
+        os.close(filler)
+        result = mended(root)
+        assert {"disk-full", "ledger-altered"} <= names(result.left)
+        assert not result.ok and documents(root) == before and ledger(root).read_bytes() == bad
+        (disk / "filler").unlink()
+        assert mended(root).ok and documents(root) == before
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+# -- anything at all --------------------------------------------------------------------------------------------------------
+
+PAIRED = sorted(
+    set(HOW) - {"home-vanished", "home-empty", "home-not-a-folder", "home-owner", "document-owner", "home-wiped"}
+)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pair=st.lists(st.sampled_from(PAIRED), min_size=2, max_size=3, unique=True))
+def test_damages_together_are_mended_like_each_alone(
+    sound: Path, tmp_path_factory: pytest.TempPathFactory, pair: list[str]
+) -> None:
+    root = copied(sound, tmp_path_factory.mktemp("pair"))
+    for name in pair:
+        try:
+            HOW[name][0](root)
+        except (OSError, AssertionError, IndexError, subprocess.CalledProcessError, ValueError, StopIteration):
+            continue  # the first left nothing to damage
+        except Exception as error:
+            assert type(error).__module__.startswith("anima"), error  # a home so damaged refuses to be written
+    before = documents(root)
+    result = mended(root)
+    after = documents(root)
+
+    assert {path: after.get(path) for path in before} == before
+    waits = {"config-broken", "config-not-a-file", "ledger-format"} & set(
+        pair
+    )  # what only the owner can mend comes first
+    assert waits or all(not BY_NAME[name].repair for name in names(result.left)), (pair, result)
+    assert mended(root).done == ()
+
+
+MACHINE_FILES = (".anima/ledger.jsonl", ".anima/key", ".anima/lock", ".anima/index.sqlite", ".anima/talks.sqlite", ".anima/forgotten",
+                 ".git/HEAD", ".git/index", ".git/config", ".git/anima", ".git/anima.index", ".git/refs/heads/main",
+                 ".git/logs/refs/heads/main", "sessions/sessions.json", "anima.toml", "pending", "session", "object")  # fmt: skip
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(MACHINE_FILES), seed=st.integers(0, 2**32))
+def test_no_byte_in_any_machine_file_makes_the_doctor_fall(
+    sound: Path, tmp_path_factory: pytest.TempPathFactory, place: str, seed: int
+) -> None:
+    root, dice = copied(sound, tmp_path_factory.mktemp("flip")), random.Random(seed)
+    special = {"pending": proposal, "session": transcript, "object": lambda root: dice.choice(objects(root))}
+    path = special[place](root) if place in special else root / place
+    path.chmod(0o600)
+    data = bytearray(path.read_bytes())
+    for _ in range(dice.choice((1, 1, 1, 5, 50))):
+        data[dice.randrange(len(data))] = dice.randrange(256)
+    path.write_bytes(data[: dice.randrange(len(data))] if dice.random() < 0.2 else data)
+    before = documents(root)
+
+    assert all(isinstance(remark, Remark) for remark in looked(root))
+    mended(root)
+    assert documents(root) == before
+    assert not [remark for remark in looked(root) if remark.name == "not-looked-at"]
