@@ -46,7 +46,7 @@ def place_of(path: str | Path) -> str:
 
 def opened(path: str | Path, register: Register) -> FolderStore:
     try:
-        return FolderStore(path)
+        return _whole(FolderStore(path))
     except NoSuchHome as error:
         known = register.known(place_of(path))
         if known and known.made:
@@ -55,6 +55,24 @@ def opened(path: str | Path, register: Register) -> FolderStore:
                 hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
             ) from None
         raise error from None
+
+
+def _whole(store: FolderStore) -> FolderStore:
+    """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
+    if store.stat(".anima/restoring") is None:
+        return store
+    from anima.store.machine import Machine
+
+    machine = Machine(store)
+    try:
+        with machine.lock.hold():
+            pass  # taking the lock finishes it
+    except Refused:
+        pass  # which is what it tells us
+    finally:
+        machine.lock.close()
+        store.close()
+    return FolderStore(store.root)
 
 
 def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:

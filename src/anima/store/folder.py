@@ -23,6 +23,7 @@ from anima.model import DocPath, Document, Entry, fold
 from anima.store.beneath import open_beneath, open_folder, open_regular
 
 MAX_BYTES = 8 * 2**20
+RESTORED = ".anima/restored"  # the record of restores
 MOST_HELD = 2**24  # characters of documents that are kept from one reading to the next
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
@@ -58,6 +59,7 @@ class FolderStore:
         self._read: dict[str, tuple[Signature, Document]] = {}
         self._held = 0
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+        self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def _check_owner(self, given: Path) -> None:
         owner = os.fstat(self.fd).st_uid
