@@ -146,6 +146,20 @@ def _recalled(home: Home) -> None:
         home.books.note("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
 
 
+def _kept(home: Home) -> None:
+    _documents(home)
+    home.snapshot(label="kept")
+    home.write("notes/a.md", "# A\n\n- changed since\n")
+    home.delete("notes/b.md")
+    home.write("new/c.md", "# C\n\n- made since\n")
+
+
+def _swap(home: Home) -> object:
+    home.close()
+    kept = next(path for path in Path(home.root, ".anima/snapshots").iterdir() if "-kept-" in path.name)
+    return Home.restore_snapshot(kept, home.root, env=home.env, clock=lambda: NOW)
+
+
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
@@ -165,6 +179,8 @@ OPERATIONS = (
     Operation(name="undo-session", prepare=_session, act=_undo_session, undoable=False),
     Operation(name="restore", prepare=_written, act=_restore),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
+    Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshot(), undoable=False),
+    Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
 )  # fmt: skip
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
 
@@ -369,6 +385,8 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
     if not (verified := home.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
+    for kept in home.snapshots():
+        home.verify_snapshot(kept.path)
     if (waiting := home.pending()) and case.operation.name == "approve" and docs == case.after:
         home.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
         if snapshot(Path(home.root)) != case.after or home.pending():
@@ -472,7 +490,8 @@ def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: in
         if first.ended:
             discard(folder)
             return
-        if b'"kind":"intent"' in (folder / ".anima/ledger.jsonl").read_bytes().splitlines()[-1]:
+        begun = b'"kind":"intent"' in (folder / ".anima/ledger.jsonl").read_bytes().splitlines()[-1]
+        if begun or (folder / ".anima/restoring").exists():
             second = Case(operation=recovery, folder=folder, before=case.before, after=case.after)
             interrupted(second, place, tally, Fault(mode=KILL), step=again)
         discard(folder)
@@ -561,7 +580,7 @@ def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool) -> N
         for error, kinds, sticky in ERRORS[:4] if short else ERRORS:
             fault = Fault(mode=FAIL, error=error, kinds=kinds, sticky=sticky)
             interrupted(case, place, tally, fault, most=few)
-        if case.operation.name in ("batch", "move", "append-long"):
+        if case.operation.name in ("batch", "move", "append-long", "swap"):
             crashed_twice(case, place, tally, step=13 if short else 2, again=9 if short else 1)
         struck = sum(tally.done.values()) - already
         print(f"{case.operation.name:14} {struck:5} faults  {time.monotonic() - begun:6.1f} s", flush=True)
@@ -574,7 +593,7 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     begun = time.monotonic()
     try:
         for case in cases:
-            if case.operation.name in (("batch",) if short else (*THE_SEVEN, "dream")):
+            if case.operation.name in (("batch", "swap") if short else (*THE_SEVEN, "dream", "snapshot", "swap")):
                 by_strace(
                     case, place, tally, step=6 if short else 1, names="fsync rename renameat" if short else SYSCALLS
                 )

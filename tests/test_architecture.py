@@ -31,8 +31,8 @@ FLOORS: list[tuple[str, ...]] = [
     ),
     (
         "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "choosing",
-        "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
-        "sweeps", "home", "health", "about", "links", "watching",
+        "snapshots", "archived", "purging", "forgetting", "restoring", "figures", "knowing", "calling", "flushing",
+        "sessions", "reflecting", "consulting", "sweeps", "home", "health", "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from anima.pending import Proposal
     from anima.persona import Decision
     from anima.prompt import Prompt
-    from anima.search import Answer
     from anima.restoring import Restoration
+    from anima.search import Answer
     from anima.sessions import Session
     from anima.snapshots import Snapshot
     from anima.store.archive import Manifest

@@ -59,10 +59,10 @@ def opened(path: str | Path, register: Register) -> FolderStore:
 
 def _whole(store: FolderStore) -> FolderStore:
     """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
-    if store.stat(".anima/restoring") is None:
-        return store
-    from anima.store.machine import Machine
+    from anima.store.machine import Machine, is_restoring
 
+    if not is_restoring(store):
+        return store
     machine = Machine(store)
     try:
         with machine.lock.hold():

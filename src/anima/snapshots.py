@@ -106,7 +106,9 @@ def _target(home: Home, to: str | None) -> tuple[str, str]:
     folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
     _check_outside(home, folder)
     if name and not name.endswith((".tar.gz", ".tar.gz.age")):
-        raise BadArguments(f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder")
+        raise BadArguments(
+            f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
+        )
     return folder, name
 
 
@@ -181,14 +183,15 @@ def _tip(store: FolderStore) -> tuple[int, str]:
 
 def put(
     shelf: Shelf, made: Packed, *, at: datetime, label: str = "", name: str = "", sealing: Sealing = Sealing(),  # noqa: B008
-    on_new: Callable[[str], None] | None = None,
+    over: bool = False, on_new: Callable[[str], None] | None = None,
 ) -> Snapshot:  # fmt: skip
-    """Gives what was packed its place on a shelf, or finds it there already."""
+    """Gives what was packed its place on a shelf, or finds it there already. A name of the owner's choice is not
+    written over, but with `over`."""
     manifest = made.manifest
     if not name and (same := _same(shelf, manifest, bool(sealing))) is not None:
         return _shown(same, manifest, fresh=False)
     given = name or name_of(at, label, manifest.digest, sealed=bool(sealing))
-    path = shelf.put(given, lambda fd: _write(made, fd, sealing), only_new=bool(name))
+    path = shelf.put(given, lambda fd: _write(made, fd, sealing), only_new=bool(name) and not over)
     if on_new is not None:
         on_new(path)
     kept = kept_at(path) or Kept(path, at, label, manifest.digest[:12], os.path.getsize(path), bool(sealing))
@@ -204,6 +207,7 @@ def _same(shelf: Shelf, manifest: Manifest, is_sealed: bool) -> Kept | None:
 
 
 def is_sound(kept: Kept) -> bool:
+    """Whether it can be read back, and is what its name says."""
     try:
         return verify(kept.path).digest.startswith(kept.digest)
     except HomeError:
@@ -224,8 +228,9 @@ def _write(made: Packed, out: int, sealing: Sealing) -> None:
 
 
 def _shown(kept: Kept, manifest: Manifest | None = None, *, fresh: bool = True) -> Snapshot:
+    files, left_out = (len(manifest.files), manifest.left_out) if manifest else (None, ())
     return Snapshot(path=kept.path, time=kept.time, label=kept.label, digest=kept.digest, size=kept.size, sealed=kept.sealed,
-                    fresh=fresh, files=len(manifest.files) if manifest else None, left_out=manifest.left_out if manifest else ())  # fmt: skip
+                    fresh=fresh, files=files, left_out=left_out)  # fmt: skip
 
 
 # -- looking ----------------------------------------------------------------------------------------------------------------
@@ -288,19 +293,26 @@ def forget_elsewhere(home: Home, path: str, now: str = "") -> None:
             _save_elsewhere(home, [each for each in (now if each == path else each for each in held) if each])
 
 
-def find(home: Home | None, given: str) -> str:
+def find(home: Home, given: str) -> str:
     """The archive a person means: a path, `latest`, or what its name or digest begins with. Raises NotFound."""
-    if os.path.isfile(path := os.path.expanduser(given)):
-        return path
-    all_ = _kept(home) if home is not None else []
+    path = os.path.expanduser(given)
+    return path if os.path.isfile(path) else _meant(_kept(home), given)
+
+
+def find_in(shelf: Shelf, given: str) -> str:
+    """The same among those of one folder."""
+    return _meant(shelf.all(), given)
+
+
+def _meant(all_: Sequence[Kept], given: str) -> str:
     if given == "latest" and all_:
         return all_[0].path
     near = [kept.path for kept in all_ if given and (kept.name.startswith(given) or kept.digest.startswith(given))]
-    if len(near) == 1:
-        return near[0]
-    if near:
+    if len(near) > 1:
         raise BadArguments(f"{given}: {len(near)} snapshots are called so", hint="give more of its name")
-    raise NotFound(f"{given}: there is no such snapshot", hint="anima snapshot list names those of a home")
+    if not near:
+        raise NotFound(f"{given}: there is no such snapshot", hint="anima snapshot list names those of a home")
+    return near[0]
 
 
 def verify(
@@ -311,7 +323,9 @@ def verify(
         manifest, _ = archive.verify(raw, progress=progress)
     at = kept_at(path)
     if at is not None and not manifest.digest.startswith(at.digest):
-        raise Damaged(f"{at.name} is another snapshot than its name says; its manifest's digest begins with {manifest.digest[:12]}")
+        raise Damaged(
+            f"{at.name} is another snapshot than its name says; its manifest's digest begins with {manifest.digest[:12]}"
+        )
     return manifest
 
 
@@ -322,15 +336,15 @@ def prune(home: Home, *, dry_run: bool) -> tuple[Snapshot, ...]:
     """Removes those beyond the newest `keep` and those older than `days`; gives what went, or would."""
     asked, gone = home.config.snapshot, list[Kept]()
     for shelf in _shelves(home):
-        gone += outlived(shelf.all(), keep=asked.keep, before=home.clock() - timedelta(days=asked.days), is_sound=is_sound)
+        gone += outlived(
+            shelf.all(), keep=asked.keep, before=home.clock() - timedelta(days=asked.days), is_sound=is_sound
+        )
     for kept in gone if not dry_run else ():
         Shelf(os.path.dirname(kept.path)).remove(kept)
     return tuple(_shown(kept) for kept in gone)
 
 
-def outlived(
-    kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Callable[[Kept], bool]
-) -> list[Kept]:
+def outlived(kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Callable[[Kept], bool]) -> list[Kept]:
     """What may go of archives that stand with the newest first. Never the newest, nor the newest that can be read back;
     of a sealed one nobody can say so, so it does not stand for one that can."""
     old = [each for rank, each in enumerate(kept) if rank >= keep or each.time < before]

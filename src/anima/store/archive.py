@@ -36,10 +36,18 @@ _GIT, _BARE = ".git", f"{FOLDER}/history.git"
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
 _PASSING = frozenset(
     f"{FOLDER}/{name}"
-    for name in ("lock", "index.lock", "dreaming", "snapshots", "restore", "restoring", "restored", "looking")
+    for name in ("lock", "index.lock", "dreaming", "snapshots", "restore", "restoring", "restored", "looking", "looked")
 ) | {STAGE}
 _DERIVED = (f"{FOLDER}/index.sqlite", f"{FOLDER}/talks.sqlite")
-_GIT_LOCKS = ("anima.lock", "anima.new", "HEAD.lock", "index.lock", "packed-refs.lock", "config.lock", "refs/heads/main.lock")
+_GIT_LOCKS = (
+    "anima.lock",
+    "anima.new",
+    "HEAD.lock",
+    "index.lock",
+    "packed-refs.lock",
+    "config.lock",
+    "refs/heads/main.lock",
+)
 
 Progress = Callable[[int, int], None]
 
@@ -100,7 +108,7 @@ class Manifest:
         head = {"anima": "snapshot", "format": FORMAT, "home": self.home, "dialect": self.dialect, "agent": self.agent,
                 "ledger": {"n": self.ledger[0], "hash": self.ledger[1]}}  # fmt: skip
         out = [line(head)[1:-1]]
-        out.append(f'"left_out":{_listed(dict(path=path, why=why) for path, why in self.left_out)}')
+        out.append(f'"left_out":{_listed({"path": path, "why": why} for path, why in self.left_out)}')
         out.append(f'"files":{_listed({**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files)}')
         return ("{" + ",\n".join(out) + "}\n").encode("ascii")
 
@@ -170,15 +178,25 @@ def _check_names(files: Iterable[File]) -> None:
     before, seen = "", set[str]()
     for file in files:
         if why := refusal(file.path):
-            raise Refused(f"the snapshot holds {printable(file.path)}, which is refused: {why}; nothing was written", rule="archive")
+            raise Refused(
+                f"the snapshot holds {printable(file.path)}, which is refused: {why}; nothing was written",
+                rule="archive",
+            )
         if file.path <= before:
-            raise Refused(f"the snapshot names {printable(file.path)} twice, or out of order; nothing was written", rule="archive")
+            raise Refused(
+                f"the snapshot names {printable(file.path)} twice, or out of order; nothing was written", rule="archive"
+            )
         if file.mode != _mode(file.path, file.mode):
-            raise Refused(f"the snapshot gives {printable(file.path)} a mode no home has; nothing was written", rule="archive")
+            raise Refused(
+                f"the snapshot gives {printable(file.path)} a mode no home has; nothing was written", rule="archive"
+            )
         before = file.path
         twin = file.path if file.path.startswith((".git/", ".anima/")) else fold(file.path)
         if twin in seen or any(above in seen for above in _above(twin)):
-            raise Refused(f"two names in the snapshot are one to a home: {printable(file.path)}; nothing was written", rule="archive")
+            raise Refused(
+                f"two names in the snapshot are one to a home: {printable(file.path)}; nothing was written",
+                rule="archive",
+            )
         seen.add(twin)
 
 
@@ -222,11 +240,28 @@ def _mode(path: str, mode: int) -> int:
 
 
 def census(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
-    """Every file that belongs into an archive, in order, and what is left out with the reason."""
+    """Every file that belongs into an archive, in order, and what is left out with the reason.
+
+    Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
+    """
+    try:
+        return _counted(store)
+    except OSError as error:
+        raise Damaged(f"the home cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
+
+
+def _counted(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
     found: list[Found] = []
     left: list[tuple[str, str]] = []
-    own = store.stat(f"{_GIT}/{OWN_MARK}") is not None
-    for folder, folders, names, fd in os.fwalk(".", dir_fd=store.fd, follow_symlinks=False):
+    own = _has(store, f"{_GIT}/{OWN_MARK}")
+
+    def closed(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            left.append((printable(str(error.filename), 1000), "the system does not let us read it"))
+        elif not isinstance(error, FileNotFoundError):
+            raise error
+
+    for folder, folders, names, fd in os.fwalk(".", dir_fd=store.fd, follow_symlinks=False, onerror=closed):
         inside = "" if folder == "." else f"{os.path.normpath(folder)}/"
         kept = []
         for name in sorted(folders):
@@ -234,7 +269,7 @@ def census(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
                 kept.append(name)
             elif why:
                 left.append((printable(inside + name, 1000), why))
-        links = [name for name in kept if stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)]
+        links = [name for name in kept if _is_link(name, fd)]
         left += [(printable(inside + name, 1000), _LINK) for name in links]
         folders[:] = [name for name in kept if name not in links]
         for name in names:
@@ -243,13 +278,28 @@ def census(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
     return _without_twins(found, left), sorted(left)
 
 
+def _has(store: FolderStore, path: str) -> bool:
+    try:
+        os.stat(path, dir_fd=store.fd, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _is_link(name: str, fd: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 _LINK = "it is a link, and links are not followed inside a home"
 
 
 def _look(path: str, name: str, fd: int, own: bool, found: list[Found], left: list[tuple[str, str]]) -> None:
     try:
         seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
+    except FileNotFoundError:
         return  # it vanished while we looked
     if (why := _left_out(path, own)) is None:
         why = _LINK if stat.S_ISLNK(seen.st_mode) else "" if stat.S_ISREG(seen.st_mode) else "it is not a regular file"
@@ -268,9 +318,13 @@ def _left_out(path: str, own: bool) -> str | None:
     parts = path.split("/")
     if path == _GIT:
         return None if own else "a git repository that is not anima's"
-    if (own and parts[0].startswith(".git.")) or (parts[0] == FOLDER and len(parts) > 1 and parts[1].startswith("history.git.")):
+    if (own and parts[0].startswith(".git.")) or (
+        parts[0] == FOLDER and len(parts) > 1 and parts[1].startswith("history.git.")
+    ):
         return "a history that a repair set aside"
-    if any(fold(part) in (".git", ".anima") for part in parts[1:]) or (fold(parts[0]) in (".git", ".anima") and parts[0] not in (_GIT, FOLDER)):
+    if any(fold(part) in (".git", ".anima") for part in parts[1:]) or (
+        fold(parts[0]) in (".git", ".anima") and parts[0] not in (_GIT, FOLDER)
+    ):
         return "a repository of its own"
     return None
 
@@ -293,13 +347,14 @@ def survey(store: FolderStore) -> dict[str, tuple[File, int]]:
     seen: dict[str, tuple[File, int]] = {}
     for found in census(store)[0]:
         try:
-            fd, _ = open_regular(store.fd, found.path)
-        except OSError:
+            fd, now = open_regular(store.fd, found.path)
+            with open(fd, "rb") as source:
+                digest = hashlib.file_digest(source, "sha256").hexdigest()
+        except (FileNotFoundError, PermissionError):
             continue
-        with open(fd, "rb") as source:
-            digest = hashlib.file_digest(source, "sha256").hexdigest()
-            size = os.fstat(fd).st_size
-        seen[found.path] = (File(found.path, size, digest, found.mode), found.mtime)
+        except OSError as error:
+            raise Damaged(f"{printable(found.path)} cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
+        seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
     return seen
 
 
@@ -320,7 +375,9 @@ class _Zipped:
         write_all(self._fd, self._zip.flush())
 
 
-def pack(store: FolderStore, fd: int, *, progress: Progress | None = None) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
+def pack(
+    store: FolderStore, fd: int, *, progress: Progress | None = None
+) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
     """Writes every file of a home, compressed, to a descriptor; gives what a manifest names.
 
     Raises Damaged when a file grew shorter while it was read; doing it again may help. Raises OSError.
@@ -464,7 +521,9 @@ def _pieces(plain: _Plain, file: File) -> Iterator[bytes]:
         yield piece
     plain.exactly(-file.size % _BLOCK)
     if digest.hexdigest() != file.sha256:
-        raise Damaged(f"{printable(file.path)} in the snapshot is not what its manifest says; it was changed or is damaged")
+        raise Damaged(
+            f"{printable(file.path)} in the snapshot is not what its manifest says; it was changed or is damaged"
+        )
 
 
 def _next(plain: _Plain) -> tuple[str, int, int] | None:
@@ -482,9 +541,15 @@ def _next(plain: _Plain) -> tuple[str, int, int] | None:
             more = _long(plain.exactly(info.size + -info.size % _BLOCK)[: info.size])
             continue
         if info.type != tarfile.REGTYPE or info.size < 0:
-            raise Refused(f"the snapshot holds {printable(info.name)}, which is no file; nothing was written", rule="archive")
+            raise Refused(
+                f"the snapshot holds {printable(info.name)}, which is no file; nothing was written", rule="archive"
+            )
         size = more.get("size", "")
-        return more.get("path", info.name), int(size) if size.isdigit() else info.size, min(max(int(info.mtime), 0), _LATEST)
+        return (
+            more.get("path", info.name),
+            int(size) if size.isdigit() else info.size,
+            min(max(int(info.mtime), 0), _LATEST),
+        )
 
 
 def _long(raw: bytes) -> dict[str, str]:
@@ -496,13 +561,17 @@ def _long(raw: bytes) -> dict[str, str]:
             raise Damaged("the snapshot is damaged: it is no tar inside")
         key, _, value = raw[len(count) + 1 : int(count) - 1].partition(b"=")
         if key not in (b"path", b"size"):
-            raise Refused("the snapshot says something of a file that anima never says; nothing was written", rule="archive")
+            raise Refused(
+                "the snapshot says something of a file that anima never says; nothing was written", rule="archive"
+            )
         found[key.decode()] = value.decode("utf-8", "replace")
         raw = raw[int(count) :]
     return found
 
 
-def verify(raw: Reads, *, keep: Mapping[str, int] | None = None, progress: Progress | None = None) -> tuple[Manifest, dict[str, bytes]]:
+def verify(
+    raw: Reads, *, keep: Mapping[str, int] | None = None, progress: Progress | None = None
+) -> tuple[Manifest, dict[str, bytes]]:
     """Reads a whole archive; gives its manifest and the bytes of the files in `keep` that are no larger than it says."""
     manifest, members = read(raw)
     kept: dict[str, bytes] = {}

@@ -36,7 +36,7 @@ class Machine:
 
     def _look_round(self) -> None:
         """Under the home lock, first thing: a restore that was cut short is finished, and one that came since is told."""
-        if self._store.stat(f"{FOLDER}/restoring") is not None:
+        if is_restoring(self._store):
             from anima.store.swap import carry_on
 
             carry_on(self._store, self)
@@ -318,6 +318,17 @@ class FileLog:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def is_restoring(store: FolderStore) -> bool:
+    """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
+    try:
+        os.stat(f"{FOLDER}/restoring", dir_fd=store.fd, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _damaged(f"{FOLDER}/restoring", error) from None
+    return True
 
 
 def read_all(fd: int) -> bytes:

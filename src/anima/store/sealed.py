@@ -23,7 +23,7 @@ _MARKS = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 
 def _pyrage() -> Any:
     try:
-        import pyrage
+        import pyrage  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         raise MissingExtra("age", "a sealed snapshot") from None
     return pyrage
@@ -52,11 +52,13 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
     with raw:
-        yield raw  # type: ignore[misc]
+        yield raw
 
 
 @contextmanager
-def opened(path: str | Path, *, identities: Sequence[str | Path] = (), passphrase: str | None = None) -> Iterator[Reads]:
+def opened(
+    path: str | Path, *, identities: Sequence[str | Path] = (), passphrase: str | None = None
+) -> Iterator[Reads]:
     """An archive's own bytes. Raises Refused when it is sealed and no key given opens it."""
     if not is_sealed(path):
         with _opened(path) as raw:
@@ -165,7 +167,9 @@ def _recipient(text: str) -> Any:
     try:
         return kind.Recipient.from_str(text.strip())
     except pyrage.RecipientError:
-        raise BadArguments(f"{printable(text)} is no recipient of age's", hint="give age1… or a public key of ssh") from None
+        raise BadArguments(
+            f"{printable(text)} is no recipient of age's", hint="give age1… or a public key of ssh"
+        ) from None
 
 
 def _identity(path: str | Path) -> Any:

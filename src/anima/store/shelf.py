@@ -99,9 +99,13 @@ class Shelf:
                 os.close(fd)
                 _unlink(part)
         except FileExistsError:
-            raise Refused(f"{target}: there is a file of that name, and it is not overwritten", rule="overwrite") from None
+            raise Refused(
+                f"{target}: there is a file of that name, and it is not overwritten", rule="overwrite"
+            ) from None
         except OSError as error:
-            raise Damaged(f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed") from None
+            raise Damaged(
+                f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed"
+            ) from None
         return target
 
     def remove(self, kept: Kept) -> None:
@@ -116,7 +120,9 @@ class Shelf:
     def _make(self) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if not stat.S_ISDIR(os.lstat(self.folder).st_mode):
-            raise Damaged(f"{os.path.basename(self.folder)} is a link where a folder of snapshots must be; nothing was changed")
+            raise Damaged(
+                f"{os.path.basename(self.folder)} is a link where a folder of snapshots must be; nothing was changed"
+            )
 
     def _sweep(self) -> None:
         """Removes what a process that was killed left of an archive."""

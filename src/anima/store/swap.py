@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,13 +22,16 @@ from anima.errors import BadInput, Damaged
 from anima.store.archive import refusal
 from anima.store.beneath import open_beneath, open_regular
 from anima.store.folder import FolderStore, write_all
+from anima.store.hand import Unconfirmed
 
 if TYPE_CHECKING:
     from anima.store.machine import Machine
 
 FOLDER = ".anima"
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
-_DERIVED = tuple(f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal"))
+_DERIVED = tuple(
+    f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal")
+)
 _MOST_LOG = 1000  # lines of the record of restores
 _PATIENCE = 5.0
 
@@ -69,9 +73,12 @@ def clear(store: FolderStore) -> None:
         raise _failed("what an earlier restore left cannot be removed", error) from None
 
 
-def stage(store: FolderStore, name: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
-    """Puts a file into the area, whole and on the disk, with the mode and second it will have."""
-    path = f"{FOLDER}/{AREA}/{name}"
+def stage(
+    store: FolderStore, name: str, pieces: Iterable[bytes], *, mode: int, mtime: int, area: str = f"{FOLDER}/{AREA}",
+    sync: bool = True,
+) -> None:  # fmt: skip
+    """Puts a file into an area, whole and with `sync` on the disk, with the mode and second it will have."""
+    path = f"{area}/{name}"
     store.make_folder(path.rpartition("/")[0])
     try:
         fd = open_beneath(store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -79,7 +86,8 @@ def stage(store: FolderStore, name: str, pieces: Iterable[bytes], *, mode: int, 
             for piece in pieces:
                 write_all(fd, piece)
             _dress(fd, mode, mtime)
-            os.fsync(fd)
+            if sync:
+                os.fsync(fd)
         finally:
             os.close(fd)
     except OSError as error:
@@ -104,12 +112,23 @@ def begin(machine: Machine, swap: Swap) -> None:
         raise _failed("the snapshot cannot be unpacked", error) from None
     held = {"puts": swap.puts, "gone": swap.gone, "touches": swap.touches, "said": swap.said}
     body = json.dumps(held, ensure_ascii=True).encode()
-    machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
-    carry_on(store, machine)
+    try:
+        machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
+    except Damaged:
+        machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
+        raise
+    try:
+        carry_on(store, machine)
+    except Damaged:
+        _go_on(store, machine)
 
 
-def is_begun(store: FolderStore) -> bool:
-    return store.stat(f"{FOLDER}/{JOURNAL}") is not None
+def _go_on(store: FolderStore, machine: Machine) -> None:
+    """Once more; what fails again is finished by whoever opens the home next."""
+    try:
+        carry_on(store, machine)
+    except Damaged as error:
+        raise Unconfirmed(f"{error}; it is finished when the home is next opened", hint=error.hint) from None
 
 
 def carry_on(store: FolderStore, machine: Machine) -> None:
@@ -129,7 +148,10 @@ def carry_on(store: FolderStore, machine: Machine) -> None:
         machine.remove(JOURNAL)
     except OSError as error:
         raise _failed("a restore was interrupted and cannot be finished yet", error) from None
-    clear(store)
+    try:
+        clear(store)
+    except Damaged:
+        pass  # all is done; the next restore clears it
 
 
 def _loaded(raw: bytes) -> Swap:
@@ -155,12 +177,21 @@ def _place(machine: Machine, put: Put) -> str:
     staged, folder = f"{FOLDER}/{AREA}/{put.staged}", put.path.rpartition("/")[0]
     if machine.store.stat(staged) is not None:
         try:
+            _clear_way(machine.store, put.path)
             machine.store.make_folder(folder)
             machine.move(staged, put.path)
         except BadInput as error:
             raise Damaged(f"{error}; the restore goes on when it is out of the way") from None
         machine.store.forget(put.path)
     return folder
+
+
+def _clear_way(store: FolderStore, path: str) -> None:
+    """Removes a folder of that name, if nothing but empty folders is in it."""
+    found = store.stat(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        for folder, _, _, _ in os.fwalk(path, topdown=False, dir_fd=store.fd):
+            os.rmdir(folder, dir_fd=store.fd)
 
 
 def _touch(store: FolderStore, touch: Touch) -> None:
@@ -239,6 +270,8 @@ def _is_locked(fd: int) -> bool:
 def _log(machine: Machine, said: str) -> None:
     """One line more in the record of restores. That the file is another one tells every home that is open."""
     lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
+    if lines[-1:] == [said]:
+        return  # by the one who was interrupted
     machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())
 
 
