@@ -179,6 +179,8 @@ def _tip(store: FolderStore) -> tuple[int, str]:
         return int(found["n"]), str(found["hash"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return 0, ""
+    except OSError as error:
+        raise _unwritten(error) from None
 
 
 def put(

@@ -353,7 +353,9 @@ def survey(store: FolderStore) -> dict[str, tuple[File, int]]:
         except (FileNotFoundError, PermissionError):
             continue
         except OSError as error:
-            raise Damaged(f"{printable(found.path)} cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
+            raise Damaged(
+                f"{printable(found.path)} cannot be read ({os.strerror(error.errno or 0)}); nothing was changed"
+            ) from None
         seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
     return seen
 

@@ -52,7 +52,10 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
     with raw:
-        yield raw
+        try:
+            yield raw
+        except OSError as error:
+            raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
 
 
 @contextmanager

@@ -237,7 +237,7 @@ def _sync(machine: Machine, folder: str) -> None:
         try:
             machine.sync_folder(folder)
             return
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if not folder:
                 raise
             folder = folder.rpartition("/")[0]
