@@ -16,46 +16,37 @@ from typing import TYPE_CHECKING
 from anima.snapshots import Facts, Snapshot, forget_elsewhere, packed, put, take
 from anima.store import archive, sealed, swap
 from anima.store.archive import Manifest
-from anima.store.foreign import drop_folder
+from anima.store.foreign import folder_aside
 from anima.store.shelf import Kept, Shelf
 
 if TYPE_CHECKING:
     from anima.home import Home
 
-_LEASE, _AREA = "looking", ".anima/looked"
+_AREA = ".anima/looked"
 
 
 @contextmanager
 def opened(home: Home, kept: Kept) -> Iterator[tuple[Home, Manifest]]:
     """The home in an archive, open, and its manifest. Raises Damaged or Refused for an archive that is not sound."""
-    lease = home.books.machine.lease(_LEASE)
-    try:
-        with lease.hold():
-            drop_folder(home.store, _AREA)
-            try:
-                manifest = _unpack(home, kept)
-                with _inner(home) as inner:
-                    yield inner, manifest
-            finally:
-                drop_folder(home.store, _AREA)
-    finally:
-        lease.close()
+    with folder_aside(home.store, _AREA) as folder:
+        manifest = _unpack(home, kept, folder)
+        with _inner(home, folder) as inner:
+            yield inner, manifest
 
 
-def _unpack(home: Home, kept: Kept) -> Manifest:
+def _unpack(home: Home, kept: Kept, folder: str) -> Manifest:
     with sealed.opened(kept.path) as raw:
         manifest, members = archive.read(raw)
         for file, mtime, pieces in members:
-            swap.stage(home.store, file.path, pieces, mode=file.mode, mtime=mtime, area=_AREA, sync=False)
-    home.store.make_folder(_AREA)  # of an empty home
+            swap.stage(home.store, file.path, pieces, mode=file.mode, mtime=mtime, area=folder, sync=False)
     return manifest
 
 
-def _inner(home: Home) -> Home:
+def _inner(home: Home, folder: str) -> Home:
     config = home.config
     settings = {"dialect": home.dialect, "sessions.dir": config.sessions.dir, "history.enabled": config.history.enabled,
                 "owner": config.owner}  # fmt: skip
-    return type(home).open(f"{home.root}/{_AREA}", settings=settings, clock=home.clock, env=home.env)
+    return type(home).open(f"{home.root}/{folder}", settings=settings, clock=home.clock, env=home.env)
 
 
 def repacked(home: Home, kept: Kept, inner: Home, manifest: Manifest) -> None:
