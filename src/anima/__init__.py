@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from anima.owning import Imported
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
+    from anima.restoring import Restoration
     from anima.sessions import Session
+    from anima.snapshots import Snapshot
 
 __version__ = "0.1.0"
 
@@ -47,7 +49,9 @@ _HOMES = {
     "anima.owning": "Imported",
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
+    "anima.restoring": "Restoration",
     "anima.sessions": "Session",
+    "anima.snapshots": "Snapshot",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -81,10 +85,12 @@ __all__ = [
     "Proposal",
     "Receipt",
     "Refused",
+    "Restoration",
     "Runtime",
     "Scope",
     "Session",
     "Severity",
+    "Snapshot",
     "StaleWrite",
     "__version__",
 ]

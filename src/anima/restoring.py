@@ -50,6 +50,7 @@ class Restoration:
     """What a restore changed, or would. `before` is the snapshot of what was there, if anything was."""
 
     home: str
+    archive: str
     digest: str
     agent: str
     new: tuple[str, ...]
@@ -108,7 +109,7 @@ def restore(
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
     source = _verified(_found(given, path, opens), identities, passphrase, progress)
     if dry_run and not path.is_dir():
-        return _compared(source.manifest, {}, str(path))
+        return _compared(source, {}, str(path))
     with _place(path, opens) as place:
         _check_home(source, place, archive.census(place.store)[0], other)  # before the lock leaves a trace
         if dry_run:
@@ -168,17 +169,18 @@ def _opened(path: Path, opens: Opens) -> Home | None:
 
 def _told(source: _Source, place: _Place) -> Restoration:
     seen = archive.survey(place.store)
-    found = _compared(source.manifest, seen, place.store.root)
+    found = _compared(source, seen, place.store.root)
     left = archive.census(place.store)[1]
     _check_ways(place.store, found, left)
     return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, place)))
 
 
-def _compared(manifest: Manifest, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
+def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
+    manifest = source.manifest
     wanted = {file.path: file for file in (manifest.files if files is None else files)}
     new = tuple(path for path in wanted if path not in seen)
     changed = tuple(path for path, file in wanted.items() if path in seen and seen[path][0].sha256 != file.sha256)
-    return Restoration(home=root, digest=manifest.digest, agent=manifest.agent, new=new, changed=changed, done=False,
+    return Restoration(home=root, archive=source.path, digest=manifest.digest, agent=manifest.agent, new=new, changed=changed, done=False,
                        gone=tuple(path for path in seen if path not in wanted), same=len(wanted) - len(new) - len(changed))  # fmt: skip
 
 
@@ -270,7 +272,7 @@ def _staged(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phra
     """What differs, on the disk beside the home."""
     if fresh:
         return _cleaned(source, place, seen, fresh, opens)
-    found = _compared(source.manifest, seen, place.store.root)
+    found = _compared(source, seen, place.store.root)
     numbers = {path: str(number) for number, path in enumerate((*found.new, *found.changed))}
     _check_space(place.store, (file.size for file in source.manifest.files if file.path in numbers))
     touches = []
@@ -335,7 +337,7 @@ def _cleaned(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phr
         now = archive.survey(inside)
     finally:
         inside.close()
-    found = _compared(source.manifest, seen, store.root, [file for file, _ in now.values()])
+    found = _compared(source, seen, store.root, [file for file, _ in now.values()])
     notes = [f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out, so the "
              "home differs from the snapshot there", *(f"{where}: {why}" for where, why in left)]  # fmt: skip
     puts = tuple(swap.Put(f"{_TREE}/{path}", path) for path in (*found.new, *found.changed))

@@ -94,7 +94,7 @@ def _take(home: str | None, json: bool, **asked: Any) -> None:
         say(f"Nothing changed since {made.name} ({_size(made.size)}).")
         return
     say(
-        f"{made.path}\n{made.files:,} files, {_size(made.size)}{', sealed' if made.sealed else ''}, read back and found whole."
+        f"{made.path}\n{made.files:,} files, {_size(made.size)}, read back and found whole{', then sealed' if made.sealed else ''}."
     )
     for path, why in made.left_out[:_SHOWN]:
         whisper(f"left out: {inert(path)}: {inert(why)}")
@@ -163,7 +163,7 @@ def _restore(archive: str, home: str | None, json: bool, *, yes: bool, dry_run: 
     if not dry_run:
         _ask(found, yes)
         with progress_bar("restoring") as progress:
-            found = Home.restore_snapshot(archive, place, progress=progress, **opening)
+            found = Home.restore_snapshot(found.archive, place, progress=progress, **opening)
     if json:
         say_json(found)
     elif not dry_run:
