@@ -594,8 +594,9 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     try:
         for case in cases:
             if case.operation.name in (("batch", "swap") if short else (*THE_SEVEN, "dream", "snapshot", "swap")):
+                few = 6 if case.operation.name == "batch" else 20
                 by_strace(
-                    case, place, tally, step=6 if short else 1, names="fsync rename renameat" if short else SYSCALLS
+                    case, place, tally, step=few if short else 1, names="fsync rename renameat" if short else SYSCALLS
                 )
     except RuntimeError as error:
         tally.skipped.append(f"kills by strace: {error}")

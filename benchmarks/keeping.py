@@ -134,8 +134,8 @@ def main() -> int:
                 found[lines] = PARTS[part](Path(folder), lines)
         print(f"{'seconds':34}" + "".join(f"{lines:>12,}" for lines in found) + f"{'growth':>10}")
         for name in next(iter(found.values())):
-            grown = growth(found, name)
-            over |= grown is not None and grown > LIMIT and not name.endswith("times")
+            grown = growth(found, name) if not name.endswith("times") else None
+            over |= grown is not None and grown > LIMIT
             shown = f"{grown:>9.2f}x" if grown is not None else f"{'':>10}"
             print(f"{name:34}" + "".join(f"{figures[name]:>12.3f}" for figures in found.values()) + shown)
     return int(over)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from anima.snapshots import Facts, Snapshot, forget_elsewhere, packed, put, take
+from anima.snapshots import Facts, Snapshot, end_late, forget_elsewhere, packed, put, take
 from anima.store import archive, sealed, swap
 from anima.store.archive import Manifest
 from anima.store.foreign import folder_aside
@@ -53,7 +53,7 @@ def repacked(home: Home, kept: Kept, inner: Home, manifest: Manifest) -> None:
     """Puts an archive of what `inner` is now in the place of the one it came from."""
     shelf, was_named = Shelf(os.path.dirname(kept.path)), not kept.digest
     facts = Facts(manifest.dialect, manifest.agent)
-    with packed(inner.books.machine, facts, settle=inner.books.commit) as made:
+    with packed(inner.books.machine, facts, late=lambda: end_late(inner)) as made:
         whole = made._replace(manifest=replace(made.manifest, left_out=manifest.left_out))
         name = kept.name if was_named else ""
         done = put(shelf, whole, at=kept.time, label=kept.label, name=name, over=was_named)

@@ -29,9 +29,9 @@ from anima.register import Register
 from anima.snapshots import Facts, Snapshot
 from anima.store import archive, sealed, swap
 from anima.store.archive import File, Manifest, Progress
-from anima.store.folder import FolderStore
+from anima.store.folder import FolderStore, is_restoring
 from anima.store.foreign import bytes_of, files_in
-from anima.store.machine import Machine, is_restoring
+from anima.store.machine import Machine
 from anima.store.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -137,12 +137,8 @@ def _verified(found: str, identities: Sequence[str], passphrase: str | None, pro
 @contextmanager
 def _place(path: Path, opens: Opens) -> Iterator[_Place]:
     """The folder, made when it is missing, and the home in it when it can be opened: a broken one is restored too."""
-    try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir(mode=0o700)
-    except OSError as error:
-        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
+    if not path.is_dir():
+        opening.make_folder(path, for_owner=True)
     home = _opened(path, opens)
     if home is not None:
         with home:
@@ -263,8 +259,7 @@ def _done(
 def _before(place: _Place, now: datetime) -> Snapshot:
     """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
     facts = snapshots.facts_of(place.home) if place.home is not None else Facts()
-    settle = place.home.books.commit if place.home is not None else (lambda: None)
-    with snapshots.packed(place.machine, facts, settle=settle) as made:
+    with snapshots.packed(place.machine, facts, late=lambda: snapshots.end_late(place.home)) as made:
         return snapshots.put(Shelf(f"{place.store.root}/{snapshots.OWN}"), made, at=now, label=BEFORE)
 
 

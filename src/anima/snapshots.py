@@ -85,13 +85,23 @@ def take(
 ) -> Snapshot:  # fmt: skip
     """Takes one. Without `to` it goes where the configuration says, and only when something changed."""
     checked_label(label)
-    sealing = Sealing(tuple(recipients), passphrase)
-    sealing = sealing or Sealing(home.config.snapshot.recipients)
+    asked = Sealing(tuple(recipients), passphrase)
+    sealing = asked or Sealing(home.config.snapshot.recipients)
     sealed.check(sealing.recipients, sealing.passphrase)
     folder, name = _target(home, to)
-    with packed(home.books.machine, facts_of(home), settle=home.books.commit, progress=progress) as made:
-        return put(Shelf(folder), made, at=home.clock(), label=label, name=name, sealing=sealing,
+    with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
+        return put(Shelf(folder), made, at=home.clock(), label=label, name=name, sealing=sealing, again=bool(asked),
                    on_new=None if to is None else lambda path: _note_elsewhere(home, path))  # fmt: skip
+
+
+def end_late(home: Home | None) -> None:
+    """Ends what is begun and commits what is late. A home that is damaged is kept as it is."""
+    try:
+        if home is not None and home.books.begun:
+            home.books.finish()
+            home.books.commit()
+    except Damaged:
+        pass
 
 
 def facts_of(home: Home) -> Facts:
@@ -131,11 +141,11 @@ def _check_outside(home: Home, folder: str) -> None:
 
 @contextmanager
 def packed(
-    machine: Machine, facts: Facts, *, settle: Callable[[], object] = lambda: None, progress: Progress | None = None
+    machine: Machine, facts: Facts, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
 ) -> Iterator[Packed]:
-    """The home as it stands now, under its lock, in a file without a name. `settle` ends what is late, first."""
+    """The home as it stands now, under its lock, in a file without a name. `late` ends what is late, first."""
     with machine.lock.hold():
-        settle()
+        late()
         key = Key(machine.key())
         try:
             body = machine.scratch()
@@ -158,8 +168,6 @@ def _packed(
 ) -> tuple[tuple[archive.File, ...], tuple[tuple[str, str], ...]]:
     for tries in range(_TRIES):
         try:
-            os.ftruncate(body, 0)
-            os.lseek(body, 0, os.SEEK_SET)
             return archive.pack(store, body, progress=progress)
         except Damaged:
             if tries == _TRIES - 1:
@@ -185,15 +193,15 @@ def _tip(store: FolderStore) -> tuple[int, str]:
 
 def put(
     shelf: Shelf, made: Packed, *, at: datetime, label: str = "", name: str = "", sealing: Sealing = Sealing(),  # noqa: B008
-    over: bool = False, on_new: Callable[[str], None] | None = None,
+    over: bool = False, again: bool = False, on_new: Callable[[str], None] | None = None,
 ) -> Snapshot:  # fmt: skip
     """Gives what was packed its place on a shelf, or finds it there already. A name of the owner's choice is not
-    written over, but with `over`."""
+    written over, but with `over`. With `again` one that is there does not do: it may be sealed for somebody else."""
     manifest = made.manifest
-    if not name and (same := _same(shelf, manifest, bool(sealing))) is not None:
+    if not (name or again) and (same := _same(shelf, manifest, bool(sealing))) is not None:
         return _shown(same, manifest, fresh=False)
     given = name or name_of(at, label, manifest.digest, sealed=bool(sealing))
-    path = shelf.put(given, lambda fd: _write(made, fd, sealing), only_new=bool(name) and not over)
+    path = shelf.put(given, lambda fd: _write(made, fd, sealing), only_new=(bool(name) or again) and not over)
     if on_new is not None:
         on_new(path)
     kept = kept_at(path) or Kept(path, at, label, manifest.digest[:12], os.path.getsize(path), bool(sealing))

@@ -384,6 +384,8 @@ def pack(
 
     Raises Damaged when a file grew shorter while it was read; doing it again may help. Raises OSError.
     """
+    os.ftruncate(fd, 0)  # of an attempt before this one
+    os.lseek(fd, 0, os.SEEK_SET)
     found, left = census(store)
     out, files = _Zipped(fd), list[File]()
     done, total = 0, sum(each.size for each in found)

@@ -390,6 +390,17 @@ def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
     return Entry(path=prefix + item.name, is_folder=is_folder, size=0 if is_folder else found.st_size, time=moment)
 
 
+def is_restoring(store: FolderStore) -> bool:
+    """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
+    try:
+        os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise Damaged(f"the home cannot be read ({_why(error)}); nothing was changed") from None
+    return True
+
+
 def _read_all(fd: int, size: int) -> bytes:
     """The whole file; it may have grown since its stat, up to the limit."""
     pieces = [os.read(fd, size + 1)]
@@ -409,4 +420,4 @@ def _why(error: BaseException) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
-__all__ = ["MAX_BYTES", "FolderStore", "Signature", "signature_of", "write_all"]
+__all__ = ["MAX_BYTES", "FolderStore", "Signature", "is_restoring", "signature_of", "write_all"]

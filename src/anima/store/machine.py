@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from anima.errors import Damaged, Refused
 from anima.store.beneath import open_beneath, open_folder, open_regular
-from anima.store.folder import RESTORED, FolderStore, Signature, write_all
+from anima.store.folder import RESTORED, FolderStore, Signature, is_restoring, write_all
 from anima.store.lock import HomeLock
 
 FOLDER = ".anima"
@@ -318,17 +318,6 @@ class FileLog:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def is_restoring(store: FolderStore) -> bool:
-    """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
-    try:
-        os.stat(f"{FOLDER}/restoring", dir_fd=store.fd, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise _damaged(f"{FOLDER}/restoring", error) from None
-    return True
 
 
 def read_all(fd: int) -> bytes:
