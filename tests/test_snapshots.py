@@ -999,8 +999,31 @@ def test_a_snapshot_is_taken_when_its_hour_has_come(root: Path) -> None:
         assert home.snapshot_if_due() is None
 
 
-def test_a_server_takes_them_on_its_rounds() -> None:
-    assert "snapshot" in {chore.name for chore in import_module("anima.web.rounds").CHORES}
+def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
+    (chore,) = (each for each in import_module("anima.web.rounds").CHORES if each.name == "snapshot")
+    with opened(root) as home:
+        for _ in range(2):
+            chore.work(home, import_module("anima.web.events").Bulletin(home), threading.Event())
+        assert len(home.snapshots()) == 1
+
+
+def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_path: Path) -> None:
+    from anima.ledger import Edit, Intent
+    from anima.model import Actor, Kind, Origin
+
+    home = opened(root, settings={"history.enabled": False})
+    key, _ = home.books.key, home.books.ledger  # the ledger first, since it sweeps what is staged
+    old, staged = home.read("USER.md").text, home.books.machine.stage(b"- new\n")
+    edit = Edit(
+        path="USER.md", kind=Kind.WRITE, base=key.of(old), digest=key.of("- new\n"), before=1, after=1, temp=staged
+    )
+    with home.books.machine.lock.hold():
+        home.books.ledger.intend(Intent(id="x1", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
+    kept = home.snapshot()
+    home.close()
+    restored(kept.path, tmp_path / "there")
+    with opened(tmp_path / "there") as there:
+        assert there.read("USER.md").text == "- new\n" and there.books.view.intents() == {}
 
 
 def test_each_home_has_a_folder_of_its_own_where_the_owner_keeps_them(root: Path, tmp_path: Path) -> None:
