@@ -186,6 +186,20 @@ def _importable(home: Home) -> None:
         (_source(home) / name).write_text(f"# {name}\n\n- came in\n")
 
 
+def _kept(home: Home) -> None:
+    _documents(home)
+    home.snapshot(label="kept")
+    home.write("notes/a.md", "# A\n\n- changed since\n")
+    home.delete("notes/b.md")
+    home.write("new/c.md", "# C\n\n- made since\n")
+
+
+def _swap(home: Home) -> object:
+    home.close()
+    kept = next(path for path in Path(home.root, ".anima/snapshots").iterdir() if "-kept-" in path.name)
+    return Home.restore_snapshot(kept, home.root, env=home.env, clock=lambda: NOW)
+
+
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
@@ -208,6 +222,8 @@ OPERATIONS = (
     Operation(name="migrate", prepare=_as_format_1, act=lambda home: home.migrate(), undoable=False),
     Operation(name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
+    Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshot(), undoable=False),
+    Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
 )  # fmt: skip
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
 
@@ -412,6 +428,8 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
     if not (verified := home.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
+    for kept in home.snapshots():
+        home.verify_snapshot(kept.path)
     if (waiting := home.pending()) and case.operation.name == "approve" and docs == case.after:
         home.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
         if snapshot(Path(home.root)) != case.after or home.pending():
@@ -515,7 +533,8 @@ def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: in
         if first.ended:
             discard(folder)
             return
-        if b'"kind":"intent"' in (folder / ".anima/ledger.jsonl").read_bytes().splitlines()[-1]:
+        begun = b'"kind":"intent"' in (folder / ".anima/ledger.jsonl").read_bytes().splitlines()[-1]
+        if begun or (folder / ".anima/restoring").exists():
             second = Case(operation=recovery, folder=folder, before=case.before, after=case.after)
             interrupted(second, place, tally, Fault(mode=KILL), step=again)
         discard(folder)
@@ -592,7 +611,7 @@ ERRORS = (  # the error, the calls it can come from, and whether it stays
 )  # fmt: skip
 
 
-def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool) -> None:
+def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool, kills: bool) -> None:
     for case in cases:
         begun, already = time.monotonic(), sum(tally.done.values())
         seven = case.operation.name in THE_SEVEN
@@ -601,11 +620,12 @@ def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool) -> N
         interrupted(case, place, tally, Fault(mode=KILL, kinds=kinds), most=few and 2 * few)
         interrupted(case, place, tally, Fault(mode=TEAR, kinds=WRITE), most=few and 7)
         interrupted(case, place, tally, Fault(mode=SHORT, kinds=WRITE), most=few)
-        for error, kinds, sticky in ERRORS[:4] if short else ERRORS:
+        for error, kinds, sticky in () if kills else ERRORS[:4] if short else ERRORS:
             fault = Fault(mode=FAIL, error=error, kinds=kinds, sticky=sticky)
             interrupted(case, place, tally, fault, most=few)
-        if case.operation.name in ("batch", "move", "append-long"):
-            crashed_twice(case, place, tally, step=13 if short else 2, again=9 if short else 1)
+        if case.operation.name in ("batch", "move", "append-long", "swap"):
+            wide = 4 if case.operation.name == "swap" else 1  # it makes so many calls more
+            crashed_twice(case, place, tally, step=13 * wide if short else 2 * wide, again=9 * wide if short else wide)
         struck = sum(tally.done.values()) - already
         print(f"{case.operation.name:14} {struck:5} faults  {time.monotonic() - begun:6.1f} s", flush=True)
 
@@ -617,20 +637,23 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     begun = time.monotonic()
     try:
         for case in cases:
-            if case.operation.name in (("batch",) if short else (*THE_SEVEN, "dream", "migrate")):
+            if case.operation.name in (
+                ("batch", "swap") if short else (*THE_SEVEN, "dream", "migrate", "snapshot", "swap")
+            ):
+                few = 6 if case.operation.name == "batch" else 20
                 by_strace(
-                    case, place, tally, step=6 if short else 1, names="fsync rename renameat" if short else SYSCALLS
+                    case, place, tally, step=few if short else 1, names="fsync rename renameat" if short else SYSCALLS
                 )
     except RuntimeError as error:
         tally.skipped.append(f"kills by strace: {error}")
     print(f"{'strace':14} {tally.done['kill by strace']:5} kills   {time.monotonic() - begun:6.1f} s", flush=True)
 
 
-def run(*, short: bool, only: str | None, place: Path) -> Tally:
+def run(*, short: bool, kills: bool, only: str | None, place: Path) -> Tally:
     tally = Tally()
     cases = [prepared(operation, place) for operation in OPERATIONS if only in (None, operation.name)]
     if os.environ.get(SHIM):
-        with_shim(cases, place, tally, short=short)
+        with_shim(cases, place, tally, short=short, kills=kills)
     else:
         tally.skipped.append("faults inside the process: there is no C compiler")
     with_strace(cases, place, tally, short=short)
@@ -652,6 +675,7 @@ def compiled(place: Path) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--short", action="store_true", help="a sample of everything, in under a minute")
+    parser.add_argument("--kills", action="store_true", help="kills and torn writes alone, no errors")
     parser.add_argument("--only", help="one operation")
     parser.add_argument("--json", action="store_true", help="one line of figures at the end")
     given = parser.parse_args()
@@ -661,7 +685,7 @@ def main() -> int:
             library = compiled(Path(place))
             extra = {"LD_PRELOAD": library, SHIM: library} if library else {SHIM: ""}
             return subprocess.run([sys.executable, __file__, *sys.argv[1:]], env={**os.environ, **extra}).returncode
-        tally = run(short=given.short, only=given.only, place=Path(place))
+        tally = run(short=given.short, kills=given.kills, only=given.only, place=Path(place))
     kills = sum(number for what, number in tally.done.items() if "kill" in what or what == "torn write")
     for what, number in sorted(tally.done.items()):
         print(f"{number:7,}  {what}")

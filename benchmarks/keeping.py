@@ -1,10 +1,11 @@
 """What does keeping a home cost, and does it grow no faster than the home?
 
-    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget]
+    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget snapshot]
 
 forget    phrases that stand in every hundredth document (the least of three), and a session that wrote some lines: planned, forgotten, and
           purged from a home of so many lines, with a tenth as many entries of transcripts and a history. No index: making
           one again is `benchmarks/search.py`'s to measure.
+snapshot  taken and read back, verified, restored elsewhere and in place; beside `tar -czf` of the same files.
 
 Each part is measured on homes of growing size. Exits with 1 when a line of the largest home costs more than 1.5 times one
 of the home a tenth its size (beneath 10,000 lines the fixed cost is most of it, so those are only shown).
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -80,7 +82,34 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-PARTS: dict[str, Callable[[Path, int], Figures]] = {"forget": forgetting}
+def keeping_safe(root: Path, lines: int) -> Figures:
+    """The least of three of each; beside them plain tar of the same files."""
+    home, _ = made(root, lines)
+    with home:
+        home.books.commit()
+        taken = min(timed(lambda n=n: home.snapshot(to=root / f"{n}.tar.gz")) for n in range(3))  # type: ignore[misc]
+        archive = root / "0.tar.gz"
+        checked = min(timed(lambda: home.verify_snapshot(archive)) for _ in range(3))
+        listed = [file.path for file in home.verify_snapshot(archive).files]
+    (root / "list").write_text("".join(f"{path}\n" for path in listed), encoding="utf-8")
+    tar = ["tar", "-czf", str(root / "plain.tar.gz"), "-C", home.root, "-T", str(root / "list")]
+    plain = min(timed(lambda: subprocess.run(tar, check=True)) for _ in range(3))
+    new = min(timed(lambda n=n: Home.restore_snapshot(archive, root / f"new{n}")) for n in range(3))  # type: ignore[misc]
+    over = min(_restored_over(archive, home.root, number) for number in range(3))
+    return {
+        "snapshot: take and read back": taken, "snapshot: verify": checked, "snapshot: restore elsewhere": new,
+        "snapshot: restore in place": over, "plain tar -czf": plain, "take / tar -czf, times": taken / plain,
+    }  # fmt: skip
+
+
+def _restored_over(archive: Path, root: str, number: int) -> float:
+    """One document changed since; what is there becomes a snapshot first."""
+    with Home.open(root) as home:
+        home.write(f"notes/since{number}.md", "- since\n")
+    return timed(lambda: Home.restore_snapshot(archive, root))
+
+
+PARTS: dict[str, Callable[[Path, int], Figures]] = {"forget": forgetting, "snapshot": keeping_safe}
 
 
 def growth(found: dict[int, Figures], name: str) -> float | None:
@@ -105,7 +134,7 @@ def main() -> int:
                 found[lines] = PARTS[part](Path(folder), lines)
         print(f"{'seconds':34}" + "".join(f"{lines:>12,}" for lines in found) + f"{'growth':>10}")
         for name in next(iter(found.values())):
-            grown = growth(found, name)
+            grown = growth(found, name) if not name.endswith("times") else None
             over |= grown is not None and grown > LIMIT
             shown = f"{grown:>9.2f}x" if grown is not None else f"{'':>10}"
             print(f"{name:34}" + "".join(f"{figures[name]:>12.3f}" for figures in found.values()) + shown)

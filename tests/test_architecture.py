@@ -31,9 +31,9 @@ FLOORS: list[tuple[str, ...]] = [
     ),
     (
         "migrating", "opening", "books", "rechaining", "examining", "tracing", "reading", "writing", "keeping",
-        "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "purging", "forgetting", "figures",
-        "knowing", "calling", "flushing", "sessions", "reflecting", "consulting", "sweeps", "upkeep", "home", "health",
-        "mending", "about", "links", "watching",
+        "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "snapshots", "archived", "purging",
+        "forgetting", "restoring", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
+        "sweeps", "upkeep", "home", "health", "mending", "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import re
+import tarfile
+import tempfile
 import unicodedata
 from importlib import import_module
 from pathlib import Path
@@ -101,6 +103,8 @@ def planted(root: Path) -> None:
         home.index()
         home.transcripts.search("therapist", home.transcripts.owner(), limit=3, max_chars=80)
     plant_files(root)
+    with Home.open(root, clock=Clock()) as home:
+        home.snapshot(label="planted")
 
 
 def plant_documents(home: Home) -> None:
@@ -152,6 +156,10 @@ def every_byte(root: Path) -> list[tuple[str, bytes]]:
         odb = pygit2.Odb(str(path))
         found += [(f"object {name}", odb.read(name)[1]) for name in odb]
     found += [(name, gzip.decompress(data)) for name, data in found if name.endswith(".gz")]
+    for path in root.rglob("*.tar.gz"):
+        with tempfile.TemporaryDirectory() as place, tarfile.open(path) as tar:
+            tar.extractall(place, filter="data")
+            found += [(f"{path.name}: {name}", data) for name, data in every_byte(Path(place))]
     return found
 
 
@@ -222,6 +230,19 @@ def test_what_was_not_forgotten_stands_as_it_stood_byte_for_byte(purged):
     assert photo.startswith(b"\x89PNG\0\xff ") and len(photo) == 6 + len(BINARY[0]) + 2 + 2 * len(BINARY[1]) + 2
 
 
+def test_a_snapshot_from_before_is_packed_again_without_them_and_still_restores(purged, tmp_path):
+    root, before, *_ = purged
+    with Home.open(root, clock=Clock()) as home:
+        (kept,) = home.snapshots()
+        assert kept.label == "planted" and any(name.startswith(f"{kept.name[:16]}") for name, _ in before)
+        home.verify_snapshot(kept.path)
+    Home.restore_snapshot(kept.path, tmp_path / "again", clock=Clock())
+    assert holding(tmp_path / "again", ALL) == []
+    with Home.open(tmp_path / "again", clock=Clock()) as home:
+        assert home.audit().ok and home.keeping.history_problems() == [] and len(home.writing.forgotten) == len(ALL)
+        assert "Luis likes green tea" in home.read("MEMORY.md").text
+
+
 def test_importing_the_same_sources_again_does_not_bring_them_back(purged, tmp_path):
     root, _, _, (source, *_) = purged
     with Home.open(root, clock=Clock()) as home:
@@ -272,6 +293,77 @@ def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
             "THE Marzipan conspiracy of a very long, and winding\nsentence about nothing at all!"
         )
         assert not home.writing.forgotten.holds("the marzipan conspiracy of a very long and winding road")
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------------------------
+
+
+SECRET = "the heron nests in the old boathouse"
+
+
+def test_a_dry_run_names_the_snapshots_that_hold_it_and_leaves_them_and_no_trace(home):
+    home.note("nothing of interest")
+    clean = home.snapshot()
+    home.remember(SECRET)
+    home.clock.forward(days=1)
+    holds = home.snapshot()
+    before = tree(home)
+    found = home.forget(text=SECRET, purge=True, dry_run=True)
+    assert {each.where for each in found.touched if each.place == "snapshot"} == {holds.name}
+    assert tree(home) == before
+    done = home.forget(text=SECRET, purge=True)
+    assert done.verified and done.counts["snapshot"] == 1
+    assert [each.digest for each in home.snapshots()][1:] == [clean.digest]
+    assert holding(Path(home.root), [SECRET]) == []
+
+
+def test_by_its_session_too_it_goes_from_a_snapshot(home):
+    with home.session(scope=Scope.MAIN, sender="luis") as session:
+        session.log("user", SECRET)
+        session.call("memory_write", {"target": "memory", "content": SECRET})
+    home.snapshot()
+    done = home.forget(session=session.id, purge=True)
+    assert done.verified and holding(Path(home.root), [SECRET]) == []
+
+
+def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):
+    home.remember(SECRET)
+    here, away = tmp_path / "here.tar.gz", tmp_path / "away.tar.gz"
+    home.snapshot(to=here)
+    home.snapshot(to=away)
+    away.rename(tmp_path / "taken-along.tar.gz")
+    done = home.forget(text=SECRET, purge=True)
+    assert [where for where, _ in done.left] == [str(away)]
+    assert SECRET.encode() not in gzip.decompress(here.read_bytes())
+    home.verify_snapshot(here)
+
+
+def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home):
+    pyrage = pytest.importorskip("pyrage")
+    home.remember(SECRET)
+    sealed = home.snapshot(recipients=[str(pyrage.x25519.Identity.generate().to_public())])
+    home.clock.forward(days=1)
+    home.note("more")
+    damaged = home.snapshot()
+    Path(damaged.path).write_bytes(Path(damaged.path).read_bytes()[:-9])
+    found = home.forget(text=SECRET, purge=True, dry_run=True)
+    assert {each.where: "removed" in each.why for each in found.touched if each.place == "snapshot"} == {
+        sealed.name: True, damaged.name: True}  # fmt: skip
+    done = home.forget(text=SECRET, purge=True)
+    assert done.verified and sum("is removed" in note for note in done.notes) == 2
+    assert any("was taken" in note for note in done.notes)
+    (fresh,) = home.snapshots()
+    assert not fresh.sealed and holding(Path(home.root), [SECRET]) == []
+
+
+def test_what_an_interrupted_restore_or_look_had_unpacked_goes_with_a_purge(home):
+    home.remember(SECRET)
+    home.snapshot()
+    for area in ("restore/home", "looked"):
+        (Path(home.root) / ".anima" / area).mkdir(parents=True)
+        (Path(home.root) / ".anima" / area / "x.md").write_text(SECRET)
+    assert home.forget(text=SECRET, purge=True).verified
+    assert holding(Path(home.root), [SECRET]) == []
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------------

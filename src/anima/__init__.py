@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from anima.moving import Exported
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
+    from anima.restoring import Restoration
     from anima.sessions import Session
+    from anima.snapshots import Snapshot
 
 __version__ = "0.1.0"
 
@@ -50,7 +52,9 @@ _HOMES = {
     "anima.moving": "Exported",
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
+    "anima.restoring": "Restoration",
     "anima.sessions": "Session",
+    "anima.snapshots": "Snapshot",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -86,10 +90,12 @@ __all__ = [
     "Proposal",
     "Receipt",
     "Refused",
+    "Restoration",
     "Runtime",
     "Scope",
     "Session",
     "Severity",
+    "Snapshot",
     "StaleWrite",
     "__version__",
 ]

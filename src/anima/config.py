@@ -97,6 +97,14 @@ class DreamConfig(NamedTuple):
     preset: str = "anima"
 
 
+class SnapshotConfig(NamedTuple):
+    at: str = "0 4 * * 0"  # empty: never by itself
+    keep: int = 30
+    days: int = 90
+    dir: str = ""  # empty: .anima/snapshots
+    recipients: tuple[str, ...] = ()
+
+
 class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
@@ -134,6 +142,7 @@ class Config:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
+    snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -158,7 +167,9 @@ _SECTIONS: dict[str, type] = {
     "sessions": SessionsConfig,
     "index": IndexConfig,
     "dream": DreamConfig,
+    "snapshot": SnapshotConfig,
 }
+_NO_SETTINGS = frozenset({"ANIMA_SNAPSHOT_PASSPHRASE"})  # a secret, which no configuration holds
 
 
 def _always(_: Any) -> bool:
@@ -252,7 +263,7 @@ def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in env:
         if name in known:
             yield name, known[name]
-        elif name.startswith(_prefixes()):
+        elif name.startswith(_prefixes()) and name not in _NO_SETTINGS:
             near = get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
             raise BadConfig(f"there is no such setting; {hint}", where=name)
@@ -466,6 +477,11 @@ _KEYS: dict[str, _Key] = {
     "dream.enabled": _Key(_flag),
     "dream.at": _Key(_text),
     "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
+    "snapshot.at": _Key(_text, lambda value: not value),  # another hour could be every minute
+    "snapshot.keep": _Key(_number(1, 100_000), lambda value: value >= 30),
+    "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
+    "snapshot.dir": _Key(_text, lambda value: not value),
+    "snapshot.recipients": _Key(_texts, lambda value: not value),
     "agent": _Key(
         _tables(AgentConfig, "id", {"allowed_delegates": _texts, "allowed_tools": _texts,
                                     "workspace_access": _one_of("rw", "ro", "none")}),

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from anima import purging
+from anima import archived, purging, snapshots
 from anima.choosing import Asked, Choice, asked_of, checked_texts
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.layout import Policy
@@ -29,6 +29,8 @@ from anima.provenance import OWNERS, Source
 from anima.purging import Left, Purge
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
+from anima.store.shelf import Kept
+from anima.store.swap import AREA, clear
 from anima.tracing import dreamed_from
 from anima.transcript import Turn, forget, header_of, touched
 from anima.writing import owners
@@ -46,7 +48,7 @@ _TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """One thing that goes, or went. `place` is line, dreamed, layer, proposal, transcript, torn, history, file."""
+    """One thing that goes, or went. `place` is line, dreamed, layer, proposal, transcript, torn, history, file, snapshot."""
 
     place: str
     where: str
@@ -99,6 +101,7 @@ class Plan:
     proposals: tuple[str, ...] = ()
     talks: tuple[_Talk, ...] = ()
     torn: tuple[str, ...] = ()
+    snapshots: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
     keep: tuple[str, ...] = ()  # phrases that stay forgotten
     left: tuple[Left, ...] = ()
     notes: tuple[str, ...] = ()
@@ -139,9 +142,10 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
         drawing.touched += [Touched(place=place, where=where, why=why, count=n) for place, where, why, n in more.found]
         drawing.left += more.left
         notes += more.notes
+    archives = tuple(_draw_snapshots(drawing, keep)) if purge else ()
     keep = tuple(dict.fromkeys((*keep, *_by_pattern(asked, documents))))
     return Plan(asked=asked, wanted=wanted, touched=tuple(drawing.touched), changes=tuple(drawing.changes), proposals=proposals,
-                talks=talks, torn=torn, keep=keep if asked.layer is None else (), left=tuple(drawing.left), notes=notes,
+                talks=talks, torn=torn, snapshots=archives, keep=keep if asked.layer is None else (), left=tuple(drawing.left), notes=notes,
                 purge=more)  # fmt: skip
 
 
@@ -372,6 +376,30 @@ def _draw_torn(drawing: _Drawing) -> Iterator[str]:
             yield path.removeprefix(".anima/")
 
 
+def _draw_snapshots(drawing: _Drawing, keep: Iterable[str]) -> Iterator[tuple[Kept, bool]]:
+    """Archives of this home that hold it, and those nobody can look into, wherever it knows of any."""
+    home = drawing.home
+    if home.store.stat(purging.SNAPSHOTS.rstrip("/")) is None and not home.config.snapshot.dir:
+        return
+    found, away = snapshots.everywhere(home)
+    drawing.left += [Left(path, "a snapshot that is not there now, and may hold it") for path in away]
+    for kept in found:
+        opaque = "sealed" if kept.sealed else "" if snapshots.is_sound(kept) else "damaged"
+        if opaque or _holds(drawing, kept, keep):
+            why = f"it is {opaque}, so that nobody can look into it, and is removed" if opaque else "holds it"
+            drawing.touched.append(Touched(place="snapshot", where=kept.name if kept.digest else kept.path, why=why))
+            yield kept, not opaque
+
+
+def _holds(drawing: _Drawing, kept: Kept, keep: Iterable[str]) -> bool:
+    try:
+        with archived.opened(drawing.home, kept) as (inner, _):
+            return bool(plan(inner, drawing.asked, purge=True).touched or purging.proof(inner, drawing.wanted, keep))
+    except HomeError as error:
+        drawing.left.append(Left(kept.name, f"it cannot be looked into: {error}"))
+        return False
+
+
 def _by_pattern(asked: Asked, documents: Iterable[Document]) -> Iterator[str]:
     """What a pattern matched, for the list: a pattern itself is not kept."""
     if asked.pattern is not None and not asked.by_source:
@@ -417,6 +445,8 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
                 home.writing.pending.remove(id)
         books.finish()
         books.hand.sweep()
+        if drawn.purge is not None and home.store.stat(f".anima/{AREA}") is not None:
+            clear(home.store)  # what an interrupted restore had unpacked
     for talk in drawn.talks:
         try:
             forget(talk.folder, talk.id, *_touches(talk, drawn.wanted), clock=home.clock)
@@ -428,6 +458,7 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     left += purging.foreign(home, drawn.purge) if drawn.purge else ()
     notes += _freshened(home, anew=drawn.purge is not None)
     left += purging.history(home, drawn.purge) if drawn.purge else ()
+    left += _clean_snapshots(home, drawn, notes) if drawn.purge else ()
     left += purging.proof(home, drawn.wanted, drawn.keep) if drawn.purge else _check(home, drawn)
     first = receipts[0] if receipts else None
     if first is not None and drawn.purge is not None:  # revisions have other names now
@@ -436,6 +467,32 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
         touched=drawn.touched, purge=drawn.purge is not None, done=True, phrases=kept, change=first.change if first else None,
         revision=first.revision if first else None, verified=not left, left=tuple(dict.fromkeys(left)), notes=tuple(notes),
     ), last)  # fmt: skip
+
+
+def _clean_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
+    """Each archive that holds it is packed again without it. One that cannot be looked into goes, and it is said."""
+    left: list[Left] = []
+    for kept, is_open in drawn.snapshots:
+        try:
+            if is_open:
+                left += _clean_snapshot(home, kept, drawn)
+                continue
+            archived.removed(home, kept)
+            notes.append(f"snapshot {kept.name} could not be looked into, and is removed")
+        except HomeError as error:
+            left.append(Left(kept.name, str(error)))
+    if drawn.snapshots and not snapshots.known(home):
+        notes.append(f"snapshot {archived.taken_anew(home).name} was taken, since none was left")
+    return left
+
+
+def _clean_snapshot(home: Home, kept: Kept, drawn: Plan) -> list[Left]:
+    with archived.opened(home, kept) as (inner, manifest):
+        done = carry_out(inner, drawn.asked, purge=True)
+        if drawn.asked.by_source and purging.proof(inner, drawn.wanted, drawn.keep):
+            done = carry_out(inner, Asked(texts=drawn.wanted.phrases), purge=True)
+        archived.repacked(home, kept, inner, manifest)
+    return [Left(f"{kept.name}: {where}", why) for where, why in done.left]
 
 
 def _freshened(home: Home, *, anew: bool) -> list[str]:

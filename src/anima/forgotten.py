@@ -8,7 +8,7 @@ lock. Not here: forgetting itself (forgetting), and who is held back by the list
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.errors import Damaged
@@ -72,6 +72,10 @@ class Forgotten:
     def holds(self, text: str) -> bool:
         return next(self._matches(text), None) is not None
 
+    def said(self, text: str, among: Container[str]) -> set[str]:
+        """What a text holds of the phrases with these digests, in plain words."""
+        return {" ".join(said) for said in self._said(text, among)}
+
     def hits(self, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a text that hold something forgotten."""
         return {number for first, last, _ in self._matches(text) for number in range(first, last + 1)}
@@ -83,6 +87,13 @@ class Forgotten:
         return left, len(lines_of(text)) - len(lines_of(left))
 
     # -- how ------------------------------------------------------------------------------------------------------------
+
+    def _said(self, text: str, among: Container[str]) -> Iterator[list[str]]:
+        words = words_of(text) if self._list() else []
+        for start in range(len(words)):
+            for phrase in self._at(words, start):
+                if phrase.digest in among:
+                    yield words[start : start + phrase.words]
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, Phrase]]:
         if not self._list():
@@ -120,19 +131,27 @@ class Forgotten:
 
     def _load(self) -> dict[str, Phrase]:
         raw = self._machine.get(FILE)
-        if raw is None:
-            return {}
-        try:
-            found = json.loads(raw)
-            refuse_newer(FILE, found["format"], FORMAT)
-            if found["format"] != FORMAT:
-                raise ValueError("another format")
-            phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise Damaged("the list of what is forgotten cannot be read; nothing was written",
-                          hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back") from error  # fmt: skip
-        return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}
+        return {} if raw is None else loaded(raw)
 
     def _save(self, held: dict[str, Phrase]) -> None:
-        body = {"format": FORMAT, "phrases": [list(phrase) for phrase in held.values()]}
-        self._machine.put(FILE, json.dumps(body, separators=(",", ":")).encode())
+        self._machine.put(FILE, dumped(held.values()))
+
+
+def dumped(phrases: Iterable[Phrase]) -> bytes:
+    """A list as its file holds it."""
+    body = {"format": FORMAT, "phrases": [list(phrase) for phrase in phrases]}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def loaded(raw: bytes) -> dict[str, Phrase]:
+    """The phrases of such a file, by digest. Raises Damaged, or NewerFormat."""
+    try:
+        found = json.loads(raw)
+        refuse_newer(FILE, found["format"], FORMAT)
+        if found["format"] != FORMAT:
+            raise ValueError("another format")
+        phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Damaged("the list of what is forgotten cannot be read; nothing was written",
+                      hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back") from error  # fmt: skip
+    return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}

@@ -33,6 +33,7 @@ FORMATS: tuple[Format, ...] = (
     Format(name="register", file="homes.json, in your configuration", number=1, constant="anima.register:FORMAT"),
     Format(name="export", file="lines of JSON", number=1, constant="anima.parcels:FORMAT"),
     Format(name="export-map", file=".anima-export.json in an export", number=1, constant="anima.moving:FORMAT"),
+    Format(name="snapshot", file="manifest.json in a snapshot", number=1, constant="anima.store.archive:FORMAT"),
     Format(name="session-list", file="sessions/sessions.json", number=1, constant="anima.transcript.listing:_VERSION", derived=True),
     Format(name="index", file=".anima/index.sqlite", number=2, constant="anima.index.tables:FORMAT", derived=True),
     Format(name="talks", file=".anima/talks.sqlite", number=1, constant="anima.index.talks:FORMAT", derived=True),

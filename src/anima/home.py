@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from anima.pending import Proposal
     from anima.persona import Decision
     from anima.prompt import Prompt
+    from anima.restoring import Restoration
     from anima.search import Answer
     from anima.sessions import Session
+    from anima.snapshots import Snapshot
+    from anima.store.archive import Manifest
     from anima.store.git import Revision
     from anima.sweeps import Sweep, Sweeps
     from anima.tools import Tool
@@ -614,6 +617,64 @@ class Home:
         from anima.upkeep import migrate
 
         return migrate(self, dry_run=dry_run)
+
+    # -- keeping safe -----------------------------------------------------------------------------------------------------
+
+    def snapshot(
+        self, *, to: str | Path | None = None, label: str = "", recipients: Sequence[str] = (), passphrase: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Snapshot:  # fmt: skip
+        """One archive of the whole home, read back before it gets its name. Nothing new while nothing changed."""
+        from anima.snapshots import take
+
+        return take(self, to=None if to is None else str(to), label=label, recipients=recipients, passphrase=passphrase,
+                    progress=progress)  # fmt: skip
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """Those that are kept, the newest first."""
+        from anima.snapshots import known
+
+        return known(self)
+
+    def verify_snapshot(
+        self, archive: str | Path, *, identities: Sequence[str] = (), passphrase: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Manifest:  # fmt: skip
+        """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
+        from anima.snapshots import find, verify
+
+        return verify(find(self, str(archive)), identities=identities, passphrase=passphrase, progress=progress)
+
+    def prune_snapshots(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
+        """Removes those beyond `snapshot.keep` and older than `snapshot.days`, never the last; gives what went."""
+        from anima.snapshots import prune
+
+        return prune(self, dry_run=dry_run)
+
+    def snapshot_if_due(self) -> Snapshot | None:
+        """A snapshot whose hour has come (`snapshot.at`), or None. For a server's rounds and heartbeats."""
+        from anima.snapshots import if_due
+
+        return if_due(self)
+
+    @classmethod
+    def restore_snapshot(
+        cls, archive: str | Path, path: str | Path, *, identities: Sequence[str] = (), passphrase: str | None = None,
+        other: bool = False, dry_run: bool = False, clock: Callable[[], datetime] | None = None,
+        env: Mapping[str, str] | None = None, progress: Callable[[int, int], None] | None = None,
+    ) -> Restoration:  # fmt: skip
+        """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
+        folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
+
+        `other` allows it where another home stands; `dry_run` only tells what would change.
+        """
+        from anima.restoring import restore
+
+        given = os.environ if env is None else env
+        moment = clock or (lambda: datetime.now(UTC))
+        opens = lambda place, settings=None: cls.open(place, settings=settings, clock=moment, env=given)  # noqa: E731
+        return restore(str(archive), Path(path).expanduser(), opens=opens, register=Register(user_folder(given)), now=moment(),
+                       identities=identities, passphrase=passphrase, other=other, dry_run=dry_run, progress=progress)  # fmt: skip
 
     # -- trust ------------------------------------------------------------------------------------------------------------
 

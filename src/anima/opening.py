@@ -20,7 +20,7 @@ from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refus
 from anima.layout import Layout, Policy, Row
 from anima.model import DocPath
 from anima.register import Register
-from anima.store.folder import FolderStore
+from anima.store.folder import FolderStore, is_restoring
 
 CONFIG_TEXT = """\
 # How this home is run. Every key is optional; `anima config` shows them all with where each value came from.
@@ -46,7 +46,7 @@ def place_of(path: str | Path) -> str:
 
 def opened(path: str | Path, register: Register) -> FolderStore:
     try:
-        return FolderStore(path)
+        return _whole(FolderStore(path))
     except NoSuchHome as error:
         known = register.known(place_of(path))
         if known and known.made:
@@ -55,6 +55,24 @@ def opened(path: str | Path, register: Register) -> FolderStore:
                 hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
             ) from None
         raise error from None
+
+
+def _whole(store: FolderStore) -> FolderStore:
+    """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
+    if not is_restoring(store):
+        return store
+    from anima.store.machine import Machine
+
+    machine = Machine(store)
+    try:
+        with machine.lock.hold():
+            pass  # taking the lock finishes it
+    except Refused:
+        pass  # which is what it tells us
+    finally:
+        machine.lock.close()
+        store.close()
+    return FolderStore(store.root)
 
 
 def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:
@@ -86,16 +104,21 @@ def _folder(path: Path, register: Register, again: bool) -> FolderStore:
             rule="vanished-home",
             hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
         )
+    make_folder(path, for_owner=gone)
+    return FolderStore(path)
+
+
+def make_folder(path: Path, *, for_owner: bool) -> None:
+    """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
-        if gone:
+        if for_owner:
             path.chmod(0o700)
     except FileExistsError:
         raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
     except OSError as error:
         raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
-    return FolderStore(path)
 
 
 def has_life(store: FolderStore) -> bool:

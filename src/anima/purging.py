@@ -97,7 +97,6 @@ def look(home: Home, wanted: Wanted, lines: Lines, layer: str, documents: set[st
             continue
         files.append(path)
         found.append(("file", path, "holds it", 1))
-    left += [Left(path, "a snapshot, which may hold it") for path in _snapshots(home)]
     return Purge(wanted=wanted, lines=lines, layer=layer, found=tuple(found), files=tuple(files), left=tuple(left),
                  notes=tuple(notes))  # fmt: skip
 
@@ -122,11 +121,6 @@ def _in_history(home: Home, purge: Purge) -> tuple[list[tuple[str, str, str, int
     if home.store.stat(".git") is not None and not _is_own_git(home):
         notes.append("the .git here is not anima's; its history is not rewritten")
     return [("history", name[:12], "a revision that holds it", 1) for name, n in found.items() if n], left, notes
-
-
-def _snapshots(home: Home) -> list[str]:
-    """The archives we know of. Whoever builds them cleans them here."""
-    return [path for path, _ in files_in(home.store) if path.startswith(SNAPSHOTS)]
 
 
 def _is_ours(home: Home, path: str) -> bool:

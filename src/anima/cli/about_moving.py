@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anima.cli.shown import HomeOption, JsonOption, counted, inert, open_home, progress, say, say_json, whisper
+from anima.cli.shown import HomeOption, JsonOption, counted, inert, open_home, progress_bar, say, say_json, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def export(
     to_stdout = target == "-"
     if to_stdout and json:
         raise BadArguments("standard output cannot hold both the export and --json", hint="name a file")
-    with open_home(home) as opened, progress("exporting") as step:
+    with open_home(home) as opened, progress_bar("exporting") as step:
         done = opened.export(
             sys.stdout.buffer if to_stdout else target, format=format, sessions=not no_sessions, progress=step
         )
@@ -87,7 +87,7 @@ def import_(
     anima import aria.jsonl
     anima import ~/old-workspace --replace
     """
-    with open_home(home) as opened, progress("importing") as step:
+    with open_home(home) as opened, progress_bar("importing") as step:
         done = opened.import_from(
             os.path.expanduser(source), format=format, dry_run=dry_run, replace=replace, progress=step
         )

@@ -17,7 +17,7 @@ from anima.cli.shown import (
     console,
     inert,
     open_home,
-    progress,
+    progress_bar,
     say,
     say_json,
     whisper,
@@ -132,9 +132,9 @@ def index(
     anima index
     anima index --rebuild
     """
-    with open_home(home, set_) as opened, progress("indexing") as step:
-        report = opened.index(rebuild=rebuild, progress=step)
-        made = opened.indexing.backfill(step) if backfill else 0
+    with open_home(home, set_) as opened, progress_bar("indexing") as progress:
+        report = opened.index(rebuild=rebuild, progress=progress)
+        made = opened.indexing.backfill(progress) if backfill else 0
     if json:
         say_json({**_fields(report), "backfilled": made})
         return

@@ -177,7 +177,7 @@ def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
     if not sys.stderr.isatty():
         yield None

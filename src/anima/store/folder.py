@@ -23,6 +23,7 @@ from anima.model import DocPath, Document, Entry, fold
 from anima.store.beneath import open_beneath, open_folder, open_regular
 
 MAX_BYTES = 8 * 2**20
+RESTORED = ".anima/restored"  # the record of restores
 MOST_HELD = 2**24  # characters of documents that are kept from one reading to the next
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
@@ -58,6 +59,7 @@ class FolderStore:
         self._read: dict[str, tuple[Signature, Document]] = {}
         self._held = 0
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+        self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def _check_owner(self, given: Path) -> None:
         owner = os.fstat(self.fd).st_uid
@@ -401,6 +403,17 @@ def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
     return Entry(path=prefix + item.name, is_folder=is_folder, size=0 if is_folder else found.st_size, time=moment)
 
 
+def is_restoring(store: FolderStore) -> bool:
+    """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
+    try:
+        os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise Damaged(f"the home cannot be read ({_why(error)}); nothing was changed") from None
+    return True
+
+
 def _read_all(fd: int, size: int) -> bytes:
     """The whole file; it may have grown since its stat, up to the limit."""
     pieces = [os.read(fd, size + 1)]
@@ -420,4 +433,4 @@ def _why(error: BaseException) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
-__all__ = ["MAX_BYTES", "FolderStore", "Signature", "signature_of", "write_all"]
+__all__ = ["MAX_BYTES", "FolderStore", "Signature", "is_restoring", "signature_of", "write_all"]

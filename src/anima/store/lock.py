@@ -24,8 +24,13 @@ PATIENCE = 30.0
 class HomeLock:
     """A flock on one file, with a mutex for the threads of this process. Lives as long as its store."""
 
-    def __init__(self, opened: Callable[[], int], standing: Callable[[], os.stat_result | None]) -> None:
-        """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now."""
+    def __init__(
+        self, opened: Callable[[], int], standing: Callable[[], os.stat_result | None], *,
+        entered: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now. `entered` is
+        called whenever the lock was taken; what it raises, whoever wanted the lock gets."""
+        self._entered = entered
         self._opened, self._standing, self._fd, self._process = opened, standing, -1, 0
         self._mutex, self._depth = threading.RLock(), 0
 
@@ -37,6 +42,7 @@ class HomeLock:
         try:
             if self._depth == 0:
                 self._take(patience)
+                self._look_round()
             self._depth += 1
             try:
                 yield
@@ -78,6 +84,14 @@ class HomeLock:
             self.close()
             return False
         return True
+
+    def _look_round(self) -> None:
+        try:
+            if self._entered is not None:
+                self._entered()
+        except BaseException:
+            self._let_go()
+            raise
 
     def _let_go(self) -> None:
         try:

@@ -13,9 +13,9 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 
-from anima.errors import Damaged
+from anima.errors import Damaged, Refused
 from anima.store.beneath import open_beneath, open_folder, open_regular
-from anima.store.folder import FolderStore, Signature, write_all
+from anima.store.folder import RESTORED, FolderStore, Signature, is_restoring, write_all
 from anima.store.lock import HomeLock
 
 FOLDER = ".anima"
@@ -30,9 +30,25 @@ class Machine:
     """The `.anima` folder of one store."""
 
     def __init__(self, store: FolderStore) -> None:
-        self._store = store
+        self._store = self.store = store
         lock = f"{FOLDER}/lock"
-        self.lock = HomeLock(lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock))
+        self.lock = HomeLock(
+            lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock), entered=self._look_round
+        )
+
+    def _look_round(self) -> None:
+        """Under the home lock, first thing: a restore that was cut short is finished, and one that came since is told."""
+        if is_restoring(self._store):
+            from anima.store.swap import carry_on
+
+            carry_on(self._store, self)
+        self.check_epoch()
+
+    def check_epoch(self) -> None:
+        """Raises Refused when the home was restored since this store was opened: what we know of it is of another one."""
+        if self._store.signature(RESTORED) != self._store.epoch:
+            raise Refused("this home was restored from a snapshot while it was open here; nothing was changed", rule="restored",
+                          hint="open it again; a server is started again")  # fmt: skip
 
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
@@ -137,6 +153,13 @@ class Machine:
         finally:
             os.close(fd)
         return name
+
+    def scratch(self) -> int:
+        """A descriptor of a file without a name, on the home's own disk: it is gone when it is closed. Raises OSError."""
+        name = f"{STAGE}/{secrets.token_hex(8)}"
+        fd = self._made(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self.unstage(name)
+        return fd
 
     def unstage(self, name: str) -> None:
         """Forgets a staged text that is not used. One that stays behind is swept up at the next recovery."""
@@ -247,6 +270,7 @@ class FileLog:
     def size(self) -> int:
         found = os.fstat(self._handle())
         if found.st_nlink == 0:  # what we would write now, nobody could read again
+            self._machine.check_epoch()
             raise Damaged(f"{_short(self._path)} was deleted while the home was open; nothing was changed",
                           hint="restore .anima from a backup, or open the home again to begin anew")  # fmt: skip
         return found.st_size

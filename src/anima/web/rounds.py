@@ -89,9 +89,17 @@ def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
         bulletin.tell("dream", {"change": swept.change, "kept": len(swept.plan.promotions) if swept.plan else 0})
 
 
+def _snapshot(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """A snapshot whose hour has come, and those that are too old go."""
+    made = home.snapshot_if_due()
+    if made is not None and made.fresh:
+        bulletin.tell("snapshot", {"name": made.name, "size": made.size})
+
+
 CHORES: tuple[Chore, ...] = (
     Chore(name="watch", every=1, work=_watch),
     Chore(name="commit", every=60, work=_commit),
     Chore(name="flush", every=600, work=_flush),
     Chore(name="dream", every=60, work=_dream),
+    Chore(name="snapshot", every=60, work=_snapshot),
 )

@@ -1,0 +1,279 @@
+"""Putting other files in the place of a home's, all or none, whatever happens in between.
+
+Promise: what is to come stands on the disk, in the home's own folder, before a journal says so; from the journal on
+the new home is the one that counts, and whoever opens the home or takes its lock goes on where it stopped. Homes that
+were open meanwhile are told: their next write is refused. Whoever calls holds the home lock, and hands over paths that
+`archive.refusal` passed. Not here: which files those are (restoring).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from anima.errors import BadInput, Damaged
+from anima.store.archive import refusal
+from anima.store.beneath import open_beneath, open_regular
+from anima.store.folder import FolderStore, write_all
+from anima.store.hand import Unconfirmed
+
+if TYPE_CHECKING:
+    from anima.store.machine import Machine
+
+FOLDER = ".anima"
+JOURNAL, LOG, AREA = "restoring", "restored", "restore"
+_DERIVED = tuple(
+    f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal")
+)
+_MOST_LOG = 1000  # lines of the record of restores
+_PATIENCE = 5.0
+
+
+class Put(NamedTuple):
+    """A staged file, beneath the area, and where it goes."""
+
+    staged: str
+    path: str
+
+
+class Touch(NamedTuple):
+    """A file whose bytes are right already, and the mode and second it is given."""
+
+    path: str
+    mode: int
+    mtime: int
+
+
+class Swap(NamedTuple):
+    """All that a restore does. `said` is its line in the record of restores."""
+
+    puts: tuple[Put, ...]
+    gone: tuple[str, ...]
+    touches: tuple[Touch, ...]
+    said: str
+
+
+# -- staging ----------------------------------------------------------------------------------------------------------------
+
+
+def clear(store: FolderStore) -> None:
+    """An area without what an interrupted restore left there. Raises Damaged."""
+    try:
+        shutil.rmtree(f"{FOLDER}/{AREA}", dir_fd=store.fd)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failed("what an earlier restore left cannot be removed", error) from None
+
+
+def stage(
+    store: FolderStore, name: str, pieces: Iterable[bytes], *, mode: int, mtime: int, area: str = f"{FOLDER}/{AREA}",
+    sync: bool = True,
+) -> None:  # fmt: skip
+    """Puts a file into an area, whole and with `sync` on the disk, with the mode and second it will have."""
+    path = f"{area}/{name}"
+    store.make_folder(path.rpartition("/")[0])
+    try:
+        fd = open_beneath(store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            for piece in pieces:
+                write_all(fd, piece)
+            _dress(fd, mode, mtime)
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _failed("the snapshot cannot be unpacked", error) from None
+
+
+def _dress(fd: int, mode: int, mtime: int) -> None:
+    os.fchmod(fd, mode)
+    os.utime(fd, (mtime, mtime))
+
+
+# -- the journal ------------------------------------------------------------------------------------------------------------
+
+
+def begin(machine: Machine, swap: Swap) -> None:
+    """From here on the new home counts."""
+    store = machine.store
+    try:
+        for folder in {put.staged.rpartition("/")[0] for put in swap.puts}:
+            machine.sync_folder(f"{FOLDER}/{AREA}/{folder}".rstrip("/"))
+    except OSError as error:
+        raise _failed("the snapshot cannot be unpacked", error) from None
+    held = {"puts": swap.puts, "gone": swap.gone, "touches": swap.touches, "said": swap.said}
+    body = json.dumps(held, ensure_ascii=True).encode()
+    try:
+        machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
+    except Damaged:
+        machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
+        raise
+    try:
+        carry_on(store, machine)
+    except Damaged:
+        _go_on(store, machine)
+
+
+def _go_on(store: FolderStore, machine: Machine) -> None:
+    """Once more; what fails again is finished by whoever opens the home next."""
+    try:
+        carry_on(store, machine)
+    except Damaged as error:
+        raise Unconfirmed(f"{error}; it is finished when the home is next opened", hint=error.hint) from None
+
+
+def carry_on(store: FolderStore, machine: Machine) -> None:
+    """Does what the journal says, from wherever it stopped. Raises Damaged, and the next one to come tries again."""
+    if (raw := machine.get(JOURNAL)) is None:
+        return
+    swap = _loaded(raw)
+    try:
+        _remove(store, machine, swap.gone)
+        folders = {_place(machine, put) for put in swap.puts}
+        for touch in swap.touches:
+            _touch(store, touch)
+        for folder in sorted(folders | set(_parents(swap.gone))):
+            _sync(machine, folder)
+        _drop_derived(store, machine)
+        _log(machine, swap.said)
+        machine.remove(JOURNAL)
+    except OSError as error:
+        raise _failed("a restore was interrupted and cannot be finished yet", error) from None
+    try:
+        clear(store)
+    except Damaged:
+        pass  # all is done; the next restore clears it
+
+
+def _loaded(raw: bytes) -> Swap:
+    try:
+        head, _, body = raw.partition(b"\n")
+        if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
+            raise ValueError("it is not what was written")
+        found = json.loads(body)
+        swap = Swap(tuple(Put(*put) for put in found["puts"]), tuple(found["gone"]),
+                    tuple(Touch(*touch) for touch in found["touches"]), str(found["said"]))  # fmt: skip
+        if any(refusal(path) for path in (*swap.gone, *(p.path for p in swap.puts), *(t.path for t in swap.touches))):
+            raise ValueError("it names what no home holds")
+        if any(".." in put.staged.split("/") for put in swap.puts):
+            raise ValueError("it stages from elsewhere")
+        return swap
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged("a restore was interrupted, and its journal cannot be read",
+                      hint="restore the snapshot again after removing .anima/restoring") from error  # fmt: skip
+
+
+def _place(machine: Machine, put: Put) -> str:
+    """Puts one file in its place; gives its folder. A staged file that is gone has been put there before."""
+    staged, folder = f"{FOLDER}/{AREA}/{put.staged}", put.path.rpartition("/")[0]
+    if machine.store.stat(staged) is not None:
+        try:
+            _clear_way(machine.store, put.path)
+            machine.store.make_folder(folder)
+            machine.move(staged, put.path)
+        except BadInput as error:
+            raise Damaged(f"{error}; the restore goes on when it is out of the way") from None
+        machine.store.forget(put.path)
+    return folder
+
+
+def _clear_way(store: FolderStore, path: str) -> None:
+    """Removes a folder of that name, if nothing but empty folders is in it."""
+    found = store.stat(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        for folder, _, _, _ in os.fwalk(path, topdown=False, dir_fd=store.fd):
+            os.rmdir(folder, dir_fd=store.fd)
+
+
+def _touch(store: FolderStore, touch: Touch) -> None:
+    try:
+        fd, found = open_regular(store.fd, touch.path)
+    except FileNotFoundError:
+        return
+    try:
+        if int(found.st_mtime) != touch.mtime or found.st_mode & 0o777 != touch.mode:
+            _dress(fd, touch.mode, touch.mtime)
+    finally:
+        os.close(fd)
+
+
+def _remove(store: FolderStore, machine: Machine, paths: Iterable[str]) -> None:
+    """Deletes files, and the folders that are empty then; those of `.anima` and `.git` may be empty."""
+    for path in paths:
+        try:
+            machine.unlink(path, sync=False)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        store.forget(path)
+    for folder in sorted({above for path in paths for above in _folders(path)}, reverse=True):
+        try:
+            os.rmdir(folder, dir_fd=store.fd)
+        except OSError:
+            pass  # something else is in it
+
+
+def _folders(path: str) -> Iterator[str]:
+    while "/" in path and not path.startswith((".anima/", ".git/")):
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _parents(paths: Iterable[str]) -> Iterator[str]:
+    return (path.rpartition("/")[0] for path in paths)
+
+
+def _sync(machine: Machine, folder: str) -> None:
+    """A folder that went with its last file is synced in the one above it."""
+    while True:
+        try:
+            machine.sync_folder(folder)
+            return
+        except (FileNotFoundError, NotADirectoryError):
+            if not folder:
+                raise
+            folder = folder.rpartition("/")[0]
+
+
+def _drop_derived(store: FolderStore, machine: Machine) -> None:
+    """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
+    fd = machine.own(f"{FOLDER}/index.lock", os.O_RDWR | os.O_CREAT)
+    give_up = time.monotonic() + _PATIENCE
+    try:
+        while not _is_locked(fd) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        for name in _DERIVED:
+            if store.stat(f"{FOLDER}/{name}") is not None:
+                machine.unlink(f"{FOLDER}/{name}", sync=False)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _log(machine: Machine, said: str) -> None:
+    """One line more in the record of restores. That the file is another one tells every home that is open."""
+    lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
+    if lines[-1:] == [said]:
+        return  # by the one who was interrupted
+    machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())
+
+
+def _failed(what: str, error: OSError) -> Damaged:
+    return Damaged(f"{what} ({os.strerror(error.errno or 0)})")
