@@ -30,9 +30,9 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots",
     ),
     (
-        "opening", "books", "tracing", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "choosing",
+        "opening", "books", "tracing", "retention", "reading", "writing", "keeping", "indexing", "owning", "transcripts", "choosing",
         "purging", "forgetting", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
-        "sweeps", "home", "health", "about", "links", "watching",
+        "sweeps", "statements", "tidying", "home", "health", "about", "links", "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

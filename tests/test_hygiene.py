@@ -114,14 +114,16 @@ def test_words_that_stand_for_each_other_throughout_a_home_are_twins_by_meaning_
     values = [
         f"- {who} ordered {what} pizza for the party" for who in people for what in ("ham", "tuna", "onion", "corn")
     ]
-    vectors = np.ones((len(spoken) + len(values), 1), dtype=np.float32)
 
-    found = find_duplicates(lines(*spoken, *values), vectors=vectors)
+    def alike(texts, length=1.0):
+        return np.full((len(texts), 1), length, dtype=np.float32)
+
+    found = find_duplicates(lines(*spoken, *values), vectors=alike)
 
     assert [(group.keep.number, group.twins[0].line.number, group.twins[0].how) for group in found] == [
         (place, place + 1, "meaning") for place in range(1, 10, 2)
     ]
-    assert find_duplicates(lines(*spoken, *values), vectors=vectors * 0.5) == ()
+    assert find_duplicates(lines(*spoken, *values), vectors=lambda texts: alike(texts, 0.5)) == ()
 
 
 @given(st.lists(st.text(max_size=30), max_size=8))
@@ -214,7 +216,7 @@ def test_suggestions_keep_one_line_archive_and_never_delete():
     )  # fmt: skip
 
     assert [one.kind for one in found] == ["choose", "merge", "archive"]
-    assert (found[0].keep, found[0].remove) == (None, ())
+    assert (found[0].keep, found[0].remove, len(found[0].between)) == (None, (), 2)
     assert found[1].sentence == "MEMORY.md#L2 says what MEMORY.md#L1 says; keep that one."
     assert (found[2].path, found[2].to) == ("memory/2026-01-01.md", "memory/archive/2026/2026-01-01.md")
 

@@ -97,6 +97,11 @@ class DreamConfig(NamedTuple):
     preset: str = "anima"
 
 
+class HygieneConfig(NamedTuple):
+    days: int = 90
+    folders: tuple[tuple[str, int], ...] = ()  # (folder, days); 0 days is never
+
+
 class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
@@ -134,6 +139,7 @@ class Config:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
+    hygiene: HygieneConfig = field(default_factory=HygieneConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -158,6 +164,7 @@ _SECTIONS: dict[str, type] = {
     "sessions": SessionsConfig,
     "index": IndexConfig,
     "dream": DreamConfig,
+    "hygiene": HygieneConfig,
 }
 
 
@@ -266,7 +273,7 @@ def _prefixes() -> tuple[str, ...]:
 @cache
 def _variables() -> dict[str, str]:
     """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
-    tables = {"agent", "binding", "gate.rule"}
+    tables = {"agent", "binding", "gate.rule", "hygiene.folders"}
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
@@ -399,6 +406,12 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
     return read
 
 
+def _folders(raw: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(raw, dict):
+        raise ValueError('this must be a table of folders, such as {"notes/" = 365}')
+    return tuple((_place(_text(folder).rstrip("/")), _number(0, 36_500)(days)) for folder, days in raw.items())
+
+
 def _patterns(raw: Any) -> tuple[str, ...]:
     found = _texts(raw)
     for pattern in found:
@@ -466,6 +479,8 @@ _KEYS: dict[str, _Key] = {
     "dream.enabled": _Key(_flag),
     "dream.at": _Key(_text),
     "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
+    "hygiene.days": _Key(_number(1, 36_500), lambda value: value >= HygieneConfig().days),
+    "hygiene.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "agent": _Key(
         _tables(AgentConfig, "id", {"allowed_delegates": _texts, "allowed_tools": _texts,
                                     "workspace_access": _one_of("rw", "ro", "none")}),

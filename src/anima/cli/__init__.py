@@ -64,6 +64,7 @@ GROUPS = (
     ("Serve", "serving", "serve token"),
     ("Dream", "about_dreams", "dream"),
     ("Look back", "about_past", "history diff undo restore why audit"),
+    ("Keep", "about_hygiene", "hygiene"),
     ("Forget", "about_forgetting", "forget"),
     ("Let agents in", "serving_mcp", "mcp"),
 )  # fmt: skip

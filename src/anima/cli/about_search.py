@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +17,7 @@ from anima.cli.shown import (
     console,
     inert,
     open_home,
+    progress_bar,
     say,
     say_json,
     whisper,
@@ -134,7 +132,7 @@ def index(
     anima index
     anima index --rebuild
     """
-    with open_home(home, set_) as opened, _progress("indexing") as progress:
+    with open_home(home, set_) as opened, progress_bar("indexing") as progress:
         report = opened.index(rebuild=rebuild, progress=progress)
         made = opened.indexing.backfill(progress) if backfill else 0
     if json:
@@ -150,34 +148,6 @@ def _fields(report: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(report)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    import time
-
-    from rich.progress import Progress
-
-    started = time.monotonic()
-    bars: list[Any] = []
-
-    def step(done: int, total: int) -> None:
-        if not bars and time.monotonic() - started > 1:
-            bars.append(Progress(console=console(stderr=True), transient=True))
-            bars[0].start()
-            bars.append(bars[0].add_task(what, total=total))
-        if bars:
-            bars[0].update(bars[1], completed=done, total=total)
-
-    try:
-        yield step
-    finally:
-        if bars:
-            bars[0].stop()
 
 
 def watch(home: HomeOption = None, set_: SetOption = None) -> None:

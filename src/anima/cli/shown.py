@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
@@ -174,6 +174,34 @@ def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
         yield
     finally:
         remark.cancel()
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    import time
+
+    from rich.progress import Progress
+
+    started = time.monotonic()
+    bars: list[Any] = []
+
+    def step(done: int, total: int) -> None:
+        if not bars and time.monotonic() - started > 1:
+            bars.append(Progress(console=console(stderr=True), transient=True))
+            bars[0].start()
+            bars.append(bars[0].add_task(what, total=total))
+        if bars:
+            bars[0].update(bars[1], completed=done, total=total)
+
+    try:
+        yield step
+    finally:
+        if bars:
+            bars[0].stop()
 
 
 def console(*, stderr: bool = False) -> Console:

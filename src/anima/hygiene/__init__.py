@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -25,35 +25,51 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Vectors = Callable[[Sequence[str]], NDArray[np.float32]]  # one row of length one for each text
+
 STALE_DAYS = 90
 MEANING = 0.905  # the least cosine of two lines that say the same in other words
 CROWD = 40  # neighbours one key may bring; a key with more says little
+Kind = Literal["merge", "archive", "choose"]
 Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "meaning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a document. Lines that should rather be kept come first in what is passed in."""
+    """A line of a document. Lines that should rather be kept come first in what is passed in.
+
+    `rank` is lower for places that are kept before others (curated memory before logs); a line that is not `trusted` is
+    never kept in place of one that is; one that is `fixed` stays whatever says the same. `under` is the heading that a
+    line without a name of its own is about.
+    """
 
     path: str
     number: int
     text: str
     day: date | None = None
+    rank: int = 0
+    trusted: bool = True
+    fixed: bool = False
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """A line that says what another says, how it is the same, and what shows it."""
+    """A line that says what another says, how it is the same, and what shows it.
+
+    `covered` tells whether the line that is kept says all of it, so that nothing is lost when this one goes.
+    """
 
     line: Line
     how: Sameness
     score: float
     evidence: str
+    covered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Lines that say one thing: the fullest, or else the first, is to be kept."""
+    """Lines that say one thing. Kept is a trusted one, of the best place, the fullest there, or else the first."""
 
     keep: Line
     twins: tuple[Twin, ...]
@@ -79,13 +95,18 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """Something to do, as a sentence and as what it takes: lines to take out, a document to move, or a choice."""
+class Advice:
+    """Something to do, as a sentence and as what it takes: lines to take out, a document to move, or a choice.
 
-    kind: Literal["merge", "archive", "choose"]
+    A choice has its two lines in `between`, and takes none out before somebody chose.
+    """
+
+    kind: Kind
     sentence: str
     keep: Line | None = None
     remove: tuple[Line, ...] = ()
+    between: tuple[Line, ...] = ()
+    evidence: tuple[str, ...] = ()  # one for each line that goes; for a choice, why
     path: str = ""
     to: str = ""
 
@@ -99,10 +120,10 @@ def find_stale_logs(logs: Mapping[str, date], *, today: date, days: int = STALE_
     return tuple(sorted((one for one in found if one.age > days), key=lambda one: (one.day, one.path)))
 
 
-def find_duplicates(lines: Sequence[Line], *, vectors: NDArray[np.float32] | None = None) -> tuple[Group, ...]:
+def find_duplicates(lines: Sequence[Line], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
     """Lines that say the same, in groups, in the order of the lines.
 
-    `vectors` has one row of length one for each line; with it, lines that differ in one word each may be twins, too.
+    With `vectors`, lines that say the same in other words may be twins, too; only texts that come near are asked for.
     """
     read = _read(lines)
     homes = _Homes(len(read))
@@ -127,31 +148,43 @@ def find_contradictions(lines: Sequence[Line]) -> tuple[Contradiction, ...]:
 
 def suggest_consolidation(
     *, duplicates: Iterable[Group] = (), contradictions: Iterable[Contradiction] = (), stale: Iterable[Stale] = (),
-    archive: str = "memory/archive",
-) -> tuple[Suggestion, ...]:  # fmt: skip
-    """What to do about what was found: choices first, then merges, then logs to move to the archive."""
+    may_go: Callable[[Line, Line], bool] = lambda gone, kept: True, archive: Callable[[Stale], str] | None = None,
+) -> tuple[Advice, ...]:  # fmt: skip
+    """What to do about what was found: choices first, then merges, then logs to move to the archive.
+
+    `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
+    """
     found = [_choice(one) for one in contradictions]
-    found += [_merge(group) for group in duplicates]
+    found += [advice for group in duplicates if (advice := _merge(group, may_go))]
     for log in stale:
-        to = f"{archive}/{log.day.year}/{log.path.rpartition('/')[2]}"
+        to = archive(log) if archive else f"memory/archive/{log.day.year}/{log.path.rpartition('/')[2]}"
         told = f"{log.path} is {log.age} days old; move it to {to}, where search still finds it."
-        found.append(Suggestion(kind="archive", sentence=told, path=log.path, to=to))
+        found.append(Advice(kind="archive", sentence=told, path=log.path, to=to, evidence=(f"{log.age} days old",)))
     return tuple(found)
 
 
-def _choice(one: Contradiction) -> Suggestion:
+def _choice(one: Contradiction) -> Advice:
     newer = f"; {_place(one.newer)} is newer" if one.newer else ""
     told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
-    older = one.other if one.newer is one.one else one.one
-    return Suggestion(kind="choose", sentence=told, keep=one.newer, remove=(older,) if one.newer else ())
+    return Advice(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,))
 
 
-def _merge(group: Group) -> Suggestion:
-    places = ", ".join(_place(twin.line) for twin in group.twins[:3])
-    more = f" and {len(group.twins) - 3} more" if len(group.twins) > 3 else ""
-    verb = "says" if len(group.twins) == 1 else "say"
-    told = f"{places}{more} {verb} what {_place(group.keep)} says; keep that one."
-    return Suggestion(kind="merge", sentence=told, keep=group.keep, remove=tuple(twin.line for twin in group.twins))
+def _merge(group: Group, may_go: Callable[[Line, Line], bool]) -> Advice | None:
+    going = [
+        twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)
+    ]  # fmt: skip
+    if not going:
+        return None
+    places = ", ".join(_place(twin.line) for twin in going[:3])
+    more = f" and {len(going) - 3} more" if len(going) > 3 else ""
+    told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
+    return Advice(kind="merge", sentence=told, keep=group.keep, remove=tuple(twin.line for twin in going),
+                  evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going))  # fmt: skip
+
+
+def has_date(text: str) -> bool:
+    """Whether a text says on which day."""
+    return _DATES.search(text) is not None
 
 
 def _place(line: Line) -> str:
@@ -205,6 +238,20 @@ _BEFORE = frozenset(
 _PLACES = frozenset("in at from near into en".split())
 _CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where Ana lives" is about Ana
 _BY = frozenset("by por von par durch da".split())
+# What headings are called that name nobody.
+_TITLES = frozenset(
+    """about allergies basics books calendar car checklist contacts contact context conventions daily data dates day decisions
+    deployment details diary docs environment events facts family favourites finance finances food friends general goals habits
+    health history hobbies home house household identity ideas important info infrastructure interests job journal key kids
+    learned lessons links log logs long-term memories memory misc miscellaneous money notes observations open opinions other
+    people personal pets places plans preference preferences profile project projects property questions quotes reading
+    recipes reference reminders retain routine routines rules schedule school security servers service services setup social
+    stack status study style summary tasks team tech things timeline today todo tools topics travel trips user vehicles
+    weekly wishes work yesterday acerca aficiones amigos casa contactos datos decisiones familia fechas general gente hechos
+    hogar memoria notas personas planes preferencias proyectos rutinas salud servidores trabajo viajes aufgaben arbeit
+    einstellungen entscheidungen fakten familie freunde gesundheit haus leute notizen personen pläne projekte reisen
+    vorlieben zuhause""".split()
+)
 # Words that make no other fact of a line. Each row stands for its first word.
 _SYNONYMS = """
     like enjoy love fond favour adore;prefer preference favourite favorite;live reside home dwell;work employ job;use utilise
@@ -239,10 +286,11 @@ class _Read:
     stamp: str  # the day it is noted under, where that stands before it
     whence: frozenset[str]
     whither: frozenset[str]
+    about: frozenset[str]  # whom it speaks of without a name, as its heading tells
 
     @property
-    def facts(self) -> tuple[frozenset[str], tuple[str, ...], bool]:
-        return self.bag, self.numbers, self.denied
+    def facts(self) -> tuple[frozenset[str], tuple[str, ...], bool, frozenset[str]]:
+        return self.bag, self.numbers, self.denied, self.about
 
 
 @lru_cache(maxsize=1)
@@ -286,7 +334,19 @@ def _parsed(line: Line, text: str, small: set[str]) -> _Read:
         tuple(sorted(word for word in carrying if word[0].isdigit())), tuple(sorted(dates)),
         sum(word in _NEGATIONS for word in words) % 2 == 1, names, roles,
         any(word in _BY for word in words), text.count("'s "), _stamp(line.text), _led(words, _FROM), _led(words, _TO),
+        _about(line.under, bare, names, small),
     )  # fmt: skip
+
+
+def _about(under: str, text: str, names: frozenset[str], small: set[str]) -> frozenset[str]:
+    """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
+    if not under:
+        return frozenset()
+    first = _WORD.search(text)
+    if first and first[0].casefold().removesuffix("'s") in names:
+        return frozenset()
+    found, _ = _names(_normal(under), small | _TITLES)
+    return frozenset() if found & names else found
 
 
 def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
@@ -345,7 +405,7 @@ def _equal(read: Sequence[_Read]) -> Iterator[list[int]]:
     by_words: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, one in enumerate(read):
         if one.plain:
-            by_words[one.plain].append(place)
+            by_words[one.plain, one.about].append(place)
     yield from (places for places in by_words.values() if len(places) > 1)
     by_facts: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for places in by_words.values():
@@ -372,7 +432,7 @@ def _agreeing(places: Sequence[int], read: Sequence[_Read]) -> Iterator[list[int
 
 def _same_roles(one: _Read, other: _Read) -> bool:
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
-    if one.names != other.names or not (noted or _same_days(one.dates, other.dates)):
+    if one.names != other.names or one.about != other.about or not (noted or _same_days(one.dates, other.dates)):
         return False
     if one.whence & other.whither or one.whither & other.whence:
         return False
@@ -411,20 +471,32 @@ def _firsts(read: Sequence[_Read], homes: _Homes) -> list[int]:
 
 
 def _near(
-    read: Sequence[_Read], places: Sequence[int], vectors: NDArray[np.float32] | None
+    read: Sequence[_Read], places: Sequence[int], vectors: Vectors | None
 ) -> Iterator[tuple[int, int, Sameness, float]]:
     """Pairs of which one says all the other says and little more, or that mean the same in other words."""
     habits = _habits(read, places) if vectors is not None else None
+    pairs: list[tuple[int, int, bool]] = []
     for one, other in _neighbours(read, places):
         a, b = read[one], read[other]
-        if not _same_roles(a, b):
-            continue
-        if _is_contained(a, b):
+        if _same_roles(a, b) and ((contained := _is_contained(a, b)) or (habits is not None and habits.allow(a, b))):
+            pairs.append((one, other, contained))
+    cosines = _cosines(read, [pair[:2] for pair in pairs if not pair[2]], vectors)
+    for one, other, contained in pairs:
+        if contained:
+            a, b = read[one], read[other]
             yield one, other, "contained", len(a.bag & b.bag) / len(a.bag | b.bag)
-        elif vectors is not None and habits is not None and habits.allow(a, b):
-            cosine = float(vectors[one] @ vectors[other])
-            if cosine >= MEANING:
-                yield one, other, "meaning", cosine
+        elif (cosine := cosines[one, other]) >= MEANING:
+            yield one, other, "meaning", cosine
+
+
+def _cosines(
+    read: Sequence[_Read], pairs: Sequence[tuple[int, int]], vectors: Vectors | None
+) -> dict[tuple[int, int], float]:
+    if vectors is None or not pairs:
+        return {}
+    places = sorted({place for pair in pairs for place in pair})
+    rows = dict(zip(places, vectors([read[place].line.text for place in places]), strict=True))
+    return {(one, other): float(rows[one] @ rows[other]) for one, other in pairs}
 
 
 def _is_contained(a: _Read, b: _Read) -> bool:
@@ -528,7 +600,7 @@ class _Homes:
 
 
 def _group(members: Sequence[int], read: Sequence[_Read], homes: _Homes) -> Group:
-    keep = min(members, key=lambda place: (-len(read[place].bag), place))
+    keep = min(members, key=lambda place: _worth(read[place], place))
     twins = []
     for place in sorted(members):
         if place != keep:
@@ -540,18 +612,30 @@ def _group(members: Sequence[int], read: Sequence[_Read], homes: _Homes) -> Grou
                     how=how,
                     score=round(loose[1], 3),
                     evidence=_evidence(read[keep], read[place]),
+                    covered=how != "contained" or read[place].bag <= read[keep].bag,
                 )
             )
     return Group(keep=read[keep].line, twins=tuple(twins))
+
+
+def _worth(one: _Read, place: int) -> tuple[bool, int, int, int]:
+    return not one.line.trusted, one.line.rank, -len(one.bag), place
 
 
 def _evidence(one: _Read, other: _Read) -> str:
     if one.text == other.text:
         return "the same text"
     if one.bag == other.bag:
-        return "the same words that carry meaning: " + ", ".join(sorted(one.bag)[:8])
-    differ = ", ".join(sorted(one.bag ^ other.bag)[:6])
+        return "the same words that carry meaning: " + ", ".join(_spelt(one, one.bag, 8))
+    differ = ", ".join((*_spelt(one, one.bag - other.bag, 3), *_spelt(other, other.bag - one.bag, 3)))
     return f"{len(one.bag & other.bag)} shared words; they differ in: {differ}"
+
+
+def _spelt(one: _Read, roots: frozenset[str], most: int) -> list[str]:
+    """The words of a line that have these roots, as it spells them."""
+    return list({root: word for word in reversed(one.plain) if (root := _canonical(word)) in roots}.values())[::-1][
+        :most
+    ]
 
 
 # -- contradictions ----------------------------------------------------------------------------------------------------
@@ -571,7 +655,9 @@ def _denials(read: Sequence[_Read]) -> Iterator[tuple[int, int]]:
     sides: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
     for place, one in enumerate(read):
         if len(one.bag) > 1:
-            sides.setdefault((one.bag, one.numbers, one.dates, one.roles[:1]), ([], []))[one.denied].append(place)
+            sides.setdefault((one.bag, one.numbers, one.dates, one.roles[:1], one.about), ([], []))[one.denied].append(
+                place
+            )
     for said, denied in sides.values():
         yield from ((min(one, denied[-1]), max(one, denied[-1])) for one in said[-1:] if denied)
 
@@ -582,7 +668,7 @@ def _values(read: Sequence[_Read]) -> Iterator[tuple[int, int, str, str]]:
     for place, one in enumerate(read):
         if not one.denied and _STEADY.search(one.text) and not _SEVERAL.search(one.text):
             for key, value in _slots(one):
-                frames[key][value] = place  # the latest line for a value
+                frames[*key, one.about][value] = place  # the latest line for a value
     for values in frames.values():
         if 2 <= len(values) <= 4:
             (left, first), (right, second) = sorted(values.items(), key=lambda item: item[1])[-2:]
