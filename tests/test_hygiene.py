@@ -235,15 +235,16 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
 
 def test_cost_grows_with_the_lines_and_not_with_their_square():
     """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
-    from anima.hygiene import _neighbours, _read
+    from anima.hygiene.reading import read
+    from anima.hygiene.twins import _neighbours
 
     def looked_at(number: int) -> int:
         texts = [
             f"- Person{n % 97} planted tree{n % 89} near the house of neighbour{n % 83} in street{n % 79}"
             for n in range(number)
         ]
-        read = _read(lines(*texts))
-        return sum(1 for _ in _neighbours(read, range(len(read))))
+        seen = read(lines(*texts))
+        return sum(1 for _ in _neighbours(seen, range(len(seen))))
 
     counts = [looked_at(number) for number in (500, 1_000, 2_000, 4_000)]
 

@@ -42,7 +42,7 @@ from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.hygiene import Vectors
+    from anima.hygiene.lines import Vectors
     from anima.layout import Row
 
 Part = Literal["stale", "duplicates", "contradictions"]
