@@ -29,6 +29,7 @@ from anima.hygiene import (
     find_duplicates,
     find_stale_logs,
     has_date,
+    read,
     suggest_consolidation,
 )
 from anima.layout import ANYTHING, Policy, day_named
@@ -110,10 +111,13 @@ def look(
     clashes: list[Contradiction] = []
     meaning = _meaning(home) if "duplicates" in parts else None
     compared = 0
-    for pool in memory.pools(archived):
-        compared += len(pool)
-        groups += find_duplicates(pool, vectors=meaning) if "duplicates" in parts else ()
-        live = [line for line in pool if line.rank != _ARCHIVE and line.path not in archived]  # the past may differ
+    for pool in memory.pools(archived) if {*parts} - {"stale"} else ():
+        seen = read(pool)
+        compared += len(seen)
+        groups += find_duplicates(seen, vectors=meaning) if "duplicates" in parts else ()
+        live = [
+            one for one in seen if one.line.rank != _ARCHIVE and one.line.path not in archived
+        ]  # the past may differ
         clashes += find_contradictions(live) if "contradictions" in parts else ()
     kept = _kept(home)
     groups = [one for one in groups if not kept or not kept(one.keep, *(twin.line for twin in one.twins))]

@@ -13,7 +13,7 @@ from datetime import date
 
 from anima.hygiene.clashes import find_contradictions
 from anima.hygiene.lines import Advice, Contradiction, Group, Line, Sameness, Stale, Twin
-from anima.hygiene.reading import DATES
+from anima.hygiene.reading import DATES, read
 from anima.hygiene.twins import find_duplicates
 
 STALE_DAYS = 90
@@ -72,5 +72,5 @@ def _place(line: Line) -> str:
 
 __all__ = [
     "STALE_DAYS", "Advice", "Contradiction", "Group", "Line", "Sameness", "Stale", "Twin", "find_contradictions",
-    "find_duplicates", "find_stale_logs", "has_date", "suggest_consolidation",
+    "find_duplicates", "find_stale_logs", "has_date", "read", "suggest_consolidation",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from datetime import date
 from itertools import combinations
 
 from anima.hygiene.lines import Contradiction, Line
-from anima.hygiene.reading import Read, read
+from anima.hygiene.reading import Read, as_read
 from anima.hygiene.words import LIMITS, canonical
 
 _STEADY = re.compile(
@@ -32,15 +32,15 @@ _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
 
 
-def find_contradictions(lines: Sequence[Line]) -> tuple[Contradiction, ...]:
+def find_contradictions(lines: Sequence[Line] | Sequence[Read]) -> tuple[Contradiction, ...]:
     """Pairs of lines of one frame that say different things where only one can hold, or of which one denies the other."""
-    seen = read(lines)
+    seen = as_read(lines)
     found: dict[tuple[int, int], str] = {}
     for one, other in _denials(seen):
         found.setdefault((min(one, other), max(one, other)), "one denies what the other says")
     for one, other, left, right in _values(seen):
         found.setdefault((min(one, other), max(one, other)), f"one says {left}, the other {right}")
-    return tuple(_contradiction(lines[one], lines[other], why) for (one, other), why in sorted(found.items()))
+    return tuple(_contradiction(seen[one].line, seen[other].line, why) for (one, other), why in sorted(found.items()))
 
 
 # -- denials ---------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from anima.hygiene.lines import Line
@@ -132,14 +133,38 @@ class Read:
 def read(lines: Sequence[Line]) -> list[Read]:
     """The lines as they are compared. A capital makes a name only where the word never stands without one."""
     shown = [_stated(line.text) for line in lines]
-    small = {word for text, _ in shown for word in WORD.findall(text) if word[:1].islower()}
-    within = {
-        word.removesuffix("'s")
-        for text, _ in shown
-        for place, word in enumerate(WORD.findall(text))
-        if word[:1].isupper() and (place or word.endswith("'s"))
-    }
-    return [_parsed(line, *said, small, within) for line, said in zip(lines, shown, strict=True)]
+    cut = [WORD.findall(text) for text, _ in shown]
+    small, within = set[str](), set[str]()
+    for words in cut:
+        for place, word in enumerate(words):
+            if word[0].islower():
+                small.add(word)
+            elif (place or word.endswith("'s")) and word[0].isupper():
+                within.add(word.removesuffix("'s"))
+    spoken = _Spoken(small, within)
+    return [_parsed(line, *said, words, spoken) for line, said, words in zip(lines, shown, cut, strict=True)]
+
+
+def as_read(lines: Sequence[Line] | Sequence[Read]) -> list[Read]:
+    """Lines read, unless they are already: whoever looks for several things reads them once."""
+    return [one for one in lines if isinstance(one, Read)] or read([one for one in lines if isinstance(one, Line)])
+
+
+class _Spoken:
+    """How the lines spell words: in small letters anywhere, or with a capital inside a line."""
+
+    def __init__(self, small: set[str], within: set[str]) -> None:
+        self.small, self.within = small, within
+        self._ordinary: dict[str, bool] = {}
+
+    def is_ordinary(self, word: str) -> bool:
+        """Whether a word with a capital is no name: it is known, or written small elsewhere."""
+        found = self._ordinary.get(word)
+        if found is None:
+            lower = plain(word)
+            known = lower in SMALL or lower in NEGATIONS or stem(lower) in groups()
+            found = self._ordinary[word] = known or word.lower() in self.small
+        return found
 
 
 def _stated(text: str) -> tuple[str, str]:
@@ -167,30 +192,33 @@ def _spelt_out(found: re.Match[str]) -> str:
     return "without" if found[0].lower() == "w/o" else "with "
 
 
-def _parsed(line: Line, text: str, stamp: str, small: set[str], within: set[str]) -> Read:
+def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
     dates: list[str] = []
-    bare = DATES.sub(lambda found: _taken(found, dates), text) if any(map(str.isdigit, text)) else text
-    bare = _ORDINAL.sub("", _JOINED.sub(r"\1", _AM_PM.sub(r"\1m", bare)))
-    words = _words(bare, bool(dates))
+    bare = text
+    if any(map(str.isdigit, text)):
+        bare = _ORDINAL.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
+    bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
+    raw = cut if bare is text else WORD.findall(bare)
+    words = _words(raw, bool(dates))
     carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
-    names, roles = _names(bare.replace("\0", "0"), small, within)
+    parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    names, roles = _names(parted, spoken)
     return Read(
-        line, text, (*words, *dates), frozenset(canonical(word) for word in carrying if not word[0].isdigit()),
-        tuple(sorted(word for word in carrying if word[0].isdigit())), tuple(sorted(dates)),
-        sum(word in NEGATIONS for word in words) % 2 == 1, names, roles, any(word in _BY for word in words),
-        text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, bare, names, small),
+        line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
+        tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
+        sum([word in NEGATIONS for word in words]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
+        text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
         _is_once(words),
     )  # fmt: skip
 
 
-def _words(bare: str, dated: bool) -> tuple[str, ...]:
+def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
     """The words in their order: numbers in one notation, phrases as what they are read as."""
-    found = [part for raw in WORD.findall(bare) for part in _parts(plain(raw))]
+    found = [part for word in raw for part in _parts(word)]
     if dated:
         found = [word for word in found if word not in WEEKDAYS or len(word) < 3]
-    found = _read_phrases([NUMBERS.get(word, word) for word in found])
     words: list[str] = []
-    for word in found:
+    for word in _read_phrases(found):
         if word in _HALVES and words and words[-1][0].isdigit():
             words[-1] = _hour(words[-1], later=_HALVES[word])
         else:
@@ -198,12 +226,16 @@ def _words(bare: str, dated: bool) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _parts(word: str) -> tuple[str, ...]:
+@lru_cache(maxsize=65_536)
+def _parts(raw: str) -> tuple[str, ...]:
+    """The words in one: without accents, what is drawn together apart, and a number that is a word as a number."""
+    word = plain(raw)
     if word.endswith("n't"):
         return ({"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not")
     if word == "cannot":
         return ("can", "not")
-    return tuple(part for part in (word.removesuffix("'s").split("'") if "'" in word else (word,)) if part)
+    parts = word.removesuffix("'s").split("'") if "'" in word else (word,)
+    return tuple(NUMBERS.get(part, part) for part in parts if part)
 
 
 def _read_phrases(words: list[str]) -> list[str]:
@@ -242,6 +274,8 @@ def _is_once(words: Sequence[str]) -> bool:
 
 def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
     """The words that such a preposition leads in, articles aside."""
+    if leading.isdisjoint(words):
+        return frozenset()
     carrying = [word for word in words if word not in SMALL or word in _FROM or word in _TO]
     return frozenset(word for before, word in pairwise(carrying) if before in leading)
 
@@ -265,23 +299,19 @@ def _day(found: re.Match[str]) -> str:
     return f"{year}-{month:02}-{day:02}".lstrip("-") if 1 <= month <= 12 and 1 <= day <= 31 else ""
 
 
-def _about(under: str, text: str, names: frozenset[str], small: set[str]) -> frozenset[str]:
+def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -> frozenset[str]:
     """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
-    if not under:
+    if not under or (raw and plain(raw[0]).removesuffix("'s") in names):
         return frozenset()
-    first = WORD.search(text)
-    if first and first[0].casefold().removesuffix("'s") in names:
-        return frozenset()
-    title = _normal(under)
-    found, _ = _names(title, small | _TITLES, {word for word in WORD.findall(title) if word[:1].isupper()})
-    return frozenset() if found & names else found
+    titles = [word for word in WORD.findall(_normal(under)) if word.lower() not in _TITLES]
+    found = {plain(word).removesuffix("'s") for word in titles if word[0].isupper() and not spoken.is_ordinary(word)}
+    return frozenset() if found & names else frozenset(found)
 
 
-def _names(text: str, small: set[str], within: set[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple[str, ...]]:
     found, roles, before = set[str](), list[str](), ""
-    words = WORD.findall(_CLEFT.sub(r"in \1", text))
     for place, word in enumerate(words):
-        if word[0].isupper() and _is_name(words, place, small, within):
+        if word[0].isupper() and _is_name(words, place, spoken):
             name = plain(word).removesuffix("'s")
             found.add(name)
             roles += [name] if before not in _BEFORE and name not in roles else []
@@ -292,10 +322,9 @@ def _names(text: str, small: set[str], within: set[str]) -> tuple[frozenset[str]
     return frozenset(found), tuple(roles)
 
 
-def _is_name(words: Sequence[str], place: int, small: set[str], within: set[str]) -> bool:
+def _is_name(words: Sequence[str], place: int, spoken: _Spoken) -> bool:
     """A capital is no name where the word is an ordinary one, or only begins the line and nowhere else has a capital."""
     word = words[place].removesuffix("'s")
-    lower = plain(word)
-    if word.lower() in small or lower in SMALL or lower in NEGATIONS or stem(lower) in groups():
+    if spoken.is_ordinary(word):
         return False
-    return place > 0 or word in within or (len(words) > 1 and words[1][:1].isupper())
+    return place > 0 or word in spoken.within or (len(words) > 1 and words[1][:1].isupper())

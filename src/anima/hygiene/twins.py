@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anima.hygiene.lines import Group, Line, Sameness, Twin
-from anima.hygiene.reading import WORD, Read, read
+from anima.hygiene.reading import WORD, Read, as_read
 from anima.hygiene.words import LIGHT, LIMITS, canonical
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ MEANING = 0.905  # the least cosine of two lines that say the same in other word
 CROWD = 40  # neighbours one key may bring; a key with more says little
 
 
-def find_duplicates(lines: Sequence[Line], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
+def find_duplicates(lines: Sequence[Line] | Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
     """Lines that say the same, in groups, in the order of the lines.
 
     With `vectors`, lines that say the same in other words may be twins, too; only texts that come near are asked for.
     """
-    seen = read(lines)
+    seen = as_read(lines)
     homes = _Homes(len(seen))
     for same in _equal(seen):
         for other in same[1:]:
@@ -182,10 +182,6 @@ def _neighbours(seen: Sequence[Read], places: Sequence[int]) -> Iterator[tuple[i
         yield from ((other, place) for other in sorted(met))
 
 
-def _frame(bag: frozenset[str], word: str) -> frozenset[str]:
-    return bag - {word}
-
-
 @dataclass(frozen=True, slots=True)
 class _Habits:
     """How this home speaks: pairs of words that stand for each other, and words that are values."""
@@ -216,8 +212,9 @@ def _habits(seen: Sequence[Read], places: Sequence[int]) -> _Habits:
     frames: dict[tuple[object, ...], set[str]] = defaultdict(set)
     for place in places:
         one = seen[place]
+        whole = sum(map(hash, one.bag))  # less one word's: the same for all that have the rest, whatever the order
         for word in one.bag - one.names:
-            frames[(_frame(one.bag, word), one.numbers, one.dates)].add(word)
+            frames[whole - hash(word), len(one.bag), one.numbers, one.dates].add(word)
     pairs = Counter(frozenset(words) for words in frames.values() if len(words) == 2)
     partners: dict[str, set[str]] = defaultdict(set)
     for words in frames.values():
