@@ -67,6 +67,7 @@ def _kinds(lines: list[str], front: int) -> list[str]:
             kinds.append(_kind(line))
         opened, closed = line.rfind("<!--"), line.rfind("-->")
         comment = not fence and (opened > closed or (comment and closed < 0))
+    _hang(lines, kinds)
     for place, (one, other) in enumerate(pairwise(lines)):
         if (
             kinds[place] == "plain"
@@ -76,6 +77,20 @@ def _kinds(lines: list[str], front: int) -> list[str]:
         ):
             kinds[place], kinds[place + 1] = "heading", "other"
     return kinds
+
+
+def _hang(lines: list[str], kinds: list[str]) -> None:
+    """An item deeper than the list it stands in hangs on the one above it."""
+    depth: int | None = None
+    for place, kind in enumerate(kinds):
+        if kind == "item":
+            indent = len(lines[place]) - len(lines[place].lstrip())
+            if depth is not None and indent > depth:
+                kinds[place] = "hanging"
+            else:
+                depth = indent
+        elif kind in ("heading", "plain"):
+            depth = None
 
 
 def _kind(line: str) -> str:

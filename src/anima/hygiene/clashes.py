@@ -80,13 +80,14 @@ def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
     for place, one in enumerate(seen):
         if _is_steady(one):
             for key, value in _slots(one):
-                # The latest line for a value, which is told as that line spells it.
-                frames[*key, one.about, one.denied][canonical(value)] = place, value
+                # The first line for a value is the one to rather keep; it is told as that line spells it.
+                frames[*key, one.about, one.denied].setdefault(canonical(value), (place, value))
     for values in frames.values():
         if 2 <= len(values) <= _RIVALS:
-            (first, left), (second, right) = sorted(values.values())[-2:]
-            if first != second and _are_rivals(seen[first], seen[second], left, right):
-                yield first, second, left, right
+            (first, left), *others = values.values()
+            for second, right in others:
+                if first != second and _are_rivals(seen[first], seen[second], left, right):
+                    yield first, second, left, right
 
 
 def _is_steady(one: Read) -> bool:
