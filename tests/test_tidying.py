@@ -338,7 +338,7 @@ def test_both_can_be_kept_for_good(contradicted: Home) -> None:
     assert contradicted.suggest_consolidation() == ()
     assert contradicted.audit().ok
     contradicted.write("memory/2026-05-07.md", "- Ana lives in Quito\n")
-    assert len(contradicted.find_contradictions()) == 1
+    assert len(contradicted.find_contradictions()) == 2
 
 
 # -- old logs --------------------------------------------------------------------------------------------------------------

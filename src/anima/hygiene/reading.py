@@ -127,7 +127,15 @@ class Read:
 
     @property
     def facts(self) -> tuple[object, ...]:
-        return self.bag, self.numbers, self.denied, self.about
+        return self.bag, self.numbers, self.denied
+
+    @property
+    def speaks_for_itself(self) -> bool:
+        """Whether a line without a name tells enough to be the same below a heading and without one. "Prefers the
+        window seat" does not: somebody else may, too."""
+        first = self.plain[0] if self.plain else ""
+        acts = first.endswith(("s", "ed", "ing")) or first in DEEDS
+        return len(self.bag) + len(self.numbers) >= 4 and not acts
 
 
 def read(lines: Sequence[Line]) -> list[Read]:

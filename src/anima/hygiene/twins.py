@@ -69,13 +69,12 @@ def _agreeing(places: Sequence[int], seen: Sequence[Read]) -> Iterator[list[int]
 
 
 def _same_roles(one: Read, other: Read) -> bool:
+    if one.names != other.names or not _same_about(one, other):
+        return False
+    if one.noted and other.noted and one.noted != other.noted:
+        return False
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
-    if (
-        one.names != other.names
-        or one.about != other.about
-        or one.noted != other.noted
-        or not (noted or _same_days(one.dates, other.dates))
-    ):
+    if not (noted or _same_days(one.dates, other.dates)):
         return False
     if one.whence & other.whither or one.whither & other.whence:
         return False
@@ -84,6 +83,13 @@ def _same_roles(one: Read, other: Read) -> bool:
     shared = {*one.roles} & {*other.roles}
     in_order = [name for name in one.roles if name in shared] == [name for name in other.roles if name in shared]
     return in_order and one.roles[:1] == other.roles[:1]
+
+
+def _same_about(one: Read, other: Read) -> bool:
+    """Whether two lines can be about the same, as their headings tell. One without a heading may be about anything."""
+    if one.about == other.about:
+        return True
+    return not (one.about and other.about) and one.speaks_for_itself and other.speaks_for_itself
 
 
 def _same_days(one: Sequence[str], other: Sequence[str]) -> bool:
