@@ -15,8 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from anima.hygiene.lines import Line
-from anima.hygiene.words import DEEDS, NEGATIONS, NUMBERS, PASSING, SMALL, WEEKDAYS, canonical, groups, phrases, plain
-from anima.index.words import stem
+from anima.hygiene.words import DEEDS, NEGATIONS, NUMBERS, PASSING, SMALL, WEEKDAYS, canonical, is_known, phrases, plain
 from anima.markdown import bullet_text
 
 _MONTHS = {
@@ -169,9 +168,7 @@ class _Spoken:
         """Whether a word with a capital is no name: it is known, or written small elsewhere."""
         found = self._ordinary.get(word)
         if found is None:
-            lower = plain(word)
-            known = lower in SMALL or lower in NEGATIONS or stem(lower) in groups()
-            found = self._ordinary[word] = known or word.lower() in self.small
+            found = self._ordinary[word] = is_known(plain(word)) or word.lower() in self.small
         return found
 
 

@@ -49,12 +49,6 @@ NEGATIONS = _set(
     ohne niemand nichts sin nunca ni jamas tampoco nadie nada ningun ninguna ninguno ne pas jamais sans nao nem sem non mai
     senza"""
 )
-# Limits: with one of them a line says less than without.
-LIMITS = frozenset(
-    stem(word)
-    for word in """only except unless if maybe perhaps sometimes rarely seldom occasionally until before after almost nearly
-        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast""".split()
-)
 NUMBERS = {
     word: number
     for number, words in {
@@ -71,12 +65,6 @@ WEEKDAYS = _set(
     """monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun lunes martes
     miercoles jueves viernes sabado domingo montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do
     fr sa so"""
-)
-# Verbs that say little by themselves: one of them may stand for another when everything else is the same.
-LIGHT = frozenset(
-    stem(word)
-    for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
-        hacer tener usar machen haben nutzen""".split()
 )
 # Words that, where a line is noted under a day, speak of that day alone.
 PASSING = _set("""today tonight yesterday tomorrow hoy ayer heute gestern this morning afternoon evening""")
@@ -160,97 +148,107 @@ _SAME = """
     dio gibt gab;show shown display muestra zeigt;fix repair mend repariert arregla reparo;change alter modify edit
     amend cambia cambio andert geandert;child children kid kids hijo hija hijos ninos kind kinder;name call named
     called nombre llama llamado heisst heissen;tell told inform notify dice dijo sagt sagte;say said state mention
-    remark;ask request asked pide pidio bittet fragt;answer reply respond response contesta responde antwortet;help
-    assist support aid ayuda hilft;cost price cuesta precio kostet preis;pay paid paying paga pago pagar zahlt
-    bezahlt;choose chose chosen pick select opt elige wahlt;quick fast rapid speedy rapido schnell;slow lento
-    langsam;often frequent frequently;every each;picture photo photograph image foto bild;flat apartment condo piso
-    apartamento wohnung;house home casa haus hause;movie film pelicula;holiday vacation urlaub vacaciones ferien;trip
-    journey travel viaje reise;lesson class course clase curso kurs unterricht;talk talked speak spoke spoken chat
-    habla hablo spricht sprach;look watch view see saw seen mira ve sieht;allergic allergy alergico alergica alergia
-    allergisch allergie;born birth birthday birthdate nacio nacimiento cumpleanos geboren geburtstag;study learn
-    learnt student estudia estudiante aprende studiert lernt;teach taught instruct tutor ensena unterrichtet;mum mom
-    mother mama madre mutter;dad father papa padre vater;grandmother grandma granny nana abuela oma;grandfather
-    grandpa abuelo opa;brother hermano bruder;sister hermana schwester;wife esposa mujer ehefrau;husband esposo marido
-    ehemann;boss supervisor chief jefe jefa chef chefin;colleague coworker workmate companero companera kollege
-    kollegin;go went gone head va van ir fue geht gehen ging;come came arrive viene llega kommt kam;drive drove driven
-    conduce fahrt fahren gefahren fuhr;fly flew flown flight plane vuela vuelo fliegt flog flug;walk stroll camina
-    pasea spaziert;write wrote written author escribe escribio escrito schreibt schrieb geschrieben;make made create
-    build built produce hace hizo macht machte gemacht;leave left depart sale salio verlasst;take took taken toma tomo
-    nimmt nahm;eat ate eaten isst gegessen;drink drank drunk bebe trinkt;think thought believe reckon piensa cree
-    denkt glaubt;bring brought trae bringt brachte;send sent forward envia manda schickt sendet;find found locate
-    encuentra findet fand;lose lost pierde verliert verlor;woman women frau;man men hombre mann;person people persona
-    personas gente leute;foot feet;sleep slept duerme schlaft;run ran operate;know knew known sabe conoce kennt
-    weiss;sit sat;stand stood;grow grew grown;wear wore worn lleva tragt;hear heard oye hort;spend spent gasta
-    verbringt;become became;medicine medication drug pill tablet meds pastilla medicamento tablette
-    medikament;cilantro coriander;responsible responsibility charge duty own owns;handle manage process lead leads
-    gestiona leitet fuhrt;summary overview digest resumen ubersicht zusammenfassung;email mail emails mails
-    correo;message text sms mensaje nachricht;approve approval authorise authorize permit allow aprueba
-    genehmigt;reject refuse decline deny;accounts books ledger bookkeeping;company firm business empresa firma
-    unternehmen;money dinero geld;salary wage sueldo gehalt;rent lease alquiler miete;contract agreement contrato
-    vertrag;bill invoice factura rechnung;budget presupuesto;password passphrase passcode contrasena clave passwort
-    kennwort;computer pc laptop notebook ordenador portatil rechner;screen monitor pantalla bildschirm;server host box
-    machine servidor;database db datenbank;backup backups sicherung;deploy deployment release rollout ship
-    despliega;bug defect issue;error mistake failure fehler;update upgrade refresh;delete remove erase borra
-    loscht;enable activate activated activa aktiviert;disable deactivate desactiva deaktiviert;install instala
-    installiert;reach access accessible connect serve;plan intend intention planning scheduled planea plant
-    vorhat;postpone delay reschedule aplaza verschoben verschiebt;cancel scrap cancela abgesagt storniert;decide
-    decision resolve decidio entschied beschlossen;agree consent acuerda vereinbart;meal food comida essen;breakfast
-    desayuno fruhstuck;lunch almuerzo mittagessen;dinner supper cena abendessen;meat carne fleisch;fish pescado
+    remark;ask request asked pide pidio bittet fragt;answer reply respond response contesta responde antwortet
+    responses;help assist support aid ayuda hilft;cost price cuesta precio kostet preis;pay paid paying paga pago
+    pagar zahlt bezahlt;choose chose chosen pick select opt elige wahlt;quick fast rapid speedy rapido schnell;slow
+    lento langsam;often frequent frequently;every each;picture photo photograph image foto bild;flat apartment condo
+    piso apartamento wohnung;house home casa haus hause;movie film pelicula;holiday vacation urlaub vacaciones
+    ferien;trip journey travel viaje reise;lesson class course clase curso kurs unterricht;talk talked speak spoke
+    spoken chat habla hablo spricht sprach;look watch view see saw seen mira ve sieht;allergic allergy alergico
+    alergica alergia allergisch allergie;born birth birthday birthdate nacio nacimiento cumpleanos geboren
+    geburtstag;study learn learnt student estudia estudiante aprende studiert lernt;teach taught instruct tutor ensena
+    unterrichtet teacher profesor profesora lehrer lehrerin;mum mom mother mama madre mutter;dad father papa padre
+    vater;grandmother grandma granny nana abuela oma;grandfather grandpa abuelo opa;brother hermano bruder;sister
+    hermana schwester;wife esposa mujer ehefrau;husband esposo marido ehemann;boss supervisor chief jefe jefa chef
+    chefin;colleague coworker workmate companero companera kollege kollegin;go went gone head va van ir fue geht gehen
+    ging;come came arrive viene llega kommt kam;drive drove driven conduce fahrt fahren gefahren fuhr;fly flew flown
+    flight plane vuela vuelo fliegt flog flug planes flights;walk stroll camina pasea spaziert;write wrote written
+    author escribe escribio escrito schreibt schrieb geschrieben;make made create build built produce hace hizo macht
+    machte gemacht;leave left depart sale salio verlasst;take took taken toma tomo nimmt nahm;eat ate eaten isst
+    gegessen;drink drank drunk bebe trinkt;think thought believe reckon piensa cree denkt glaubt;bring brought trae
+    bringt brachte;send sent forward envia manda schickt sendet;find found locate encuentra findet fand;lose lost
+    pierde verliert verlor;woman women frau;man men hombre mann;person people persona personas gente leute;foot
+    feet;sleep slept duerme schlaft;run ran operate;know knew known sabe conoce kennt weiss;sit sat;stand stood;grow
+    grew grown;wear wore worn lleva tragt;hear heard oye hort;spend spent gasta verbringt;become became;medicine
+    medication drug pill tablet meds pastilla medicamento tablette medikament;cilantro coriander;responsible
+    responsibility charge duty own owns responsibilities;handle manage process lead leads gestiona leitet
+    fuhrt;summary overview digest resumen ubersicht zusammenfassung;email mail emails mails correo;message text sms
+    mensaje nachricht;approve approval authorise authorize permit allow aprueba genehmigt;reject refuse decline
+    deny;accounts books ledger bookkeeping;company firm business empresa firma unternehmen businesses;money dinero
+    geld;salary wage sueldo gehalt;rent lease alquiler miete;contract agreement contrato vertrag;bill invoice factura
+    rechnung;budget presupuesto;password passphrase passcode contrasena clave passwort kennwort;computer pc laptop
+    notebook ordenador portatil rechner;screen monitor pantalla bildschirm;server host box machine servidor;database
+    db datenbank;backup backups sicherung;deploy deployment release rollout ship despliega;bug defect issue;error
+    mistake failure fehler;update upgrade refresh;delete remove erase borra loscht;enable activate activated activa
+    aktiviert;disable deactivate desactiva deaktiviert;install instala installiert;reach access accessible connect
+    serve serves served serving;plan intend intention planning scheduled planea plant vorhat plans planned;postpone
+    delay reschedule aplaza verschoben verschiebt;cancel scrap cancela abgesagt storniert;decide decision resolve
+    decidio entschied beschlossen;agree consent acuerda vereinbart agreed agrees;meal food comida essen;breakfast
+    desayuno fruhstuck;lunch almuerzo mittagessen;dinner cena abendessen;meat carne fleisch;fish pescado
     fisch;vegetarian veggie vegetariano vegetarisch vegetarier;sugar azucar zucker;ill sick unwell enfermo
     krank;surgery operation operated cirugia;pain ache hurt dolor schmerz;noise sound hum humming ruido gerausch;cold
     chilly freezing;hot warm;rain raining;sea ocean mar meer;town city ciudad stadt;country nation pais land;street
     road calle strasse;near nearby beside cerca nahe;shop tienda laden geschaft;school escuela colegio
-    schule;university college universidad universitat uni;teacher profesor profesora lehrer lehrerin;nurse enfermera
-    enfermero krankenschwester;lawyer attorney solicitor abogado abogada anwalt anwaltin;engineer ingeniero
-    ingenieur;carpenter joiner carpintero schreiner tischler;plumber fontanero klempner;accountant bookkeeper contable
-    buchhalter;trusted reliable confianza;free gratis kostenlos;expensive pricey costly caro teuer;cheap inexpensive
-    barato billig;old aged antiguo viejo alt;new nuevo neu;important crucial vital essential importante
-    wichtig;difficult hard tough dificil schwierig schwer;easy simple facil einfach leicht;short brief concise corto
-    kurz;long lengthy largo lang;single sole lone;several multiple various many numerous varios mehrere viele;much
-    mucho viel;shut close closed cierra cerrado schliesst geschlossen;open opened abre abierto offnet;early temprano
-    fruh;late tarde spat;morning am mornings vormittag;evening pm evenings;night nightly noche nacht;monday montag
-    lunes mondays;tuesday dienstag martes tuesdays;wednesday mittwoch miercoles wednesdays;thursday donnerstag jueves
-    thursdays;friday freitag viernes fridays;saturday samstag sabado saturdays;sunday sonntag domingo sundays;euro
-    euros eur;dollar dollars usd;pound pounds gbp;kilometre km kilometer kilometers kilometres;metre meter meters
-    metres;kilogram kg kilo kilos kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day
-    days dia dias tag tage;week weeks semana woche;month months mes monat;year years ano jahr jahre;percent pct
-    prozent;gigabyte gb;terabyte tb;emergency urgent emergencia notfall;insurance insure insured seguro
-    versicherung;wedding marriage boda hochzeit;marry married verheiratet casado casada;divorce divorced separated;die
-    died dead deceased murio gestorben;dog puppy perro hund;cat kitten gato katze;pet mascota haustier;present gift
-    regalo geschenk;party celebration fiesta feier;visit visita besucht besuch;stay stays remain bleibt;borrow lend
-    lent;train tren zug railway;bus coach autobus;airport aeropuerto flughafen;ticket billete fahrkarte;licence
-    license licensed carnet fuhrerschein;key llave schlussel;door puerta tur;code pin codigo;address direccion
-    adresse;number numero nummer;tool app application program software programm;team squad crew equipo;project
-    proyecto projekt;client customer cliente kunde;goal aim target objective;idea notion;reason cause motive;result
-    outcome;problem trouble difficulty;way manner;direct straight;quiet silent mute muted;noisy loud;over versus
-    vs;under below beneath underneath;before antes vor bevor;after despues;between among;owe owes;possess belongs
-    belong;rule policy norm;prohibit forbid ban forbidden;check verify inspect examine review revisa pruft;search seek
-    busca sucht;organise organize arrange;paint painted;collect gather fetch;jam stick;rebuild rebuilt recreate
+    schule;university college universidad universitat uni;nurse enfermera enfermero krankenschwester;lawyer attorney
+    solicitor abogado abogada anwalt anwaltin;engineer ingeniero ingenieur;carpenter carpintero schreiner
+    tischler;plumber fontanero klempner;accountant bookkeeper contable buchhalter;trusted reliable confianza;free
+    gratis kostenlos;expensive pricey costly caro teuer;cheap inexpensive barato billig;old aged antiguo viejo alt;new
+    nuevo neu;important crucial vital essential importante wichtig;difficult hard tough dificil schwierig schwer;easy
+    simple facil einfach leicht;short brief concise corto kurz;long lengthy largo lang;single sole lone;several
+    multiple various many numerous varios mehrere viele;much mucho viel;shut close closed cierra cerrado schliesst
+    geschlossen;open opened abre abierto offnet;early temprano fruh;late tarde spat;morning am mornings
+    vormittag;evening pm evenings;night nightly noche nacht;monday montag lunes mondays;tuesday dienstag martes
+    tuesdays;wednesday mittwoch miercoles wednesdays;thursday donnerstag jueves thursdays;friday freitag viernes
+    fridays;saturday samstag sabado saturdays;sunday sonntag domingo sundays;euro euros eur;dollar dollars usd;pound
+    pounds gbp;kilometre km kilometer kilometers kilometres;metre meter meters metres;kilogram kg kilo kilos
+    kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day days dia dias tag tage;week
+    weeks semana woche;month months mes monat;year years ano jahr jahre;percent pct prozent;gigabyte gb;terabyte
+    tb;emergency urgent emergencia notfall;insurance insure insured seguro versicherung;wedding marriage boda
+    hochzeit;marry married verheiratet casado casada;divorce divorced separated;die died dead deceased murio
+    gestorben;dog puppy perro hund;cat kitten gato katze;pet mascota haustier;present gift regalo geschenk;party
+    celebration fiesta feier;visit visita besucht besuch;stay stays remain bleibt;borrow lend lent;train tren zug
+    railway;bus coach autobus;airport aeropuerto flughafen;ticket billete fahrkarte;licence license licensed carnet
+    fuhrerschein;key llave schlussel;door puerta tur;code pin codigo;address direccion adresse;number numero
+    nummer;tool app application program software programm;team squad crew equipo;project proyecto projekt;client
+    customer cliente kunde;goal aim target objective;idea notion;reason cause motive;result outcome;problem trouble
+    difficulty;way manner;direct straight;quiet silent mute muted;noisy loud;over versus vs;under below beneath
+    underneath;before antes vor bevor;after despues;between among;owe owes;possess belongs belong;rule policy
+    norm;prohibit forbid ban forbidden;check verify inspect examine review revisa pruft;search seek busca
+    sucht;organise organize arrange;paint painted;collect gather fetch;jam stick;rebuild rebuilt recreate
     regenerate;read reads lee liest;play plays juega spielt toca;cook cooks cocina kocht;clean tidy limpia putzt;swim
     swimming natacion schwimmt schwimmen;climb climbing escala klettert rocodromo;jog jogging corre joggt;cycle
-    cycling radelt;exercise workout entrena trainiert;game match partido spiel;song tune;book libro buch;letter
-    carta;garden jardin garten;kitchen kuche;room habitacion zimmer;office despacho buro;floor storey;window fenster
-    ventana;table mesa tisch;chair silla stuhl;bed cama bett;water agua wasser;coffee cafe kaffee;tea te tee;wine vino
-    wein;beer cerveza bier;milk leche milch;bread pan brot;right correct;wrong incorrect;happy glad pleased;sad
-    unhappy;angry cross annoyed;afraid scared frightened fear;tired exhausted;busy occupied;ready prepared;same
-    identical equal;different distinct;main primary principal;available disponible verfugbar;missing lacking
-    absent;broken faulty defective kaputt roto;private personal;official formal;whole entire;temporary
-    interim;permanent lasting;recent latest;former previous ex;next upcoming following;weigh weight weighs;height
-    tall;size talla grosse;colour color;default standard;launch golive;hire recruit;retire retired jubilado
-    rentner;join joined;tax taxes;discount rebate;konto cuenta;card tarjeta karte;loan mortgage credit hipoteca
-    hypothek
+    cycling radelt;exercise workout entrena trainiert;game match partido spiel;song tune;book libro buch bucher
+    libros;letter carta;garden jardin garten;kitchen kuche;room habitacion zimmer;office despacho buro;floor
+    storey;window fenster ventana;table mesa tisch;chair silla stuhl;bed cama bett;water agua wasser;coffee cafe
+    kaffee;tea te tee;wine vino wein;beer cerveza bier;milk leche milch;bread pan brot;right correct;wrong
+    incorrect;happy glad pleased;sad unhappy;angry cross annoyed;afraid scared frightened fear;tired exhausted;busy
+    occupied;ready prepared;same identical equal;different distinct;main primary principal;available disponible
+    verfugbar;missing lacking absent;broken faulty defective kaputt roto;private personal;official formal;whole
+    entire;temporary interim;permanent lasting;recent latest;former previous ex;next upcoming following;weigh weight
+    weighs;height tall;size talla grosse;colour color;default standard;launch golive;hire recruit;retire retired
+    jubilado rentner;join joined joins joining;tax taxes;discount rebate;konto cuenta;card tarjeta karte;loan mortgage
+    credit hipoteca hypothek
 """
 
 
 @lru_cache(maxsize=1)
-def groups() -> dict[str, str]:
-    """Stem → the stem that stands for its row."""
-    found: dict[str, str] = {}
+def _rows() -> tuple[dict[str, str], dict[str, str]]:
+    """The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that."""
+    words: dict[str, str] = {}
     for row in _SAME.split(";"):
-        words = [plain(word) for word in row.split()]
-        for word in words:
-            found.setdefault(stem(word), found.get(stem(words[0]), stem(words[0])))
-    return found
+        first, *others = (plain(word) for word in row.split())
+        for word in (first, *others):
+            words.setdefault(word, words.get(first, first))
+    stems: dict[str, set[str]] = {}
+    for word, first in words.items():
+        stems.setdefault(stem(word), set()).add(first)
+    return words, {root: next(iter(found)) for root, found in stems.items() if len(found) == 1}
+
+
+def is_known(word: str) -> bool:
+    """Whether a word, as `plain` gives it, is one of the tables: no name."""
+    words, stems = _rows()
+    return word in SMALL or word in NEGATIONS or word in words or stem(word) in stems
 
 
 @lru_cache(maxsize=1)
@@ -271,5 +269,21 @@ def phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
 @lru_cache(maxsize=65_536)
 def canonical(word: str) -> str:
     """What stands for a word and all that say the same."""
-    root = stem(plain(word))
-    return groups().get(root, root)
+    words, stems = _rows()
+    lower = plain(word)
+    root = stem(lower)
+    return words.get(lower) or stems.get(root) or root
+
+
+# Limits: with one of them a line says less than without.
+LIMITS = frozenset(
+    canonical(word)
+    for word in """only except unless if maybe perhaps sometimes rarely seldom occasionally until before after almost nearly
+        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast""".split()
+)
+# Verbs that say little by themselves: one of them may stand for another when everything else is the same.
+LIGHT = frozenset(
+    canonical(word)
+    for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
+        job work hacer tener usar machen haben nutzen""".split()
+)
