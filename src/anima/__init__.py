@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
     from anima.sessions import Session
+    from anima.tidying import Suggestion
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ _HOMES = {
     "anima.pending": "Proposal",
     "anima.prompt": "Line Piece Prompt",
     "anima.sessions": "Session",
+    "anima.tidying": "Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -86,6 +88,7 @@ __all__ = [
     "Session",
     "Severity",
     "StaleWrite",
+    "Suggestion",
     "__version__",
 ]
 

@@ -133,7 +133,7 @@ class Read:
         """Whether a line without a name tells enough to be the same below a heading and without one. "Prefers the
         window seat" does not: somebody else may, too."""
         first = self.plain[0] if self.plain else ""
-        acts = first.endswith(("s", "ed", "ing")) or first in DEEDS
+        acts = first.endswith(("s", "ed")) or first in DEEDS
         return len(self.bag) + len(self.numbers) >= 4 and not acts
 
 
