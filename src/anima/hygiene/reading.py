@@ -15,7 +15,22 @@ from functools import lru_cache
 from itertools import pairwise
 
 from anima.hygiene.lines import Line
-from anima.hygiene.words import DEEDS, NEGATIONS, NUMBERS, PASSING, SMALL, WEEKDAYS, canonical, is_known, phrases, plain
+from anima.hygiene.words import (
+    BE_OR_HAVE,
+    DEEDS,
+    IS,
+    NEGATIONS,
+    NUMBERS,
+    PASSING,
+    SMALL,
+    TO_COME,
+    WAS,
+    WEEKDAYS,
+    canonical,
+    is_known,
+    phrases,
+    plain,
+)
 from anima.markdown import bullet_text
 
 _MONTHS = {
@@ -116,6 +131,9 @@ class Read:
     whither: frozenset[str]
     about: frozenset[str]  # whom it speaks of without a name, as its heading tells
     once: bool  # it tells what happened on the day it is noted under
+    mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
+    past: frozenset[str]  # verbs in the past, which another line may have in the present
+    counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
 
     @property
     def noted(self) -> str:
@@ -213,8 +231,27 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
         tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
         sum([word in NEGATIONS for word in words]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
         text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
-        _is_once(words),
+        _is_once(words), (not TO_COME.isdisjoint(words), not WAS.isdisjoint(words) and IS.isdisjoint(words)), _past(words),
+        _counted(words),
     )  # fmt: skip
+
+
+def _past(words: Sequence[str]) -> frozenset[str]:
+    """The verbs of a line that end in -ed and are no participle, by what stands for them."""
+    if not BE_OR_HAVE.isdisjoint(words):
+        return frozenset()
+    return frozenset(canonical(word) for word in words if word.endswith("ed") and len(word) > 4)
+
+
+def _counted(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
+    numbered = [place for place, word in enumerate(carrying) if word[0].isdigit()]
+    if len(numbered) < 2:
+        return ()
+    beside = [
+        frozenset(canonical(word) for word in carrying[at + 1 : at + 2] if not word[0].isdigit()) for at in numbered
+    ]
+    return tuple((carrying[at], near) for at, near in zip(numbered, beside, strict=True))
 
 
 def _words(raw: list[str], dated: bool) -> tuple[str, ...]:

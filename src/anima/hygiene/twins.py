@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.hygiene.lines import Group, Line, Sameness, Twin
 from anima.hygiene.reading import WORD, Read, as_read
-from anima.hygiene.words import LIGHT, LIMITS, canonical
+from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, canonical
 
 if TYPE_CHECKING:
     from anima.hygiene.lines import Vectors
@@ -69,7 +69,7 @@ def _agreeing(places: Sequence[int], seen: Sequence[Read]) -> Iterator[list[int]
 
 
 def _same_roles(one: Read, other: Read) -> bool:
-    if one.names != other.names or not _same_about(one, other):
+    if one.names != other.names or not _same_about(one, other) or not _same_mood(one, other):
         return False
     if one.noted and other.noted and one.noted != other.noted:
         return False
@@ -83,6 +83,26 @@ def _same_roles(one: Read, other: Read) -> bool:
     shared = {*one.roles} & {*other.roles}
     in_order = [name for name in one.roles if name in shared] == [name for name in other.roles if name in shared]
     return in_order and one.roles[:1] == other.roles[:1]
+
+
+def _same_mood(one: Read, other: Read) -> bool:
+    """Whether both tell what is, what was, or what may come; and count the same things."""
+    if one.mood[0] != other.mood[0] or (one.mood[1] and _is_now(other)) or (other.mood[1] and _is_now(one)):
+        return False
+    if (one.past & other.bag) - _in_past(other) or (other.past & one.bag) - _in_past(one):
+        return False
+    after = dict(other.counted)
+    counts = [(thing, after[number]) for number, thing in one.counted if thing and after.get(number)]
+    return len(counts) < 2 or any(thing & there for thing, there in counts)
+
+
+def _is_now(one: Read) -> bool:
+    return not one.mood[1] and not IS.isdisjoint(one.plain) and not one.past
+
+
+def _in_past(one: Read) -> frozenset[str]:
+    """What a line has as a past or a participle, so that it agrees with a past elsewhere."""
+    return frozenset(canonical(word) for word in one.plain if word.endswith(("ed", "en")) or word in DEEDS)
 
 
 def _same_about(one: Read, other: Read) -> bool:
@@ -162,10 +182,10 @@ def _is_contained(a: Read, b: Read) -> bool:
 
 
 def _is_light(a: Read, b: Read) -> bool:
-    """Whether two lines differ only in a verb that says little: what serves something, and where it can be reached."""
-    more, less = a.bag - b.bag, b.bag - a.bag
+    """Whether two lines differ only in verbs that say little: what serves something, and where it can be reached."""
+    differing = a.bag ^ b.bag
     held = len(a.bag & b.bag) + len(a.numbers) + len(a.dates)
-    return bool(more) and bool(less) and len(more | less) <= 3 and held >= 3 and (more | less) <= LIGHT
+    return 0 < len(differing) <= 3 and held >= 3 and bool(a.names or a.numbers) and differing <= LIGHT
 
 
 def _neighbours(seen: Sequence[Read], places: Sequence[int]) -> Iterator[tuple[int, int]]:

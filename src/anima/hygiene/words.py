@@ -32,8 +32,8 @@ SMALL = _set(
     she they we you i him them me us there here also who whom which whose what when where so than then very really just quite
     already currently now still about into onto upon within through via over around during per but too both own such some any
     that's there's it's user owner himself herself themselves itself oneself one ones thing things stuff etc please though
-    however actually basically simply usually generally normally typically mostly mainly always ever yet even back up out off
-    down away along at regularly apparently ok okay well let lets re mr mrs ms dr s d ll ve m o else while if as able
+    however actually basically simply usually generally normally typically mostly mainly always ever yet even back up
+    along at regularly apparently ok okay well let lets re mr mrs ms dr s d ll ve m o else while if as able
     el la los las un una unos unas lo al del de que en y e o u es son era fue ser esta estan este esta estos estas ese esa eso
     con por para su sus mi mis tu tus se le les me te nos ya muy mas pero como cuando donde tambien hay ha han he haber sido
     siendo estar suele suelen normalmente generalmente siempre cada ella ellos ellas usuario usuaria uno entre sobre desde
@@ -66,6 +66,10 @@ WEEKDAYS = _set(
     miercoles jueves viernes sabado domingo montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do
     fr sa so"""
 )
+# What tells that something is only to come, or may.
+TO_COME = _set("will shall might could gonna maybe perhaps quizas vielleicht")
+WAS, IS = _set("was were era eran fue fueron war waren"), _set("is are am es son ist sind")
+BE_OR_HAVE = _set("is are was were be been being has have had gets got")
 # Words that, where a line is noted under a day, speak of that day alone.
 PASSING = _set("""today tonight yesterday tomorrow hoy ayer heute gestern this morning afternoon evening""")
 # Verbs in the past that begin a note of what happened once.
@@ -285,5 +289,5 @@ LIMITS = frozenset(
 LIGHT = frozenset(
     canonical(word)
     for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
-        job work hacer tener usar machen haben nutzen""".split()
+        job work go start find give pay hacer tener usar machen haben nutzen""".split()
 )
