@@ -89,8 +89,11 @@ def _same_mood(one: Read, other: Read) -> bool:
     """Whether both tell what is, what was, or what may come; and count the same things."""
     if one.mood[0] != other.mood[0] or (one.mood[1] and _is_now(other)) or (other.mood[1] and _is_now(one)):
         return False
-    if (one.past & other.bag) - _in_past(other) or (other.past & one.bag) - _in_past(one):
-        return False
+    for a, b in ((one, other), (other, one)):
+        if a.past and (told := a.past & b.bag) and told - _in_past(b):
+            return False
+    if not one.counted or not other.counted:
+        return True
     after = dict(other.counted)
     counts = [(thing, after[number]) for number, thing in one.counted if thing and after.get(number)]
     return len(counts) < 2 or any(thing & there for thing, there in counts)
