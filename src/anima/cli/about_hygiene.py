@@ -17,6 +17,7 @@ from anima.cli.shown import (
     console,
     inert,
     open_home,
+    patient,
     progress_bar,
     say,
     say_json,
@@ -69,7 +70,7 @@ def hygiene(
         raise Refused("--fix asks a person at a terminal; nothing was changed", rule="terminal",
                       hint="--yes carries out all suggestions without asking")  # fmt: skip
     with open_home(home, set_) as opened:
-        with progress_bar("reading memory") as progress:
+        with progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
             found = look(opened, days=days, parts=parts, progress=progress)
         if not json:
             _show(found, parts, limit=sys.maxsize if every else limit, done=fix or yes)
