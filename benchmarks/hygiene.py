@@ -176,7 +176,7 @@ def measured(number: int, style: int, seed: int, meaning: bool) -> dict[str, flo
     lines, facts, kinds, clashes = made(number, style, seed)
     vectors = None
     if meaning and (embedder := open_embedder("static")):
-        vectors = embedder.embed([line.text for line in lines], kind="document")
+        vectors = lambda texts: embedder.embed(texts, kind="document")  # noqa: E731
     begun = time.perf_counter()
     groups = find_duplicates(lines, vectors=vectors)
     seconds = time.perf_counter() - begun
@@ -216,7 +216,7 @@ def freely() -> str:
     embedder, counts = open_embedder("static"), [0, 0]
     for number, row in enumerate(FREE.splitlines()):
         pair = [Line(path="MEMORY.md", number=place, text=text) for place, text in enumerate(row.split("|"), 1)]
-        vectors = embedder.embed([line.text for line in pair], kind="document") if embedder else None
+        vectors = (lambda texts: embedder.embed(texts, kind="document")) if embedder else None
         counts[number // 10] += bool(find_duplicates(pair, vectors=vectors))
     return f"free   words+meaning  found {counts[0]} of 10 that say the same, {counts[1]} of 10 that do not"
 

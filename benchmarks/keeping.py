@@ -1,11 +1,13 @@
 """What does keeping a home cost, and does it grow no faster than the home?
 
-    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget snapshot]
+    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget snapshot hygiene]
 
 forget    phrases that stand in every hundredth document (the least of three), and a session that wrote some lines: planned, forgotten, and
           purged from a home of so many lines, with a tenth as many entries of transcripts and a history. No index: making
           one again is `benchmarks/search.py`'s to measure.
 snapshot  taken and read back, verified, restored elsewhere and in place; beside `tar -czf` of the same files.
+hygiene   a home whose every twentieth line is said again elsewhere, half of it in old logs: what is old, said twice and
+          contradicted is looked for, and all that was suggested is carried out as one change and taken back.
 
 Each part is measured on homes of growing size. Exits with 1 when a line of the largest home costs more than 1.5 times one
 of the home a tenth its size (beneath 10,000 lines the fixed cost is most of it, so those are only shown).
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
 
 from anima import Home, Scope
@@ -109,7 +112,36 @@ def _restored_over(archive: Path, root: str, number: int) -> float:
     return timed(lambda: Home.restore_snapshot(archive, root))
 
 
-PARTS: dict[str, Callable[[Path, int], Figures]] = {"forget": forgetting, "snapshot": keeping_safe}
+def logged(root: Path, lines: int) -> Home:
+    """A home of daily logs and notes, in which every twentieth line is said again."""
+    home, said, dice = Home.create(root / "home", name="Aria"), sentences(lines), random.Random(lines)
+    source, had, first = root / "source", list[str](), date(2026, 1, 1)
+    for number in range(max(2, lines // PER_DOCUMENT)):
+        texts = [dice.choice(had) if had and dice.random() < 0.05 else f"Ana {next(said)}" for _ in range(PER_DOCUMENT)]
+        had += texts[::7]
+        name = (
+            f"memory/{first - timedelta(days=number)}.md" if number % 2 else f"notes/{number // 50:03}/n{number:05}.md"
+        )
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("".join(f"- {text}\n" for text in texts), encoding="utf-8")
+    home.import_directory(source)
+    return home
+
+
+def tidying(root: Path, lines: int) -> Figures:
+    with logged(root, lines) as home:
+        found = {
+            "hygiene: look": timed(home.suggest_consolidation),
+            "hygiene: look again": timed(home.suggest_consolidation),
+        }
+        agreed = [one for one in home.suggest_consolidation() if one.kind != "choose"]
+        found["hygiene: tidy all"] = timed(lambda: home.tidy(agreed))
+        return found | {"hygiene: undo all": timed(home.undo)}
+
+
+PARTS: dict[str, Callable[[Path, int], Figures]] = {
+    "forget": forgetting, "snapshot": keeping_safe, "hygiene": tidying,
+}  # fmt: skip
 
 
 def growth(found: dict[int, Figures], name: str) -> float | None:

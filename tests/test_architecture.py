@@ -30,10 +30,11 @@ FLOORS: list[tuple[str, ...]] = [
         "operations", "plots", "places", "parcels",
     ),
     (
-        "migrating", "opening", "books", "rechaining", "examining", "tracing", "reading", "writing", "keeping",
-        "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "snapshots", "archived", "purging",
-        "forgetting", "restoring", "figures", "knowing", "calling", "flushing", "sessions", "reflecting", "consulting",
-        "sweeps", "upkeep", "home", "health", "mending", "about", "links", "watching",
+        "migrating", "opening", "books", "rechaining", "examining", "tracing", "retention", "reading", "writing",
+        "keeping", "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "snapshots", "archived",
+        "purging", "forgetting", "restoring", "figures", "knowing", "calling", "flushing", "sessions", "reflecting",
+        "consulting", "sweeps", "statements", "tidying", "upkeep", "home", "health", "mending", "about", "links",
+        "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one

@@ -277,6 +277,8 @@ def test_variables_that_are_no_settings_are_left_alone(name: str) -> None:
 # -- a folder that is not trusted ----------------------------------------------------------------------------------------
 
 LOOSER = {
+    "hygiene.days": ["[hygiene]\ndays = 30"],
+    "hygiene.folders": ['[hygiene]\nfolders = {"notes/" = 5}'],
     "identity.avatar": ["[identity]\navatar = 'https://example.org/a.png'", "[identity]\navatar = 'HTTP://example.org/a.png'",
                         "[identity]\navatar = '//example.org/a.png'", "[identity]\navatar = ' https://example.org/a.png'"],
     "prompt.file_chars": ["[prompt]\nfile_chars = 100001"],

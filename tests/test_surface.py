@@ -30,7 +30,7 @@ COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: igno
 PUBLIC = """
     Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Exported Finding Forgetting Home HomeBusy
     HomeError Imported Line MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin
-    Piece Prompt Proposal Receipt Refused Restoration Runtime Scope Session Severity Snapshot StaleWrite __version__
+    Piece Prompt Proposal Receipt Refused Restoration Runtime Scope Session Severity Snapshot StaleWrite Suggestion __version__
 """.split()
 
 

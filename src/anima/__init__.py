@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from anima.restoring import Restoration
     from anima.sessions import Session
     from anima.snapshots import Snapshot
+    from anima.tidying import Suggestion
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ _HOMES = {
     "anima.restoring": "Restoration",
     "anima.sessions": "Session",
     "anima.snapshots": "Snapshot",
+    "anima.tidying": "Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -97,6 +99,7 @@ __all__ = [
     "Severity",
     "Snapshot",
     "StaleWrite",
+    "Suggestion",
     "__version__",
 ]
 

@@ -105,6 +105,11 @@ class SnapshotConfig(NamedTuple):
     recipients: tuple[str, ...] = ()
 
 
+class HygieneConfig(NamedTuple):
+    days: int = 90
+    folders: tuple[tuple[str, int], ...] = ()  # (folder, days); 0 days is never
+
+
 class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
@@ -143,6 +148,7 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
+    hygiene: HygieneConfig = field(default_factory=HygieneConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -168,6 +174,7 @@ _SECTIONS: dict[str, type] = {
     "index": IndexConfig,
     "dream": DreamConfig,
     "snapshot": SnapshotConfig,
+    "hygiene": HygieneConfig,
 }
 _NO_SETTINGS = frozenset({"ANIMA_SNAPSHOT_PASSPHRASE"})  # a secret, which no configuration holds
 
@@ -277,7 +284,7 @@ def _prefixes() -> tuple[str, ...]:
 @cache
 def _variables() -> dict[str, str]:
     """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
-    tables = {"agent", "binding", "gate.rule"}
+    tables = {"agent", "binding", "gate.rule", "hygiene.folders"}
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
@@ -410,6 +417,12 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
     return read
 
 
+def _folders(raw: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(raw, dict):
+        raise ValueError('this must be a table of folders, such as {"notes/" = 365}')
+    return tuple((_place(_text(folder).rstrip("/")), _number(0, 36_500)(days)) for folder, days in raw.items())
+
+
 def _patterns(raw: Any) -> tuple[str, ...]:
     found = _texts(raw)
     for pattern in found:
@@ -482,6 +495,8 @@ _KEYS: dict[str, _Key] = {
     "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
     "snapshot.dir": _Key(_text, lambda value: not value),
     "snapshot.recipients": _Key(_texts, lambda value: not value),
+    "hygiene.days": _Key(_number(1, 36_500), lambda value: value >= HygieneConfig().days),
+    "hygiene.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "agent": _Key(
         _tables(AgentConfig, "id", {"allowed_delegates": _texts, "allowed_tools": _texts,
                                     "workspace_access": _one_of("rw", "ro", "none")}),

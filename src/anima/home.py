@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from anima.books import Books
     from anima.flushing import Flushed
     from anima.forgetting import Forgetting
+    from anima.hygiene import Contradiction, Group, Stale
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
     from anima.keeping import Keeping, Why
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from anima.store.archive import Manifest
     from anima.store.git import Revision
     from anima.sweeps import Sweep, Sweeps
+    from anima.tidying import Look, Part, Suggestion
     from anima.tools import Tool
     from anima.transcript import Redact
     from anima.transcripts import Transcripts
@@ -603,6 +605,39 @@ class Home:
         asked = asked_of(self, text=text, pattern=pattern, line=line, session=session, sender=sender, origin=origin,
                          since=since, until=until)  # fmt: skip
         return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
+
+    def find_stale_logs(self, days: int | None = None) -> tuple[Stale, ...]:
+        """Logs that are older than so many days (the configuration's, 90 by default), oldest first."""
+        return self._look(days, "stale").stale
+
+    def find_duplicates(self) -> tuple[Group, ...]:
+        """Lines of memory that say the same, in groups, with the evidence."""
+        return self._look(None, "duplicates").duplicates
+
+    def find_contradictions(self) -> tuple[Contradiction, ...]:
+        """Pairs of lines of memory that cannot both hold."""
+        return self._look(None, "contradictions").contradictions
+
+    def suggest_consolidation(self, days: int | None = None) -> tuple[Suggestion, ...]:
+        """What to do about all three: each with its changes and a diff, for `tidy`. Nothing is changed."""
+        return self._look(days).suggestions
+
+    def _look(self, days: int | None, *parts: Part) -> Look:
+        from anima.tidying import PARTS, look
+
+        return look(self, days=days, parts=parts or PARTS)
+
+    def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
+        """Carries out one suggestion or several as one change, which one undo takes back."""
+        from anima.tidying import Suggestion, tidy
+
+        return tidy(self, [suggestions] if isinstance(suggestions, Suggestion) else suggestions)
+
+    def keep_all(self, suggestion: Suggestion) -> None:
+        """Says that all lines of a suggestion stay as they are; it is not made again."""
+        from anima.tidying import keep_all
+
+        keep_all(self, suggestion)
 
     def why(self, path: str | DocPath, line: int) -> Why:
         """Where a line came from."""

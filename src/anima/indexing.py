@@ -18,13 +18,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from anima.books import Books
-from anima.config import Config
+from anima.config import Config, HygieneConfig
 from anima.errors import BadConfig, HomeError
 from anima.index import DocumentIn, Filter, Label
 from anima.layout import Layout, Policy
 from anima.listener import Listener, layer_at, layer_row
 from anima.markdown import lines_of, sections
 from anima.model import DocPath, Document, Scope
+from anima.retention import Retention
 from anima.store.folder import FolderStore, signature_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Indexing:
         self._mutex = threading.RLock()
         self._walked = float("-inf")
         self.notes: tuple[str, ...] = ()
+        self._retention = Retention(store, layout, HygieneConfig())
         self._dirty: set[str] = set()
         self._here: set[str] = set()  # documents that the last looks saw
 
@@ -120,6 +122,7 @@ class Indexing:
             self._books.need_ledger()
             started = time.monotonic()
             dirty, self._dirty = self._dirty, set()
+            self._retention = Retention(self._store, self._layout, HygieneConfig())  # a `.config` may have changed
             stale = None if is_due else self._standing(dirty)
             if stale is not None:
                 self._here |= stale.keys()
@@ -191,7 +194,8 @@ class Indexing:
 
     def _is_memory(self, path: DocPath) -> bool:
         row = self._layout.row_of(path)
-        return row.policy is not Policy.CLOSED and row.role not in _NOT_MEMORY
+        held = row.policy is not Policy.CLOSED and row.role not in _NOT_MEMORY
+        return held and not self._retention.skips_index(path)
 
     def _doubt(self, path: DocPath) -> str:
         if not self._books.begun or not self._books.view.has_doubt(path):

@@ -115,14 +115,26 @@ class Layout:
     def daily_path(self, day: date) -> DocPath:
         return DocPath.parse(f"{self.daily}/{day.isoformat()}.md")
 
+    @property
+    def archive(self) -> str:
+        """The folder of logs that are old, beneath the daily one."""
+        return self.row("archive").path.rstrip("/")
+
     def date_of(self, path: DocPath) -> date | None:
-        """The day a daily log is about: `2026-05-08.md`, and `2026-05-08-boat.md` too."""
-        if fold(path.parent) != fold(self.daily) or not (found := _DATED.match(path.key.rpartition("/")[2])):
+        """The day a daily log is about: `2026-05-08.md`, and `2026-05-08-boat.md` too, also in the archive."""
+        folder = fold(path.parent)
+        if folder != fold(self.daily) and not f"{folder}/".startswith(f"{fold(self.archive)}/"):
             return None
-        try:
-            return date.fromisoformat(found[1])
-        except ValueError:
-            return None
+        return day_named(path)
+
+
+def day_named(path: DocPath) -> date | None:
+    """The day that a file's name begins with, wherever it lies."""
+    found = _DATED.match(path.key.rpartition("/")[2])
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
 
 
 def borders(hashes: str, *titles: str) -> str:

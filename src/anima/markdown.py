@@ -353,7 +353,8 @@ def defuse_tags(text: str, names: tuple[str, ...]) -> str:
 
 def bullet_text(line: str) -> str:
     """A line without its list marker and surrounding blanks."""
-    return _BULLET.sub("", line, count=1).strip()
+    found = _BULLET.match(line)
+    return line[found.end() if found else 0 :].strip()
 
 
 def add_under(text: str, *, heading: str | None, line: str) -> str:

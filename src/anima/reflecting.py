@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from anima.bank import FOLDER, Retained, reflect, retained
@@ -67,19 +66,13 @@ def _read(home: Home, known: Readings) -> Iterator[Reading]:
 
 
 def _statements(home: Home, path: DocPath, text: str) -> Iterator[tuple[Retained, tuple[str, ...]]]:
-    if "retain" not in text.casefold() or (day := _day(home, path)) is None:
+    if "retain" not in text.casefold() or (day := home.layout.date_of(path)) is None:
         return
     lines = lines_of(text)
     for one in retained(text, path=path.text, day=day):
         own = tuple(lines[one.line - 1 : one.last])
         if not any(f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(own))):
             yield one, own
-
-
-def _day(home: Home, path: DocPath) -> date | None:
-    """The day a log is about, in the archive, too."""
-    archived = home.layout.has("archive") and path.key.startswith(home.layout.row("archive").path)
-    return home.layout.date_of(DocPath.parse(f"{home.layout.daily}/{path.name}") if archived else path)
 
 
 def _texts(home: Home, folder: str) -> Iterator[tuple[DocPath, str, str]]:

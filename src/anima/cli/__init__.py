@@ -65,6 +65,7 @@ GROUPS = (
     ("Dream", "about_dreams", "dream"),
     ("Look back", "about_past", "history diff undo restore why audit"),
     ("Forget", "about_forgetting", "forget"),
+    ("Keep", "about_hygiene", "hygiene"),
     ("Keep", "about_snapshots", "snapshot"),
     ("Keep", "about_moving", "export import migrate"),
     ("Let agents in", "serving_mcp", "mcp"),

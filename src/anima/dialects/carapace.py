@@ -30,6 +30,7 @@ CARAPACE = Layout(
     ),
     seed_order=("agents", "soul", "user", "daily", "memory", "skills", "additional", "extra", "heartbeat", "runtime"),
     others=(
+        Row(role="archive", path="memory/daily/archive/", kind="daily"),
         *COMMON,
         Row(role="tools", path="TOOLS.md", scopes=frozenset({M, S, C, H}), policy=Policy.ASK),
         Row(role="identity", path="IDENTITY.md", scopes=frozenset({M, G, C, H}), policy=Policy.IDENTITY),

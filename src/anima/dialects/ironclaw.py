@@ -39,6 +39,7 @@ IRONCLAW = Layout(
     seed_order=("bootstrap", "agents", "soul", "user", "identity", "tools", "memory", "daily", "skills", "additional",
                 "extra", "heartbeat", "runtime"),
     others=(
+        Row(role="archive", path="daily/archive/", kind="daily"),
         *COMMON,
         Row(role="runbook", path="README.md", kind="runbook"),
         Row(role="context", path="context/", kind="knowledge"),

@@ -33,6 +33,7 @@ NEXO = Layout(
     seed_order=("identity", "soul", "user", "agents", "daily", "memory", "additional", "skills", "extra", "heartbeat",
                 "runtime"),
     others=(
+        Row(role="archive", path="notes/archive/", kind="daily"),
         *COMMON,
         Row(role="tools", path="TOOLS.md", scopes=frozenset({M, S, C, H}), policy=Policy.ASK),
         Row(role="memory-folder", path="memory/", kind="daily"),

@@ -1,0 +1,131 @@
+"""Clashes: pairs of lines that cannot both hold.
+
+Promise: each with the reason; of what there may be several of (likes, friends, visits), and of what happened, nothing is
+said. Time grows with the number of lines. Not here: which of the two is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import combinations
+
+from anima.hygiene.lines import Contradiction, Line
+from anima.hygiene.reading import Read, as_read
+from anima.hygiene.words import LIMITS, canonical
+
+_STEADY = re.compile(
+    r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"
+    r"ends?|expires?|due|closes?|opens?|leaves?|weighs?|runs?|serves?|listens?|leads?|"
+    r"owns?|performed|operated|born|written|changed|vive|trabaja|usa|cuesta|se llama|es|tiene|caduca|nació|ist|wohnt|arbeitet|"
+    r"kostet|heißt|hat|läuft|endet|bekommt|geboren|every|each|daily|nightly|weekly|monthly|cada|jeden|jede|habite|travaille|coûte)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_LABEL = re.compile(r"[^:=–—]{2,60}\s?(?:[:=]|[–—] )\s?\S")
+_SEVERAL = re.compile(
+    r"\b(?:allerg|speak|dogs?\b|cats?\b|pets?\b|child|kids?\b|sons?\b|daughter|brother|sister|friend|hobb|also|another|second|"
+    r"like|enjoy|love|visit|met\b|read\b|watch|bought|ate\b|member)", re.IGNORECASE
+)  # fmt: skip
+_RIVALS = 4  # of more values than this, none is the one that holds
+_NEAR = 8  # denials that one pair of words brings
+
+
+def find_contradictions(lines: Sequence[Line] | Sequence[Read]) -> tuple[Contradiction, ...]:
+    """Pairs of lines of one frame that say different things where only one can hold, or of which one denies the other."""
+    seen = as_read(lines)
+    found: dict[tuple[int, int], str] = {}
+    for one, other in _denials(seen):
+        found.setdefault((min(one, other), max(one, other)), "one denies what the other says")
+    for one, other, left, right in _values(seen):
+        found.setdefault((min(one, other), max(one, other)), f"one says {left}, the other {right}")
+    return tuple(_contradiction(seen[one].line, seen[other].line, why) for (one, other), why in sorted(found.items()))
+
+
+# -- denials ---------------------------------------------------------------------------------------------------------------
+
+
+def _denials(seen: Sequence[Read]) -> Iterator[tuple[int, int]]:
+    """A line that denies, and the latest that says just that, or a little more than that."""
+    by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, one in enumerate(seen):
+        if one.denied and len(one.bag) > 1:
+            for pair in combinations(sorted(one.bag)[:6], 2):
+                by_pair[pair].append(place)
+    met: dict[int, int] = {}
+    for place, one in enumerate(seen if by_pair else ()):
+        if not one.denied and len(one.bag) > 1:
+            near = {other for pair in combinations(sorted(one.bag)[:12], 2) for other in by_pair.get(pair, ())[-_NEAR:]}
+            met |= {other: place for other in near if _is_denied(one, seen[other])}
+    yield from met.items()
+
+
+def _is_denied(said: Read, denied: Read) -> bool:
+    fewer, more = sorted((said, denied), key=lambda one: len(one.bag))
+    extra = more.bag - fewer.bag
+    if not fewer.bag <= more.bag or len(extra) > (2 if len(fewer.bag) > 2 else 1) or extra & LIMITS:
+        return False
+    if not fewer.names <= more.names or said.about != denied.about or said.roles[:1] != denied.roles[:1]:
+        return False
+    return set(fewer.numbers) <= set(more.numbers) and set(fewer.dates) <= set(more.dates)
+
+
+# -- values ----------------------------------------------------------------------------------------------------------------
+
+
+def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
+    """Lines alike but for one number, one date or one word, of something that has only one at a time."""
+    frames: dict[tuple[object, ...], dict[str, tuple[int, str]]] = defaultdict(dict)
+    for place, one in enumerate(seen):
+        if _is_steady(one):
+            for key, value in _slots(one):
+                # The first line for a value is the one to rather keep; it is told as that line spells it.
+                frames[*key, one.about, one.denied].setdefault(canonical(value), (place, value))
+    for values in frames.values():
+        if 2 <= len(values) <= _RIVALS:
+            (first, left), *others = values.values()
+            for second, right in others:
+                if first != second and _are_rivals(seen[first], seen[second], left, right):
+                    yield first, second, left, right
+
+
+def _is_steady(one: Read) -> bool:
+    if one.once or _SEVERAL.search(one.text):
+        return False
+    return bool(_STEADY.search(one.text) or _LABEL.match(one.text))
+
+
+def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
+    """The frame of a line without one of its numbers, its date, or one word that is not the one it is about."""
+    if one.numbers and one.bag:
+        for place, number in enumerate(one.numbers[:4]):
+            rest = one.numbers[:place] + one.numbers[place + 1 :]
+            yield ("number", one.bag, rest, one.dates), number
+    if len(one.dates) == 1 and len(one.bag) > 1:
+        yield ("date", one.bag, one.numbers), one.dates[0]
+    if len(one.bag) > 2:
+        last = next((word for word in reversed(one.plain) if canonical(word) in one.bag), "")
+        for word in _movable(one, last):
+            yield ("value", one.bag - {canonical(word)}, one.numbers, one.dates), word
+
+
+def _movable(one: Read, last: str) -> Iterator[str]:
+    """The words that may be a value: the last one, and in a longer line names and the last but one."""
+    carrying = [word for word in one.plain if canonical(word) in one.bag]
+    chosen = [last, *carrying[-2:], *(word for word in carrying[1:] if word in one.names)]
+    yield from (word for word in dict.fromkeys(chosen) if word and word not in one.roles[:2] and word != carrying[0])
+
+
+def _are_rivals(one: Read, other: Read, left: str, right: str) -> bool:
+    """Whether two values are of one kind: both names, or neither; and nobody else acts."""
+    if (left in one.names) != (right in other.names):
+        return False
+    return [r for r in one.roles[:1] if r != left] == [r for r in other.roles[:1] if r != right]
+
+
+def _contradiction(one: Line, other: Line, why: str) -> Contradiction:
+    newer = None
+    if one.day and other.day and one.day != other.day:
+        newer = max(one, other, key=lambda line: line.day or date.min)
+    return Contradiction(one=one, other=other, why=why, newer=newer)

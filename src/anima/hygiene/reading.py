@@ -1,0 +1,372 @@
+"""Reading a line: its words that carry meaning, its numbers, dates and names, whether it denies, and who acts.
+
+Promise: what two notes of one fact share comes out equal, however they are punctuated, dated and ordered: `9 a.m.` and
+`09:00`, `43½` and `43 1/2`, `€60` and `60 euros`, `3 May 2026` and `2026-05-03`. Linear in the line. Pure.
+Not here: the tables of words (words), which lines are twins (twins).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from anima.hygiene.lines import Line
+from anima.hygiene.words import (
+    BE_OR_HAVE,
+    DEEDS,
+    IS,
+    NEGATIONS,
+    NUMBERS,
+    PASSING,
+    SMALL,
+    TO_COME,
+    WAS,
+    WEEKDAYS,
+    canonical,
+    is_known,
+    phrases,
+    plain,
+)
+from anima.markdown import bullet_text
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        """january jan enero januar janvier janeiro gennaio;february feb febrero februar février fevereiro febbraio;
+        march mar marzo märz mars março;april apr abril avril aprile;may mayo mai maio maggio;june jun junio juni juin junho
+        giugno;july jul julio juli juillet julho luglio;august aug agosto août;september sep sept septiembre septembre
+        setembro settembre;october oct octubre oktober octobre outubro ottobre;november nov noviembre novembre novembro;
+        december dec diciembre dezember décembre dezembro dicembre""".split(";"),
+        start=1,
+    )
+    for name in names.split()
+}
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DATE = (
+    rf"\b(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})\b"
+    rf"|\b(?P<d2>\d{{1,2}})(?:st|nd|rd|th|\.|º)?(?: of| de)?[ -](?P<n2>{_MONTH})\b\.?(?:,?[ -](?:de |del )?(?P<y2>\d{{4}})\b)?"
+    rf"|\b(?P<n3>{_MONTH})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)(?:,? (?P<y3>\d{{4}})\b)?"
+    rf"|\b(?P<d4>\d{{1,2}})(?P<s4>[./-])(?P<m4>\d{{1,2}})[./-](?P<y4>\d{{4}})\b"
+)
+DATES = re.compile(_DATE, re.IGNORECASE)
+_NAMELESS = re.sub(r"\?P<\w+>", "?:", _DATE)
+_DAY = rf"(?:{_NAMELESS})(?:[T,]? ?\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?"
+_NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|from|on)"
+_STAMP = re.compile(
+    rf"\A(?:[\[(](?:{_NOTED}:? )?(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
+    rf"|(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    rf"\A(?:(?:the )?(?:user|owner|he|she|they)(?: has| have| just| also)? "
+    rf"(?:said|says|mentioned|mentions|told me|noted|notes|stated|confirmed|reported|asked me|asks me|reminded me|explained)"
+    rf"(?: \(?(?:on )?{_DAY}\)?)?:?(?: that| to)?,? |"
+    rf"(?:note|fyi|nb|remember|reminder|fact|info|update|til|nota|recordar|merke|notiz|wichtig|important)(?: that|: | - | – )\s*)",
+    re.IGNORECASE,
+)
+_TOLD_TAIL = re.compile(rf"\s*\((?:{_NOTED}:? )?{_DAY}\)\Z", re.IGNORECASE)
+_TAILS = re.compile(r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of)\b[^()]{0,80}\)_?\Z")
+WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\Z")
+_GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+\Z")
+_AM_PM = re.compile(r"\b([ap])\.? ?m\b\.?", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_JOINED = re.compile(r"\b([^\W\d_]{1,2})-(?=[^\W\d_])")
+_DRAWN = str.maketrans({
+    "½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3", "€": " euro ", "$": " dollar ", "£": " pound ",
+    "%": " percent ", "&": " and ", "’": "'", "‘": "'", "`": " ", "*": " ", "_": " ", "\0": None,
+})  # fmt: skip
+_SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
+_FROM, _TO = frozenset("from von aus de desde".split()), frozenset("to into nach zu a hasta vers à".split())
+_BEFORE = frozenset(
+    "in at from to with by on of for near about into und mit von bei en con por para de a à chez".split()
+)
+_PLACES = frozenset("in at from near into en".split())
+_HALVES = {
+    "am": False,
+    "morning": False,
+    "uhr": False,
+    "pm": True,
+    "evening": True,
+}  # of a day: whether hours go past noon
+_CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where Ana lives" is about Ana
+_BY = frozenset("by por von par durch da".split())
+# What headings are called that name nobody.
+_TITLES = frozenset(
+    """about allergies basics books calendar car checklist contacts contact context conventions daily data dates day decisions
+    deployment details diary docs environment events facts family favourites finance finances food friends general goals habits
+    health history hobbies home house household identity ideas important info infrastructure interests job journal key kids
+    learned lessons links log logs long-term memories memory misc miscellaneous money notes observations open opinions other
+    people personal pets places plans preference preferences profile project projects property questions quotes reading
+    recipes reference reminders retain routine routines rules schedule school security servers service services setup social
+    stack status study style summary tasks team tech things timeline today todo tools topics travel trips user vehicles
+    weekly wishes work yesterday acerca aficiones amigos casa contactos datos decisiones familia fechas gente hechos hogar
+    memoria notas personas planes preferencias proyectos rutinas salud servidores trabajo viajes aufgaben arbeit
+    einstellungen entscheidungen fakten familie freunde gesundheit haus leute notizen personen pläne projekte reisen
+    vorlieben zuhause""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a line states, in parts that can be compared."""
+
+    line: Line
+    text: str  # without its sign, stamp, teller and tail
+    plain: tuple[str, ...]  # its words and dates in their order
+    bag: frozenset[str]  # what stands for the words that carry meaning
+    numbers: tuple[str, ...]
+    dates: tuple[str, ...]
+    denied: bool
+    names: frozenset[str]
+    roles: tuple[str, ...]  # the names that no preposition leads in, in their order: the first one acts
+    passive: bool
+    owned: int  # how often something is somebody's
+    stamp: str  # the day it is noted under, where that stands before it
+    whence: frozenset[str]
+    whither: frozenset[str]
+    about: frozenset[str]  # whom it speaks of without a name, as its heading tells
+    once: bool  # it tells what happened on the day it is noted under
+    mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
+    past: frozenset[str]  # verbs in the past, which another line may have in the present
+    counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
+
+    @property
+    def noted(self) -> str:
+        """The day it happened on, if it tells of one day and does not say which: that of its stamp, or of its log."""
+        if not self.once or self.dates:
+            return ""
+        return self.stamp or (self.line.day.isoformat() if self.line.day else "")
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        return self.bag, self.numbers, self.denied
+
+    @property
+    def speaks_for_itself(self) -> bool:
+        """Whether a line without a name tells enough to be the same below a heading and without one. "Prefers the
+        window seat" does not: somebody else may, too."""
+        first = self.plain[0] if self.plain else ""
+        acts = first.endswith(("s", "ed")) or first in DEEDS
+        return len(self.bag) + len(self.numbers) >= 4 and not acts
+
+
+def read(lines: Sequence[Line]) -> list[Read]:
+    """The lines as they are compared. A capital makes a name only where the word never stands without one."""
+    shown = [_stated(line.text) for line in lines]
+    cut = [WORD.findall(text) for text, _ in shown]
+    small, within = set[str](), set[str]()
+    for words in cut:
+        for place, word in enumerate(words):
+            if word[0].islower():
+                small.add(word)
+            elif (place or word.endswith("'s")) and word[0].isupper():
+                within.add(word.removesuffix("'s"))
+    spoken = _Spoken(small, within)
+    return [_parsed(line, *said, words, spoken) for line, said, words in zip(lines, shown, cut, strict=True)]
+
+
+def as_read(lines: Sequence[Line] | Sequence[Read]) -> list[Read]:
+    """Lines read, unless they are already: whoever looks for several things reads them once."""
+    return [one for one in lines if isinstance(one, Read)] or read([one for one in lines if isinstance(one, Line)])
+
+
+class _Spoken:
+    """How the lines spell words: in small letters anywhere, or with a capital inside a line."""
+
+    def __init__(self, small: set[str], within: set[str]) -> None:
+        self.small, self.within = small, within
+        self._ordinary: dict[str, bool] = {}
+
+    def is_ordinary(self, word: str) -> bool:
+        """Whether a word with a capital is no name: it is known, or written small elsewhere."""
+        found = self._ordinary.get(word)
+        if found is None:
+            found = self._ordinary[word] = is_known(plain(word)) or word.lower() in self.small
+        return found
+
+
+def _stated(text: str) -> tuple[str, str]:
+    """What a line states, and the day it is noted under."""
+    text = _normal(text)
+    found = _STAMP.match(text)
+    day = DATES.search(found[0]) if found else None
+    text = text[found.end() :] if found else text
+    told = _TOLD.match(text)
+    if told:
+        text = _TOLD_TAIL.sub("", text[told.end() :])
+    for _ in range(2):
+        at = text.rfind("(")
+        at -= at > 0 and text[at - 1] == "_"
+        text = text[:at].rstrip() if at >= 0 and _TAILS.match(text, at) else text
+    return text, _day(day) if day else ""
+
+
+def _normal(text: str) -> str:
+    drawn = bullet_text(text).translate(_DRAWN)
+    return _SHORT.sub(_spelt_out, unicodedata.normalize("NFKC", drawn)).strip()
+
+
+def _spelt_out(found: re.Match[str]) -> str:
+    return "without" if found[0].lower() == "w/o" else "with "
+
+
+def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
+    dates: list[str] = []
+    bare = text
+    if any(map(str.isdigit, text)):
+        bare = _ORDINAL.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
+    bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
+    raw = cut if bare is text else WORD.findall(bare)
+    words = _words(raw, bool(dates))
+    carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
+    parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    names, roles = _names(parted, spoken)
+    return Read(
+        line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
+        tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
+        sum([word in NEGATIONS for word in words]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
+        text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
+        _is_once(words), (not TO_COME.isdisjoint(words), not WAS.isdisjoint(words) and IS.isdisjoint(words)), _past(words),
+        _counted(words),
+    )  # fmt: skip
+
+
+def _past(words: Sequence[str]) -> frozenset[str]:
+    """The verbs of a line that end in -ed and are no participle, by what stands for them."""
+    if not BE_OR_HAVE.isdisjoint(words):
+        return frozenset()
+    return frozenset(canonical(word) for word in words if word.endswith("ed") and len(word) > 4)
+
+
+def _counted(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
+    numbered = [place for place, word in enumerate(carrying) if word[0].isdigit()]
+    if len(numbered) < 2:
+        return ()
+    beside = [
+        frozenset(canonical(word) for word in carrying[at + 1 : at + 2] if not word[0].isdigit()) for at in numbered
+    ]
+    return tuple((carrying[at], near) for at, near in zip(numbered, beside, strict=True))
+
+
+def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
+    """The words in their order: numbers in one notation, phrases as what they are read as."""
+    found = [part for word in raw for part in _parts(word)]
+    if dated:
+        found = [word for word in found if word not in WEEKDAYS or len(word) < 3]
+    words: list[str] = []
+    for word in _read_phrases(found):
+        if word in _HALVES and words and words[-1][0].isdigit():
+            words[-1] = _hour(words[-1], later=_HALVES[word])
+        else:
+            words.append(_number(word) if word[0].isdigit() else word)
+    return tuple(words)
+
+
+@lru_cache(maxsize=65_536)
+def _parts(raw: str) -> tuple[str, ...]:
+    """The words in one: without accents, what is drawn together apart, and a number that is a word as a number."""
+    word = plain(raw)
+    if word.endswith("n't"):
+        return ({"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not")
+    if word == "cannot":
+        return ("can", "not")
+    parts = word.removesuffix("'s").split("'") if "'" in word else (word,)
+    return tuple(NUMBERS.get(part, part) for part in parts if part)
+
+
+def _read_phrases(words: list[str]) -> list[str]:
+    known, found, at = phrases(), list[str](), 0
+    while at < len(words):
+        row = next((row for row in known.get(words[at], ()) if tuple(words[at : at + len(row[0])]) == row[0]), None)
+        found += row[1] if row else (words[at],)
+        at += len(row[0]) if row else 1
+    return found
+
+
+def _number(word: str) -> str:
+    """A number in one notation: `09:00` is 9, `1.200` and `1,200` are 1200, `2,5` is 2.5."""
+    if clock := _CLOCK.match(word):
+        return f"{int(clock[1])}" if clock[2] == "00" else f"{int(clock[1])}:{clock[2]}"
+    if _GROUPED.match(word):
+        return re.sub(r"[.,]", "", word)
+    return word.replace(",", ".") if "," in word else word.lstrip("0") or "0"
+
+
+def _hour(word: str, *, later: bool) -> str:
+    clock = _number(word)
+    hour, colon, minutes = clock.partition(":")
+    if not hour.isdigit() or int(hour) > 12:
+        return clock
+    return f"{int(hour) % 12 + 12 if later else int(hour)}{colon}{minutes}"
+
+
+def _is_once(words: Sequence[str]) -> bool:
+    first = words[0] if words else ""
+    deed = (
+        first in DEEDS or (first.endswith("ed") and len(first) > 4) or (first.startswith("ge") and first.endswith("t"))
+    )
+    return deed or not PASSING.isdisjoint(words)
+
+
+def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
+    """The words that such a preposition leads in, articles aside."""
+    if leading.isdisjoint(words):
+        return frozenset()
+    carrying = [word for word in words if word not in SMALL or word in _FROM or word in _TO]
+    return frozenset(word for before, word in pairwise(carrying) if before in leading)
+
+
+def _taken(found: re.Match[str], dates: list[str]) -> str:
+    """Takes a date out of a text into the list, as 2026-05-03, or as 05-03 where no year is given."""
+    if not (day := _day(found)):
+        return found[0]
+    dates.append(day)
+    return " \0 "  # no word, but it parts what stands before it from what follows
+
+
+def _day(found: re.Match[str]) -> str:
+    """A date in one notation; of 12/03/2026 the day comes first, unless it cannot. Nothing for what is no date."""
+    parts = found.groupdict()
+    year = parts["y"] or parts["y2"] or parts["y3"] or parts["y4"] or ""
+    month = _MONTHS.get((parts["n2"] or parts["n3"] or "").lower(), 0) or int(parts["m"] or parts["m4"] or 0)
+    day = int(parts["d"] or parts["d2"] or parts["d3"] or parts["d4"])
+    if month > 12 >= day and parts["s4"] == "/":
+        month, day = day, month
+    return f"{year}-{month:02}-{day:02}".lstrip("-") if 1 <= month <= 12 and 1 <= day <= 31 else ""
+
+
+def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -> frozenset[str]:
+    """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
+    if not under or (raw and plain(raw[0]).removesuffix("'s") in names):
+        return frozenset()
+    titles = [word for word in WORD.findall(_normal(under)) if word.lower() not in _TITLES]
+    found = {plain(word).removesuffix("'s") for word in titles if word[0].isupper() and not spoken.is_ordinary(word)}
+    return frozenset() if found & names else frozenset(found)
+
+
+def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple[str, ...]]:
+    found, roles, before = set[str](), list[str](), ""
+    for place, word in enumerate(words):
+        if word[0].isupper() and _is_name(words, place, spoken):
+            name = plain(word).removesuffix("'s")
+            found.add(name)
+            roles += [name] if before not in _BEFORE and name not in roles else []
+            # All of "of Ana Paz" is led in; after "in Lima" a new name may begin.
+            before = before if before in _BEFORE - _PLACES else ""
+            continue
+        before = word.lower()
+    return frozenset(found), tuple(roles)
+
+
+def _is_name(words: Sequence[str], place: int, spoken: _Spoken) -> bool:
+    """A capital is no name where the word is an ordinary one, or only begins the line and nowhere else has a capital."""
+    word = words[place].removesuffix("'s")
+    if spoken.is_ordinary(word):
+        return False
+    return place > 0 or word in spoken.within or (len(words) > 1 and words[1][:1].isupper())

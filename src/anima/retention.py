@@ -1,0 +1,132 @@
+"""Retention: how long a folder of a home keeps what lies in it before it is archived.
+
+Promise: the nearest folder that says something decides; `[hygiene]` of anima.toml speaks in every dialect, and in IronClaw's
+the `.config` files of folders do. A `.config` that cannot be read, or asks for something absurd, becomes a sentence and
+changes nothing. Nothing is ever deleted. Not here: moving (tidying).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from anima.config import HygieneConfig
+from anima.errors import HomeError
+from anima.layout import Layout
+from anima.model import DocPath, fold
+from anima.store.folder import FolderStore
+from anima.store.foreign import bytes_of
+
+FILE = ".config"
+DEFAULT_DAYS = 30  # of a `.config` that switches hygiene on and says no number
+MOST_DAYS = 36_500
+_MAX_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderConfig:
+    """What a `.config` says. `days` is None where it says nothing of hygiene, 0 where it switches it off."""
+
+    days: int | None = None
+    skip_indexing: bool = False
+    skip_versioning: bool = False
+    extras: dict[str, Any] = field(default_factory=dict)  # kept as they are: other programs read them
+    notes: tuple[str, ...] = ()
+
+
+class Retention:
+    """The retention of one home, as it stands while it is looked at. Folders are read once."""
+
+    def __init__(self, store: FolderStore, layout: Layout, asked: HygieneConfig) -> None:
+        self._store, self._asked = store, asked
+        self._reads_files = layout.dialect == "ironclaw"
+        self._folders = {fold(folder): days for folder, days in asked.folders}
+        self._read: dict[str, FolderConfig | None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the `.config` files read so far could not be honoured, a sentence each."""
+        return tuple(note for found in self._read.values() if found for note in found.notes)
+
+    def days_of(self, folder: str) -> int | None:
+        """After how many days what lies in a folder is old: 0 is never, None where nothing is said of it."""
+        for above in _upwards(folder):
+            if (days := self._folders.get(fold(above))) is not None:
+                return days
+        found = self.nearest(folder)
+        return found.days if found else None
+
+    def nearest(self, folder: str) -> FolderConfig | None:
+        """The `.config` of a folder or of the nearest one above it; None where there is none, or no dialect for it."""
+        if not self._reads_files:
+            return None
+        return next((found for above in _upwards(folder) if (found := self._config(above))), None)
+
+    def skips_index(self, path: DocPath) -> bool:
+        found = self.nearest(path.parent)
+        return found is not None and found.skip_indexing
+
+    def _config(self, folder: str) -> FolderConfig | None:
+        if folder not in self._read:
+            self._read[folder] = self._load(f"{folder}/{FILE}" if folder else FILE)
+        return self._read[folder]
+
+    def _load(self, path: str) -> FolderConfig | None:
+        found = self._store.stat(path)
+        if found is None:
+            return None
+        if found.st_size > _MAX_BYTES:
+            return FolderConfig(notes=(f"{path} is larger than a configuration can be, so it is not read",))
+        try:
+            raw = bytes_of(self._store, path)
+            return None if raw is None else folder_config(raw, path)
+        except HomeError as error:
+            return FolderConfig(notes=(f"{path} is not read: {error}",))
+
+
+def folder_config(raw: bytes, path: str) -> FolderConfig:
+    """What the bytes of a `.config` say; whatever is wrong with them is said, and left out."""
+    try:
+        table = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return FolderConfig(notes=(f"{path} is not JSON, so it is not honoured",))
+    if not isinstance(table, dict):
+        return FolderConfig(notes=(f"{path} holds no object, so it is not honoured",))
+    notes: list[str] = []
+    days = _days(table.get("hygiene"), path, notes)
+    flags = {name: _flag(table, name, path, notes) for name in ("skip_indexing", "skip_versioning")}
+    extras = {key: value for key, value in table.items() if key not in ("hygiene", *flags)}
+    return FolderConfig(days=days, extras=extras, notes=tuple(notes), **flags)
+
+
+def _flag(table: dict[str, Any], name: str, path: str, notes: list[str]) -> bool:
+    value = table.get(name, False)
+    if not isinstance(value, bool):
+        notes.append(f"{path}: {name} must be true or false")
+        return False
+    return value
+
+
+def _days(asked: Any, path: str, notes: list[str]) -> int | None:
+    if asked is None:
+        return None
+    if not isinstance(asked, dict):
+        notes.append(f"{path}: hygiene must be an object")
+        return None
+    enabled, days = asked.get("enabled", True), asked.get("retention_days", DEFAULT_DAYS)
+    if enabled is False:
+        return 0
+    if enabled is not True:
+        notes.append(f"{path}: hygiene.enabled must be true or false")
+        return None
+    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
+        notes.append(f"{path}: hygiene.retention_days must be a whole number from 1 to {MOST_DAYS:,}")
+        return None
+    return days
+
+
+def _upwards(folder: str) -> list[str]:
+    """A folder and those above it, the top last."""
+    parts = [part for part in folder.strip("/").split("/") if part]
+    return ["/".join(parts[:count]) for count in range(len(parts), -1, -1)]

@@ -1,0 +1,474 @@
+"""Tidying a home: what is suggested, what is done as one change, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
+from anima.about import look_up
+from anima.dialects import DIALECTS
+from anima.retention import folder_config
+from anima.statements import statements
+from anima.testing import Clock
+from anima.tidying import look
+
+OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with Home.create(tmp_path / "home", name="Aria", clock=Clock()) as made:
+        yield made
+
+
+def documents(home: Home) -> dict[str, str]:
+    return {entry.path: home.read(entry.path).text for entry in home.list_all() if entry.path.endswith(".md")}
+
+
+def merges(home: Home) -> list[tuple[str, list[str]]]:
+    """(what stays, what goes) of each suggested merge, as PATH:LINE."""
+    found = [one for one in home.suggest_consolidation() if one.kind == "merge"]
+    return [
+        (f"{one.keep.path}:{one.keep.number}", [f"{line.path}:{line.number}" for line in one.remove])
+        for one in found
+        if one.keep
+    ]
+
+
+def agreed(home: Home) -> list:
+    return [one for one in home.suggest_consolidation() if one.kind != "choose"]
+
+
+# -- looking ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_home_has_nothing_to_tidy(home: Home) -> None:
+    assert (home.find_stale_logs(), home.find_duplicates(), home.find_contradictions()) == ((), (), ())
+    assert home.suggest_consolidation() == ()
+    assert home.tidy([]) == ()
+
+
+def test_looking_changes_nothing(home: Home) -> None:
+    home.write("memory/2026-01-03.md", OLD)
+    home.write("notes/a.md", "- Ana uses a Samsung phone\n- ana uses a samsung phone!\n")
+    before, changes = documents(home), len(home.keeping.changes())
+
+    assert len(home.suggest_consolidation()) == 2
+    assert (documents(home), len(home.keeping.changes())) == (before, changes)
+
+
+def test_a_line_goes_where_memory_says_it_already_and_the_evidence_is_shown(home: Home) -> None:
+    home.remember("The lease of the flat ends on 3 May 2027")
+    home.write("notes/flat.md", "# Flat\n\n- The lease of the flat ends on 2027-05-03\n- Rooms: 3\n")
+    [one] = home.suggest_consolidation()
+
+    assert one.keep is not None and one.keep.path == "MEMORY.md"
+    assert one.evidence == ("dates: the same words that carry meaning: lease, flat, ends",)
+    assert one.diff == (
+        "--- a/notes/flat.md\n+++ b/notes/flat.md\n@@ -1,4 +1,3 @@\n # Flat\n \n"
+        "-- The lease of the flat ends on 2027-05-03\n - Rooms: 3\n"
+    )
+    [receipt] = home.tidy(one)
+    assert receipt.status == "written"
+    assert home.read("notes/flat.md").text == "# Flat\n\n- Rooms: 3\n"
+    assert home.why("MEMORY.md", one.keep.number).text == "- The lease of the flat ends on 3 May 2027"
+    assert home.suggest_consolidation() == ()
+
+
+def test_all_of_it_is_one_change_and_one_undo_brings_every_byte_back(home: Home) -> None:
+    home.write("memory/2026-01-03.md", OLD)
+    home.write("memory/2026-01-04.md", "no newline at the end, and nothing to compare")
+    home.write("notes/a.md", "\ufeff# A\r\n\r\n- Luis repaired the old boat\r\n- Otter is the name of the dog\r\n")
+    home.write("notes/b.md", "- The old boat was repaired by Luis\n- The dog's name is Otter")
+    before, count = documents(home), len(home.keeping.changes())
+
+    receipts = home.tidy(agreed(home))
+
+    assert {receipt.status for receipt in receipts} == {"written"}
+    assert len({receipt.change for receipt in receipts}) == 1 and len(home.keeping.changes()) == count + 1
+    assert {path for path in documents(home) if "archive" in path} == {
+        "memory/archive/2026/2026-01-03.md",
+        "memory/archive/2026/2026-01-04.md",
+    }
+    assert home.audit().ok
+    home.undo()
+    assert documents(home) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntitle: Ana uses a Samsung phone\n---\n",
+        "```\nAna uses a Samsung phone\n```\n",
+        "<!--\nAna uses a Samsung phone\n-->\n",
+        "- [ ] Ana uses a Samsung phone\n",
+        "> Ana uses a Samsung phone\n",
+        "| Ana uses a Samsung phone |\n",
+        "# Ana uses a Samsung phone\n",
+        "Ana uses a Samsung phone\n===\n",
+        "- Ana uses a Samsung phone\n  - and has two of them\n",
+        "- On the road\n  - Ana uses a Samsung phone\n",
+        "Ana uses a Samsung phone\nand never an iPhone, as she says.\n",
+        "<!-- anima:kept -->\n- Ana uses a Samsung phone\n<!-- /anima:kept -->\n",
+        "- Ok\n- Yes!\n",
+    ],
+)
+def test_what_says_nothing_by_itself_is_not_compared(text: str) -> None:
+    assert list(statements(text)) == []
+
+
+def test_a_line_comes_with_its_headings_and_its_number() -> None:
+    [one] = statements("---\na: b\n---\n# People\n\n## Ana\n\nProse that is long enough to say something.\n\n## Luis\n")
+
+    assert (one.number, one.under, one.marked) == (8, ("People", "Ana"), False)
+
+
+def test_the_same_words_below_two_people_are_two_facts(home: Home) -> None:
+    home.write("notes/people.md", "## Ana\n\n- Prefers the window seat\n\n## Luis\n\n- Prefers the window seat\n")
+    home.write(
+        "notes/more.md",
+        "## Preferences\n\n- Wants the short answers first\n\n# Notes\n\n- Wants the short answers first\n",
+    )
+
+    assert merges(home) == [("notes/more.md:3", ["notes/more.md:7"])]
+
+
+def test_what_is_private_or_shared_stays_where_it_is(home: Home) -> None:
+    text = "- The door code is 4711 again\n\n## Notes <!-- private -->\n\n- The door code is 4711 again\n"
+    home.write("notes/a.md", text)
+    assert len(home.find_duplicates()) == 1
+    assert merges(home) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["SOUL.md", "AGENTS.md", "skills/mail/SKILL.md", "knowledge/KNOWLEDGE.md", "DREAMS.md"]
+)
+def test_rules_souls_skills_and_reference_books_are_left_alone(home: Home, path: str) -> None:
+    home.write(path, "# Title\n\n- Always show the diff before writing\n- Always show the diff, before writing.\n")
+
+    assert home.find_duplicates() == ()
+
+
+def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:
+    home.remember("Ana uses a Samsung phone")
+    home.write("users/luis/MEMORY.md", "- Ana uses a Samsung phone\n- Luis sails every summer\n")
+    home.write("users/luis/memory/2026-05-07.md", "- Luis sails every summer.\n")
+    home.write("users/luis/memory/2026-01-02.md", "- Luis bought a new sail in Porto\n")
+
+    assert merges(home) == [("users/luis/MEMORY.md:2", ["users/luis/memory/2026-05-07.md:1"])]
+    assert [log.path for log in home.find_stale_logs()] == ["users/luis/memory/2026-01-02.md"]
+    home.tidy(agreed(home))
+    assert home.exists("users/luis/memory/archive/2026/2026-01-02.md")
+
+
+def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: Home) -> None:
+    home.write("notes/own.md", "- Invoices go to the blue mailbox\n")
+    with home.session(scope=Scope.MAIN) as session:
+        session.taint(Origin.WEB)
+        session.call("memory_write", {"target": "memory", "content": "Invoices go to the blue mailbox"})
+    [waiting] = home.pending()
+    home.writing.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
+
+    [group] = home.find_duplicates()
+    assert (group.keep.path, group.keep.trusted) == ("notes/own.md", True)
+    [one] = home.suggest_consolidation()
+    assert [line.path for line in one.remove] == ["MEMORY.md"]
+
+
+def _allowed():
+    from anima.model import Answer, Verdict
+
+    return Verdict(answer=Answer.ALLOW, rule="test", reason="")
+
+
+def test_what_a_night_made_memory_of_stays_in_its_log(home: Home) -> None:
+    home.write("MEMORY.md", "# Memory\n\n- Ana is allergic to walnuts _(score=0.81, hits=4, days=3)_\n")
+    home.write("memory/2026-05-06.md", "- Ana is allergic to walnuts\n")
+
+    assert len(home.find_duplicates()) == 1
+    assert home.suggest_consolidation() == ()
+
+
+def test_what_happened_on_two_days_happened_twice(home: Home) -> None:
+    for day in ("2026-05-06", "2026-05-07"):
+        home.write(f"memory/{day}.md", f"# {day}\n\n- [07:00] Went swimming in the lake\n- Ana lives in Lima now\n")
+
+    assert merges(home) == [("memory/2026-05-07.md:4", ["memory/2026-05-06.md:4"])]
+
+
+def test_a_file_that_is_no_text_is_said_and_keeps_nothing_else_from_being_tidied(home: Home) -> None:
+    home.write("notes/a.md", "- Ana uses a Samsung phone\n- Ana uses a Samsung phone.\n")
+    Path(home.root, "notes", "b.md").write_bytes(b"- \xff\xfe\n")
+    Path(home.root, "memory", "2025-01-01.md").write_bytes(b"\xff")
+    found = look(home)
+
+    assert len(found.suggestions) == 1
+    assert [note.partition(":")[2].strip().split(":")[0] for note in found.notes] == [
+        "memory/2025-01-01.md",
+        "notes/b.md",
+    ]
+
+
+# -- between the look and the deed -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def said_twice(home: Home) -> Home:
+    home.write("notes/a.md", "- Ana uses a Samsung phone\n- Otter is the dog\n")
+    home.write("notes/b.md", "- First of all\n- Ana uses a Samsung phone!\n")
+    return home
+
+
+def test_a_suggestion_is_looked_at_again_when_other_lines_changed(said_twice: Home) -> None:
+    [one] = said_twice.suggest_consolidation()
+    Path(said_twice.root, "notes", "b.md").write_text("- Zero\n- First of all\n- Ana uses a Samsung phone!\n- Last\n")
+    said_twice.append("notes/a.md", "- One more line here")
+
+    said_twice.tidy(one)
+
+    assert said_twice.read("notes/b.md").text == "- Zero\n- First of all\n- Last\n"
+
+
+@pytest.mark.parametrize("path", ["notes/a.md", "notes/b.md"])
+def test_nothing_is_done_when_a_line_of_it_is_no_longer_there(said_twice: Home, path: str) -> None:
+    [one] = said_twice.suggest_consolidation()
+    Path(said_twice.root, path).write_text("- Something else is here now\n")
+    before = documents(said_twice)
+
+    with pytest.raises(StaleWrite):
+        said_twice.tidy(one)
+
+    assert documents(said_twice) == before
+
+
+def test_a_log_somebody_wrote_to_is_not_moved(home: Home) -> None:
+    home.write("memory/2026-01-03.md", OLD)
+    [one] = home.suggest_consolidation()
+    home.append("memory/2026-01-03.md", "- And one more thing")
+
+    with pytest.raises(StaleWrite):
+        home.tidy(one)
+    assert home.exists("memory/2026-01-03.md")
+
+
+KILLED = """
+import os, signal, sys
+from anima import Home
+from anima.testing import Clock
+left = int(sys.argv[2])
+def watch(event, arguments):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.link", "os.mkdir", "fcntl.flock", "os.truncate"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+with Home.open(sys.argv[1], clock=Clock()) as home:
+    found = home.suggest_consolidation()
+    sys.addaudithook(watch)
+    home.tidy(found)
+"""
+
+
+def test_a_batch_killed_at_any_point_is_done_or_not_begun(said_twice: Home, tmp_path: Path) -> None:
+    said_twice.write("memory/2026-01-03.md", OLD)
+    before = documents(said_twice)
+    said_twice.close()
+    ends, point = set(), 1
+    while True:
+        copy = tmp_path / f"copy{point}"
+        shutil.copytree(tmp_path / "home", copy)
+        done = subprocess.run([sys.executable, "-c", KILLED, str(copy), str(point)], capture_output=True, check=False)
+        with Home.open(copy, clock=Clock()) as again:
+            now = documents(again)
+            ends.add("before" if now == before else "after")
+            if now != before:
+                assert "memory/archive/2026/2026-01-03.md" in now and "memory/2026-01-03.md" not in now
+                assert now["notes/b.md"] == "- First of all\n"
+            assert again.audit().ok
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        point += 13
+
+    assert ends == {"before", "after"}
+
+
+# -- choices ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def contradicted(home: Home) -> Home:
+    home.write("memory/2026-05-01.md", "- Ana lives in Lima\n")
+    home.write("memory/2026-05-06.md", "- Ana lives in Bogota\n")
+    return home
+
+
+def test_between_two_lines_that_contradict_each_other_only_the_owner_chooses(contradicted: Home) -> None:
+    [found] = contradicted.find_contradictions()
+    [one] = contradicted.suggest_consolidation()
+
+    assert found.newer is not None and (found.newer.day, found.why) == (
+        date(2026, 5, 6),
+        "one says bogota, the other lima",
+    )
+    assert (one.kind, one.remove, one.changes, one.diff) == ("choose", (), (), "")
+    with pytest.raises(BadArguments):
+        contradicted.tidy(one)
+    with pytest.raises(BadArguments):
+        one.keeping(one.between[0].__class__(path="MEMORY.md", number=1, text="x"))
+    contradicted.tidy(one.keeping(found.newer))
+    assert contradicted.find_contradictions() == ()
+    assert contradicted.read("memory/2026-05-01.md").text == ""
+
+
+def test_both_can_be_kept_for_good(contradicted: Home) -> None:
+    [one] = contradicted.suggest_consolidation()
+    contradicted.keep_all(one)
+
+    assert contradicted.suggest_consolidation() == ()
+    assert contradicted.audit().ok
+    contradicted.write("memory/2026-05-07.md", "- Ana lives in Quito\n")
+    assert len(contradicted.find_contradictions()) == 2
+
+
+# -- old logs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_and_is_found(
+    dialect: str, example: Callable[[str], Path]
+) -> None:
+    with Home.open(example(dialect), clock=Clock()) as home:
+        path = home.layout.daily_path(date(2025, 12, 30)).text
+        home.write(path, "# 2025-12-30\n\n- The ferry to Chiloe costs 14 euros\n")
+        [log] = [log for log in home.find_stale_logs() if log.path == path]
+        assert (log.day, log.age) == (date(2025, 12, 30), 129)
+        home.tidy([one for one in home.suggest_consolidation() if one.path == path])
+
+        there = DocPath.parse(f"{home.layout.daily}/archive/2025/2025-12-30.md")
+        assert not home.exists(path) and home.exists(there)
+        assert home.layout.date_of(there) == date(2025, 12, 30)
+        assert home.layout.row_of(there).kind == "daily"
+        assert path not in [log.path for log in home.find_stale_logs()] + [log.path for log in home.find_stale_logs(1)]
+        [hit] = home.search("ferry to Chiloe", scope=Scope.MAIN, limit=1)
+        assert (hit.path.text, hit.date) == (there.text, date(2025, 12, 30))
+        [mention] = look_up(home, "Chiloe", scope=Scope.MAIN).mentions
+        assert mention.day == date(2025, 12, 30)
+        assert there.text not in {note.path for note in home.sweeps._notes(home.sweeps._since(date(2020, 1, 1)))}
+
+
+def test_a_name_that_is_taken_in_the_archive_is_not_written_over(home: Home) -> None:
+    home.write("memory/archive/2026/2026-01-03.md", "- An older copy of this day\n")
+    home.write("memory/2026-01-03.md", OLD)
+    home.tidy(home.suggest_consolidation())
+
+    assert home.read("memory/archive/2026/2026-01-03-2.md").text == OLD
+    assert home.layout.date_of(DocPath.parse("memory/archive/2026/2026-01-03-2.md")) == date(2026, 1, 3)
+
+
+@pytest.mark.parametrize("days", [0, -1, 40_000])
+def test_a_number_of_days_that_makes_no_sense_is_bad_input(home: Home, days: int) -> None:
+    with pytest.raises(BadArguments):
+        home.find_stale_logs(days)
+
+
+def test_a_folder_may_keep_its_documents_for_a_time_of_its_own(tmp_path: Path) -> None:
+    made = Home.create(tmp_path / "home", name="Aria", clock=Clock())
+    made.write("memory/2026-01-03.md", OLD)
+    made.write("memory/2026-04-20.md", "- The ferry did not sail on that day\n")
+    made.write("notes/work/2025-01-01 plan.md", "- The plan for the whole year\n")
+    made.close()
+    config = tmp_path / "home" / "anima.toml"
+    config.write_text(
+        config.read_text() + '\n[hygiene]\ndays = 10\nfolders = {"notes/" = 365, "notes/work/kept" = 0}\n'
+    )
+
+    with Home.open(tmp_path / "home", clock=Clock()) as home:
+        assert [one.to for one in home.suggest_consolidation()] == [
+            "notes/work/archive/2025/2025-01-01 plan.md",
+            "memory/archive/2026/2026-01-03.md",
+            "memory/archive/2026/2026-04-20.md",
+        ]
+        home.tidy(home.suggest_consolidation())
+        assert home.find_stale_logs() == ()
+
+
+# -- IronClaw's folders ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ironclaw(example: Callable[[str], Path]) -> Path:
+    return example("ironclaw")
+
+
+def test_in_ironclaw_the_nearest_config_of_a_folder_decides_and_nothing_is_deleted(ironclaw: Path) -> None:
+    os.makedirs(ironclaw / "projects/boat/log", exist_ok=True)
+    (ironclaw / "daily/2026-04-20.md").write_text("- The tiller was varnished twice\n")
+    (ironclaw / "daily/.config").write_text(
+        json.dumps({"hygiene": {"enabled": True, "retention_days": 14}, "extra": 1})
+    )
+    (ironclaw / "projects/boat/log/2026-01-01.md").write_text("- Sanded the hull for hours\n")
+    (ironclaw / "projects/boat/.config").write_text('{"hygiene": {"enabled": true}}')
+
+    with Home.open(ironclaw, clock=Clock()) as home:
+        found = {one.path: one.to for one in home.suggest_consolidation() if one.to}
+        assert found["daily/2026-04-20.md"] == "daily/archive/2026/2026-04-20.md"
+        assert found["projects/boat/log/2026-01-01.md"] == "projects/boat/log/archive/2026/2026-01-01.md"
+        home.tidy([one for one in home.suggest_consolidation() if one.to])
+        assert home.find_stale_logs() == ()
+    (ironclaw / "daily/.config").write_text('{"hygiene": {"enabled": false}}')
+    (ironclaw / "daily/2025-01-01.md").write_text("- An old log that nobody wants to move\n")
+    with Home.open(ironclaw, clock=Clock()) as home:
+        assert home.find_stale_logs() == ()
+
+
+def test_a_folder_that_asks_not_to_be_indexed_is_not(ironclaw: Path) -> None:
+    (ironclaw / "projects").mkdir(exist_ok=True)
+    (ironclaw / "projects/secret.md").write_text("- The zeppelin lands on the barn roof\n")
+    with Home.open(ironclaw, clock=Clock()) as home:
+        assert any("zeppelin" in hit.text for hit in home.search("zeppelin", scope=Scope.MAIN))
+        (ironclaw / "projects/.config").write_text('{"skip_indexing": true}')
+        home.index()
+        assert not any("zeppelin" in hit.text for hit in home.search("zeppelin", scope=Scope.MAIN))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff", "is not JSON"),
+        (b"[" * 60_000, "is not JSON"),
+        (b"[]", "holds no object"),
+        (b'{"hygiene": 3}', "hygiene must be an object"),
+        (b'{"hygiene": {"enabled": "yes"}}', "hygiene.enabled must be true or false"),
+        (b'{"hygiene": {"retention_days": 0}}', "retention_days must be a whole number from 1"),
+        (b'{"hygiene": {"retention_days": 1e9}}', "retention_days must be a whole number from 1"),
+        (b'{"hygiene": {"retention_days": true}}', "retention_days must be a whole number from 1"),
+        (b'{"skip_indexing": "no"}', "skip_indexing must be true or false"),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_a_sentence_and_changes_nothing(raw: bytes, said: str, ironclaw: Path) -> None:
+    found = folder_config(raw, "daily/.config")
+    assert (found.days, found.skip_indexing) == (None, False)
+    assert [said in note for note in found.notes] == [True]
+
+    (ironclaw / "daily/.config").write_bytes(raw)
+    with Home.open(ironclaw, clock=Clock()) as home:
+        assert any(said in note for note in look(home).notes)
+
+
+def test_a_config_of_another_dialect_is_not_read(home: Home) -> None:
+    home.write("memory/2026-01-03.md", OLD)
+    Path(home.root, "memory", ".config").write_text('{"hygiene": {"enabled": false}}')
+
+    assert len(home.find_stale_logs()) == 1
