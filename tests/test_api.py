@@ -447,6 +447,8 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
     without = {"open", "create", "close", "seed", "import_directory", "import_from", "export", "migrate", "prompt_for", "listener",
                "redaction", "avatar", "persona", "peers", "exists", "today", "validate", "agent_for", "resume", "dream_if_due",
                "session_by_key", "new_id", "approvable", "flush_idle",
+               # An archive holds the home's key.
+               "snapshot", "snapshots", "snapshot_if_due", "verify_snapshot", "prune_snapshots", "restore_snapshot",
                # Hygiene asks at a terminal, one suggestion after the other; the page has no place for it yet.
                "find_stale_logs", "find_duplicates", "find_contradictions", "suggest_consolidation", "tidy", "keep_all"}  # fmt: skip
     verbs = {name for name, value in vars(Home).items() if callable(value) or isinstance(value, classmethod)}

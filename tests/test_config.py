@@ -459,7 +459,7 @@ def test_homes_noted_at_the_same_time_are_all_in_the_list(tmp_path: Path) -> Non
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: Register(tmp_path).note(f"/homes/{n}", inode=n, trusted=True), range(40)))
 
-    assert len(json.loads((tmp_path / "homes.json").read_text(encoding="utf-8"))) == 40
+    assert len(json.loads((tmp_path / "homes.json").read_text(encoding="utf-8"))) == 1 + 40  # and the format
 
 
 def test_the_folders_of_the_user_follow_the_environment(tmp_path: Path) -> None:

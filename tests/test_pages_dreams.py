@@ -86,9 +86,7 @@ def test_hostile_text_in_notes_diary_and_memory_is_shown_inert(desk: Desk) -> No
     for path in ("/dreams", "/dreams?part=night", "/dreams?undo=last"):
         text = desk.page.get(path).text
         shown = plain(text)
-        assert (
-            all(f"{name} is allergic to" in shown for name in ("Ana", "Bruno", "Carla")) and "{{ 7919*7907 }}" in shown
-        )
+        assert all(f"{name} is allergic to" in shown for name in ("Ana", "Bruno", "Carla")) and "{{7919*7907}}" in shown
         assert Outside(text).found == []
         assert "<script>alert" not in text and "\u202e" not in text and "\x1b" not in text
 

@@ -101,7 +101,6 @@ _MACHINE = _rows(
 
 _LEDGER = _rows(
     "damage",
-    ("ledger-torn", "the last line of the ledger has no end", "bytes after the last line break", "cut off and set aside", ""),
     ("ledger-altered", "a record is not what was written", "it does not match its own hash", _NEW_CHAIN, TRUST),
     ("ledger-unlinked", "records are missing, swapped, repeated or put in", "a record does not follow the one before it",
      _NEW_CHAIN, TRUST),
@@ -154,7 +153,6 @@ _INDEX = _rows(
 
 _TALKS = _rows(
     "damage",
-    ("transcript-torn", "the last line of a transcript has no end", "bytes after the last line break", "cut off and set aside", ""),
     ("transcript-damaged", "lines of a transcript are not what was written", "a line does not match its seal", "",
      "nothing is lost but that line: it is passed over, and its session counts as untrusted"),
     ("sessions-list-broken", "`sessions.json` cannot be read", "it does not match its own sum", _LISTED, ""),
@@ -184,8 +182,11 @@ _AROUND = _rows(
      "read the sentence; look again when it is mended"),
 )  # fmt: skip
 
+# A torn last line is passed over by every reader and cut off by the next write; nothing that was acknowledged is in it.
 _ADVICE = _rows(
     "advice",
+    ("ledger-torn", "the last line of the ledger has no end", "bytes after the last line break", "cut off and set aside", ""),
+    ("transcript-torn", "the last line of a transcript has no end", "bytes after the last line break", "cut off and set aside", ""),
     ("modes", "others of this machine can read the home", "modes", "taken back: 0700 for the folder, nothing for others on files", ""),
     ("machine-modes", "others can read `.anima`", "modes", "0700 for folders, 0600 for files", ""),
     ("machine-foreign", "files in `.anima` that are not ours", "their names", "", "look at them; nothing reads them"),

@@ -23,7 +23,7 @@ from anima.errors import Damaged, HomeError
 from anima.forgotten import FILE as FORGOTTEN
 from anima.forgotten import Forgotten
 from anima.layout import Layout
-from anima.ledger import FORMAT, Fault, Key, Ledger, Record, sound, verify
+from anima.ledger import Fault, Key, Ledger, verify
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
 from anima.pending import Pending
@@ -39,7 +39,7 @@ FILES = (LEDGER, KEY, LOCK, "made", "doubt", FORGOTTEN, INDEX, "index.lock", TAL
 FOLDERS = (PENDING, "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
-    r"|pending|stage|aside|lists|mending|snapshots|torn|history\.git(?:\.[\w-]+)?)\Z"
+    r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|history\.git(?:\.[\w-]+)?)\Z"
 )
 _KINDS = {
     "altered": "ledger-altered",
@@ -200,7 +200,7 @@ def _lock(patient: Patient) -> Iterator[Remark]:
     if holder is not None:
         yield remark("lock-held", "lock", f"The home is being written: {holder} holds its lock.")
     else:
-        yield remark("lock-left", "lock", "Nobody holds the home; the lock file that stays does no harm.", do="")
+        yield remark("lock-left", "lock", "Nobody is writing here now; the lock is free.", do="")
 
 
 def _staged(patient: Patient) -> Iterator[Remark]:
@@ -259,20 +259,10 @@ def _told(fault: Fault) -> Remark:
 
 
 def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
-    first = _first(data)
-    if first is not None and first.kind == "home" and first.fields.get("format") != FORMAT:
-        yield remark(
-            "ledger-format", LEDGER, f"The ledger has format {first.fields.get('format')}; this version knows {FORMAT}."
-        )
-        return
     waiting = [] if patient.is_busy else Ledger(Still(data), clock=lambda: patient.now).pending()
     for intent in waiting:
         yield remark("batch-interrupted", intent.edits[0].path if intent.edits else LEDGER,
                      f"Change {intent.id} was interrupted: it is neither done nor given up.")  # fmt: skip
-
-
-def _first(data: bytes) -> Record | None:
-    return sound(data[: data.find(b"\n")]) if b"\n" in data else None
 
 
 def _clock(patient: Patient) -> Iterator[Remark]:

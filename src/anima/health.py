@@ -20,7 +20,17 @@ from typing import Any
 from anima import examining, opening
 from anima.config import FILE
 from anima.damages import Level, Remark, remark
-from anima.errors import BadConfig, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused, printable
+from anima.errors import (
+    BadConfig,
+    BadText,
+    Damaged,
+    HomeError,
+    NewerFormat,
+    NoSuchDocument,
+    NoSuchHome,
+    Refused,
+    printable,
+)
 from anima.examining import Patient, Progress, looked
 from anima.home import Home
 from anima.markdown import front_matter, sections
@@ -74,6 +84,8 @@ def examine(
     try:
         with Home.open(path, settings=settings, clock=clock, env=env, finish=False) as home:
             return look(home, progress=progress)
+    except NewerFormat as error:
+        return [remark("ledger-format", error.file, f"{error}.")]
     except HomeError as error:
         return [remark("not-looked-at", str(path), f"{error}.", do=error.hint)]
 

@@ -22,11 +22,11 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from anima import migrating, opening
 from anima.config import Config
 from anima.dialects import Detection
-from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession
+from anima.errors import BadArguments, NoSuchDocument
 from anima.layout import Layout
 from anima.listener import Listener, layer_of
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
-from anima.reading import Hook, Reading
+from anima.reading import Hook, Reading, identity, text_of
 from anima.register import Register
 from anima.register import folder as user_folder
 from anima.store.folder import FolderStore
@@ -301,22 +301,9 @@ class Home:
 
         Raises NoSuchSession, for another agent's too.
         """
-        from anima.sessions import Session
+        from anima.sessions import resume
 
-        if not self.config.sessions.dir:
-            raise NoSuchSession(f"{id}: no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
-        talk = self.transcripts.resume(id)
-        try:
-            header = talk.header
-            listener = self.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
-            if listener.layer != (header.layer or ""):
-                raise NoSuchSession(f"{id}: this session was held when other senders were the owner",
-                                    hint="begin a new one; anima session reads this one")  # fmt: skip
-            return Session(self, listener, id=id, channel=header.source_plugin or None, sender=header.sender_id,
-                           access=access, model=model, complete=complete, talk=talk)  # fmt: skip
-        except BaseException:
-            talk.abandon()
-            raise
+        return resume(self, id, model=model, access=access, complete=complete)
 
     def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
         """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,
@@ -366,17 +353,7 @@ class Home:
 
     def identity(self) -> Resolved:
         """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
-        from anima.identity import Identity, parse, resolve
-
-        def given(found: Any) -> Identity:
-            return Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
-
-        interface = [("anima.toml [identity]", given(self.config.identity))]
-        chain = [(f"agent {a.id}", given(a)) for a in self.config.agent if a.id == self.agent]
-        if self.layout.has("identity"):
-            chain.append(("IDENTITY.md", parse(self._text("identity"))))
-        default = not self.config.agent or self.agent == self.config.agent[0].id
-        return resolve(interface + chain if default else chain + interface)
+        return identity(self)
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""
@@ -394,13 +371,7 @@ class Home:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
         from anima.identity import peers
 
-        return peers(self._text("agents"))
-
-    def _text(self, role: str) -> str:
-        try:
-            return self.store.read(DocPath.parse(self.layout.row(role).path)).text
-        except HomeError:
-            return ""
+        return peers(text_of(self, "agents"))
 
     def _size_of(self, path: DocPath) -> int | None:
         actual = self.store.actual(path)

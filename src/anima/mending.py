@@ -450,7 +450,7 @@ def _transcripts(work: _Work, home: Home) -> None:
     for each in work.of("transcript-torn"):
         id = each.about.rpartition("/")[2].removesuffix(talks.folder.suffix)
         with talks.folder.append_to(id) as file:
-            file.settle()
+            file.end_last_line()
         work.tell(each.name, each.about, "its last line has an end again, or is set aside in .anima/aside/torn")
     if work.has("sessions-list"):
         many = talks.listing.refresh()

@@ -125,9 +125,9 @@ def _role(path: str, table: Table) -> str:
         checked = DocPath.parse(path)
     except BadPath:
         return "note"
-    if table.layout.date_of(checked) is not None:
-        return "daily"
     role = table.layout.row_of(checked).role
+    if role != "archive" and table.layout.date_of(checked) is not None:
+        return "daily"
     return "note" if role == "daily" else role
 
 
@@ -142,7 +142,9 @@ def _role_place(path: str, role: str, here: Layout, there: Layout) -> str | None
         return None
     if not old.endswith("/"):
         return path if fold(old) == fold(new) else new
-    return path if fold(old) == fold(new) or role not in _FOLDERS else new + path[len(old) :]
+    if role not in _FOLDERS or not path.startswith(old):  # a dialect may know a second folder of that kind
+        return None if role in _FOLDERS else path
+    return path if fold(old) == fold(new) else new + path[len(old) :]
 
 
 class _Taken:

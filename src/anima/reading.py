@@ -32,6 +32,7 @@ from anima.unseen import may_hide
 
 if TYPE_CHECKING:
     from anima.books import Books
+    from anima.home import Home
     from anima.model import Finding
     from anima.provenance import Source
 
@@ -665,3 +666,25 @@ def one_line(text: str) -> str:
 
 
 __all__ = ["Hook", "Line", "Reading", "skill_line"]
+
+
+def identity(home: Home) -> identities.Resolved:
+    """Who the agent is, by the chain of names: the configuration's, the agent's, the document's."""
+
+    def given(found: Any) -> identities.Identity:
+        return identities.Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
+
+    own = [("anima.toml [identity]", given(home.config.identity))]
+    chain = [(f"agent {a.id}", given(a)) for a in home.config.agent if a.id == home.agent]
+    if home.layout.has("identity"):
+        chain.append(("IDENTITY.md", identities.parse(text_of(home, "identity"))))
+    default = not home.config.agent or home.agent == home.config.agent[0].id
+    return identities.resolve(own + chain if default else chain + own)
+
+
+def text_of(home: Home, role: str) -> str:
+    """The document of a role; "" where there is none that can be read."""
+    try:
+        return home.store.read(DocPath.parse(home.layout.row(role).path)).text
+    except HomeError:
+        return ""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from anima.calling import Calling
-from anima.errors import BadArguments, HomeError
+from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.flush import Said
 from anima.flushing import SIZE, Flushed, Flushing, Pressure
 from anima.gate import FlowEvent, Situation, flows_after, may
@@ -369,6 +369,24 @@ class Session:
     def now(self) -> datetime:
         """The moment in the timezone of whoever this session is with."""
         return self.home.reading.now(self.listener)
+
+
+def resume(home: Home, id: str, *, model: str | None, access: Access, complete: Complete | None) -> Session:
+    """A session taken up again, with the listener its transcript names."""
+    if not home.config.sessions.dir:
+        raise NoSuchSession(f"{id}: no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
+    talk = home.transcripts.resume(id)
+    try:
+        header = talk.header
+        listener = home.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
+        if listener.layer != (header.layer or ""):
+            raise NoSuchSession(f"{id}: this session was held when other senders were the owner",
+                                hint="begin a new one; anima session reads this one")  # fmt: skip
+        return Session(home, listener, id=id, channel=header.source_plugin or None, sender=header.sender_id,
+                       access=access, model=model, complete=complete, talk=talk)  # fmt: skip
+    except BaseException:
+        talk.abandon()
+        raise
 
 
 def _essential(text: str) -> list[str]:

@@ -37,7 +37,7 @@ _GIT, _BARE = ".git", f"{FOLDER}/history.git"
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
 _PASSING = frozenset(
     f"{FOLDER}/{name}"
-    for name in ("lock", "index.lock", "dreaming", "snapshots", "restore", "restoring", "restored", "looked")
+    for name in ("lock", "index.lock", "dreaming", "mending", "snapshots", "restore", "restoring", "restored", "looked")
 ) | {STAGE}
 _DERIVED = (f"{FOLDER}/index.sqlite", f"{FOLDER}/talks.sqlite")
 _GIT_LOCKS = (

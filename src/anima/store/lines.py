@@ -264,7 +264,7 @@ class LineFile:
                 self._put(record)
             self.sync()
 
-    def settle(self) -> bool:
+    def end_last_line(self) -> bool:
         """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
         with self._mutex, self._locked():
             try:
