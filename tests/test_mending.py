@@ -250,6 +250,25 @@ def test_a_new_chain_says_since_when_and_its_end_cannot_be_cut_off_unnoticed(ari
     assert "ledger-cut" in names(looked(aria))
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_branch_that_is_gone_takes_no_revision_with_it_whoever_writes_before_the_repair(
+    aria: Path, torn: bool
+) -> None:
+    with Home.open(aria, env=env_of(aria)) as home:
+        before = [revision.id for revision in home.history(limit=1_000)]
+    HOW["history-branch-gone"][0](aria)
+    if torn:
+        cut(ledger(aria), ledger(aria).stat().st_size - 9)
+    with Home.open(aria, env=env_of(aria)) as home:
+        home.note("written meanwhile")
+    assert mended(aria).ok
+
+    with Home.open(aria, env=env_of(aria)) as home:
+        after = home.history(limit=1_000)
+        assert [revision.id for revision in after][-len(before) :] == before and len(after) > len(before)
+        assert "written meanwhile" in home.keeping.text_at(home.layout.daily_path(home.reading.today()), after[0].id)
+
+
 # -- locks, disks, processes ------------------------------------------------------------------------------------------------
 
 

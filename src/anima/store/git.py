@@ -127,6 +127,8 @@ class History:
             self._dir.must_be_safe()
             for _ in range(5):
                 head = self._dir.main()
+                if head is None and self._dir.tips():  # a new beginning would hide all that was before
+                    raise Damaged("the branch main is gone", hint=HINT)
                 tree = self._commit(head).tree if head else None
                 grown = self._grow(tree, nest)
                 if files and (grown or _NO_FILES) == (tree or _NO_FILES):
