@@ -14,7 +14,7 @@ from itertools import combinations
 
 from anima.hygiene.lines import Contradiction, Line
 from anima.hygiene.reading import Read, as_read
-from anima.hygiene.words import LIMITS, canonical
+from anima.hygiene.words import LIMITS, OPPOSITES, canonical
 
 _STEADY = re.compile(
     r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"
@@ -28,6 +28,7 @@ _SEVERAL = re.compile(
     r"\b(?:allerg|speak|dogs?\b|cats?\b|pets?\b|child|kids?\b|sons?\b|daughter|brother|sister|friend|hobb|also|another|second|"
     r"like|enjoy|love|visit|met\b|read\b|watch|bought|ate\b|member)", re.IGNORECASE
 )  # fmt: skip
+_LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V"])
 _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
 
@@ -38,7 +39,7 @@ def find_contradictions(lines: Sequence[Line] | Sequence[Read]) -> tuple[Contrad
     found: dict[tuple[int, int], str] = {}
     for one, other in _denials(seen):
         found.setdefault((min(one, other), max(one, other)), "one denies what the other says")
-    for one, other, left, right in _values(seen):
+    for one, other, left, right in (*_claims(seen), *_opposites(seen), *_values(seen)):
         found.setdefault((min(one, other), max(one, other)), f"one says {left}, the other {right}")
     return tuple(_contradiction(seen[one].line, seen[other].line, why) for (one, other), why in sorted(found.items()))
 
@@ -69,6 +70,63 @@ def _is_denied(said: Read, denied: Read) -> bool:
     if not fewer.names <= more.names or said.about != denied.about or said.roles[:1] != denied.roles[:1]:
         return False
     return set(fewer.numbers) <= set(more.numbers) and set(fewer.dates) <= set(more.dates)
+
+
+# -- claims ----------------------------------------------------------------------------------------------------------------
+
+
+def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
+    """Lines that say of one thing what it has only one of, each another: where somebody lives, what a port is."""
+    by_key: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, one in enumerate(seen):
+        if one.claim and not one.denied and _holds_now(one) and not _SEVERAL.search(one.claim.kind):
+            by_key[one.claim.kind, one.claim.of, one.about].append(place)
+    for places in by_key.values():
+        firsts = list({_said(seen[place]): place for place in reversed(places)}.values())[::-1]
+        if 2 <= len(firsts) <= _RIVALS:
+            for first, second in combinations(firsts, 2):
+                if told := _other_value(seen[first], seen[second]):
+                    yield first, second, *told
+
+
+def _holds_now(one: Read) -> bool:
+    """Whether a line tells what is, not what was or may come; a birth is past and holds."""
+    lasting = one.claim is not None and one.claim.kind in _LASTING
+    return not one.mood[0] and not one.once and (lasting or not (one.mood[1] or one.past))
+
+
+def _said(one: Read) -> tuple[object, ...]:
+    assert one.claim is not None
+    return frozenset(map(canonical, one.claim.value)), one.dates
+
+
+def _other_value(one: Read, other: Read) -> tuple[str, str] | None:
+    """The values of two claims, if they are of one kind and neither says the other's: both dates, numbers, names or words."""
+    assert one.claim and other.claim
+    left, right = one.claim.value, other.claim.value
+    if one.dates and other.dates:
+        same = any(a[-5:] == b[-5:] and (a == b or min(len(a), len(b)) == 5) for a in one.dates for b in other.dates)
+        return None if same or set(left) ^ set(right) else (one.dates[0], other.dates[0])
+    if not left or not right or one.dates or other.dates:
+        return None
+    if {canonical(left[0])} & {*map(canonical, right)} or {canonical(right[0])} & {*map(canonical, left)}:
+        return None
+    alike = left[0][0].isdigit() == right[0][0].isdigit() and (left[0] in one.names) == (right[0] in other.names)
+    return (left[0], right[0]) if alike else None
+
+
+def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
+    """Lines alike but for a word and its opposite."""
+    frames: dict[tuple[object, ...], dict[str, int]] = defaultdict(dict)
+    for place, one in enumerate(seen):
+        if not one.once and not one.mood[0]:
+            for word in one.bag & OPPOSITES.keys():
+                pair = frozenset((word, OPPOSITES[word]))
+                frames[one.bag - pair, pair, one.numbers, one.dates, one.denied, one.about].setdefault(word, place)
+    for found in frames.values():
+        if len(found) == 2:
+            (left, first), (right, second) = found.items()
+            yield first, second, left, right
 
 
 # -- values ----------------------------------------------------------------------------------------------------------------

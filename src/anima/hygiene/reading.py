@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from anima.hygiene.lines import Line
+from anima.hygiene.turns import Turned, turned
 from anima.hygiene.words import (
     BE_OR_HAVE,
     DEEDS,
@@ -55,10 +56,11 @@ _DATE = (
 DATES = re.compile(_DATE, re.IGNORECASE)
 _NAMELESS = re.sub(r"\?P<\w+>", "?:", _DATE)
 _DAY = rf"(?:{_NAMELESS})(?:[T,]? ?\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?"
-_NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|from|on)"
+_NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|entry|written|stand|nota del)(?: on| at| from| of| vom)?:?|on|from"
+_SHORT_DAY = r"\d{1,2}[./-]\d{1,2}[./-]\d{2}\b"  # a day as it stands before notes, with two digits for the year
 _STAMP = re.compile(
-    rf"\A(?:[\[(](?:{_NOTED}:? )?(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
-    rf"|(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
+    rf"\A(?:[\[(](?:(?:{_NOTED}) )?(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
+    rf"|(?:(?:noted|seen|as of|recorded|updated|added|logged|entry)(?: on| at| from)? )?(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
@@ -68,8 +70,8 @@ _TOLD = re.compile(
     rf"(?:note|fyi|nb|remember|reminder|fact|info|update|til|nota|recordar|merke|notiz|wichtig|important)(?: that|: | - | – )\s*)",
     re.IGNORECASE,
 )
-_TOLD_TAIL = re.compile(rf"\s*\((?:{_NOTED}:? )?{_DAY}\)\Z", re.IGNORECASE)
-_TAILS = re.compile(r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of)\b[^()]{0,80}\)_?\Z")
+_TOLD_TAIL = re.compile(rf"\s*[\[(](?:(?:{_NOTED}) )?{_DAY}[\])]\.?\Z", re.IGNORECASE)
+_TAILS = re.compile(r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of|added|logged|entry)\b[^()]{0,80}\)_?\Z")
 WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+\Z")
@@ -82,6 +84,7 @@ _DRAWN = str.maketrans({
 })  # fmt: skip
 _SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
 _FROM, _TO = frozenset("from von aus de desde".split()), frozenset("to into nach zu a hasta vers à".split())
+_TURNING = (frozenset(["then", "luego", "dann"]), frozenset(["over", "than"]), frozenset(["not", "no", "nicht"]))
 _BEFORE = frozenset(
     "in at from to with by on of for near about into und mit von bei en con por para de a à chez".split()
 )
@@ -112,6 +115,15 @@ _TITLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """That something has a value, of which it has one at a time."""
+
+    kind: str
+    of: frozenset[str]
+    value: tuple[str, ...]  # the words that carry meaning, in their order
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """What a line states, in parts that can be compared."""
 
@@ -134,6 +146,8 @@ class Read:
     mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
     past: frozenset[str]  # verbs in the past, which another line may have in the present
     counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
+    after: tuple[frozenset[str], ...]  # what follows "then", "over" and "not": other things may be the same but for that
+    claim: Claim | None  # of what it says what, where that has one value at a time
 
     @property
     def noted(self) -> str:
@@ -224,16 +238,33 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
     raw = cut if bare is text else WORD.findall(bare)
     words = _words(raw, bool(dates))
     carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
-    parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    turn = turned(bare if raw and _is_name(raw, 0, spoken) else bare[:1].lower() + bare[1:])
+    if turn is None:
+        parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    else:
+        parted = WORD.findall(turn.words.replace("\0", "0"))
+        said = _words(WORD.findall(turn.words), bool(dates))
+        carrying = [word for word in said if word not in SMALL and word not in NEGATIONS]
     names, roles = _names(parted, spoken)
     return Read(
         line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
         tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in words]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
-        text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
+        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
+        (turn.words if turn else text).count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
         _is_once(words), (not TO_COME.isdisjoint(words), not WAS.isdisjoint(words) and IS.isdisjoint(words)), _past(words),
-        _counted(words),
+        _counted(words), tuple(_behind(words, row) for row in _TURNING), _claim(turn, names),
     )  # fmt: skip
+
+
+def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
+    if turn is None or not turn.single:
+        return None
+    of, value = (_words(WORD.findall(part), False) for part in (turn.of, turn.value))
+    carrying = frozenset(canonical(word) for word in of if word not in SMALL and word not in NEGATIONS)
+    told = tuple(word for word in value if word not in SMALL and word not in NEGATIONS)
+    if not carrying or not names.isdisjoint(turn.kind.split()):
+        return None
+    return Claim(turn.kind, carrying, told)
 
 
 def _past(words: Sequence[str]) -> frozenset[str]:
@@ -320,6 +351,15 @@ def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
         return frozenset()
     carrying = [word for word in words if word not in SMALL or word in _FROM or word in _TO]
     return frozenset(word for before, word in pairwise(carrying) if before in leading)
+
+
+def _behind(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
+    """What stands for the two words that carry meaning after one of these."""
+    if leading.isdisjoint(words):
+        return frozenset()
+    last = max(place for place, word in enumerate(words) if word in leading)
+    carrying = [word for word in words[last + 1 :] if word not in SMALL and word not in NEGATIONS]
+    return frozenset(map(canonical, carrying[:2]))
 
 
 def _taken(found: re.Match[str], dates: list[str]) -> str:

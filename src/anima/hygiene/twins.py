@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.hygiene.lines import Group, Line, Sameness, Twin
 from anima.hygiene.reading import WORD, Read, as_read
-from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, canonical
+from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, SYMMETRIC, canonical
 
 if TYPE_CHECKING:
     from anima.hygiene.lines import Vectors
@@ -76,13 +76,23 @@ def _same_roles(one: Read, other: Read) -> bool:
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
     if not (noted or _same_days(one.dates, other.dates)):
         return False
-    if one.whence & other.whither or one.whither & other.whence:
+    if one.whence & other.whither or one.whither & other.whence or not _same_order(one, other):
         return False
+    if not SYMMETRIC.isdisjoint(one.bag & other.bag):
+        return True
     if one.passive != other.passive or len(one.names) < 2 or not one.roles or not other.roles:
         return True
     shared = {*one.roles} & {*other.roles}
     in_order = [name for name in one.roles if name in shared] == [name for name in other.roles if name in shared]
     return in_order and one.roles[:1] == other.roles[:1]
+
+
+def _same_order(one: Read, other: Read) -> bool:
+    """Whether what comes then, what is left for something better and what is denied is the same in both."""
+    for mine, theirs in zip(one.after, other.after, strict=True):
+        if mine and theirs and mine.isdisjoint(theirs) and (mine & other.bag or theirs & one.bag):
+            return False
+    return True
 
 
 def _same_mood(one: Read, other: Read) -> bool:

@@ -291,3 +291,17 @@ LIGHT = frozenset(
     for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
         job work go start find give pay hacer tener usar machen haben nutzen""".split()
 )
+
+# Words of which only one can hold of a thing at a time.
+OPPOSITES = {
+    canonical(word): canonical(other)
+    for pair in """on off;open shut;enable disable;active inactive;public private;allow prohibit;like hate;alive dead;tolerant
+        intolerant;vegetarian meat;single married;married divorce;early late;hot cold;cheap expensive;big small;fast slow;free
+        occupied;full empty;online offline;manual automatic;left right;indoors outdoors;mandatory optional;safe dangerous;
+        accept reject;fixed broken;always never;morning evening;weekly monthly;daily weekly;even odd;deep shallow;wet dry;
+        loud quiet;available unavailable;required optional;encrypted unencrypted;locked unlocked;employed unemployed;
+        electric manual;remote onsite;abierto cerrado;offen geschlossen""".split(";")
+    for word, other in (pair.split(), pair.split()[::-1])
+}
+# What holds of two just as it holds the other way round.
+SYMMETRIC = frozenset(canonical(word) for word in "marry meet friend neighbour colleague cousin twin sibling".split())

@@ -1,0 +1,311 @@
+"""Turns of phrase: one statement in its many grammatical forms, brought to one of them.
+
+Promise: "Acme employs Ana", "Ana's employer is Acme" and "Ana has a job at Acme" all come out as "Ana works at Acme", so that
+the same one acts in all of them; what has none of these forms comes out as it is. The forms are those of ordinary English,
+and know no home. Linear in the line: only forms whose words stand in it are tried, each once.
+Not here: words that say the same (words), what a line is made of (reading).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+# Each row: the form that stands for all, then the others. A, B, C are any words; N is what somebody has, in three words at
+# most; P a telephone number, M a mail address, I an address of numbers, V begins with a number. "x|y" is either, "?x" may be missing, and "be" is
+# any form of to be. "!" before a row: of the first slot there is only one second slot at a time.
+_FORMS = """
+! A phone P < A 's ?work|mobile|cell|private|direct phone|mobile|cell|telephone ?number be P < A 's ?phone number be P
+  < phone|mobile|cell|telephone ?number of|for A be P < P be A 's ?phone|mobile|cell|telephone number|phone|mobile
+  < P be ?phone|mobile|telephone number|phone of|for A < A can be reached|called|phoned at|on|under|by|via ?phone ?at|on P
+  < you can reach|call|phone A at|on|under P < A be reachable at|on|under|by|via ?phone ?at|on|under P
+  < call|phone|ring|dial|reach A at|on|under P < to reach|call|phone|ring A dial|call|use P < dial P to|for ?reach A
+  < A has phone ?number P < A picks|answers ?up ?phone on|at P
+! A email M < A 's ?work|private email|mail|e-mail ?address|account be M < email|mail|e-mail ?address of|for A be M
+  < M be A 's email|mail ?address < A can be reached|emailed at|under|via|by M < A be reachable at|under|via|by ?email ?at M
+  < email|mail|write|reach A at|under|via M < write|mail to A at M < send ?email|mail|mails|emails to|for A to M
+  < A uses M for|as email|mail ?address < email|mail|mails for|to A go|goes to M < A reads email|mail at M
+  < M be ?email|mail address of|for A < M reaches A
+! A ip I < A 's ip ?address be I < A 's address be I < ip|address ?address of|for A be I < I be A 's ip|address ?address
+  < I be ?ip address of|for A < A has ip|address ?address I < A be reachable|available|accessible|found at|under I
+  < A can be reached|found at|under I < A sits|lives|listens at|on I < A resolves|answers|responds to|at|on I
+! A port V < A listens|listening|runs|running|serves|answers on port V < A 's port be V < port of|for A be V
+  < A be reachable|available|accessible|served|exposed|bound|listening|running|published on|at|via|to|through|under port V
+  < port V be used|taken|served|occupied by A < port V belongs|goes to A < port V be A 's ?port < A uses|has|occupies port V
+  < A can be reached on|at|via|through|under port V < A be on port V < you reach A on|at|via|through port V
+  < port V be where A listens|runs < V be port of|for A < V be port A listens|runs on < A binds|bound to port V
+! A version V < A be on|at version|release V < A runs|uses|running version|release V < A 's ?current version|release be V
+  < ?current|installed version|release of A be V < version V of A be installed|running|used|deployed|live
+  < A be running ?version V < version|release of A in use|production be V < A has version V ?installed
+! A lives in B < A lives|resides|dwells in|near B < A be living|residing|settled|resident|domiciled in B
+  < A be based|located in|out ?of B < B be where A lives|resides < B be ?city|town|place where A lives|resides
+  < B be ?city|town A lives in < A 's home|residence|house|place|domicile|household be in|at ?city|town ?of B
+  < A makes|made ?home in B < A calls B home < B be what A calls home < A has|keeps|owns home|place|residence in B
+  < A be resident|inhabitant of B < home|residence of A be in B < B be home to|of A < A 's city|town|place of residence be B
+  < A 's home|hometown ?town|city be B < B be A 's home ?town|city < B be A 's city|town|place of residence
+! A address B < A lives|resides at B < A 's ?home|postal|street address be B < ?home|postal address of A be B
+  < B be A 's ?home|postal|street address < B be ?home|postal address of A < A can be found|visited at B
+! A works at B < A works|working at|for|with B < B employs A < B be employing A < A be employed by|at|with B
+  < A 's ?current employer be B < B be A 's ?current employer < A has|holds ?job|position|post|role job|position|post|role at|with B
+  < A be on ?payroll payroll|staff of|at B < B has A on ?its payroll|staff < A be ?staff employee|member of|at B
+  < B be where A works < B be ?company|firm A works for|at < A 's workplace|company|firm|work|job be ?at|with B
+  < B be A 's workplace|company|firm < A earns ?living at|with B < A be working at|for|with B < employer of A be B
+  < A draws|gets salary|wage|pay|paycheck from|at B < B pays A 's salary|wages < A 's paycheck comes from B < A be at work for B
+! A works as B < A works|working|worked|employed|serves as B < A be B by trade|profession|training|occupation
+  < by trade|profession|occupation A be B < A 's ?job job|profession|occupation|trade|title ?title be ?that ?of B
+  < B be A 's job|profession|occupation|trade < A earns|makes living as B < A be employed|working as B < A has job as B
+  < A makes|earns living B < for living A be B < A 's job be being B < job|profession|occupation of A be B
+! A born B < A be born on|in ?on B < A 's birthday|birthdate be ?on B < A 's ?date date|day of birth be ?on B < A born on|in B
+  < A 's birth date be B < A celebrates|has birthday on|every|each B < B be A 's birthday|birthdate < B be ?day when A be born
+  < B be day A be born < A 's birthday falls|lands|comes on B < A came into world on B < birthday|birthdate of A be ?on B
+  < date|day of birth of|for A be B < B be birthday|birthdate of A < B be A 's date|day of birth < A has birthday B
+  < A 's birth be on B < A turns year older on|every B
+! A marry B < A be married to|with B < A 's ?lawful husband|wife|spouse be B < B be A 's husband|wife|spouse
+  < A and B be|got ?husband|both married ?couple|to ?each|one ?other|another < A and B be husband|wife and wife|husband
+  < A and B be married ?couple < A be husband|wife|spouse of B < A has B as|for husband|wife|spouse
+  < A shares|has marriage with B
+! B manages A < A reports to B < A reports directly to B < B supervises|oversees|line-manages A
+  < B be A 's ?line|direct manager|boss|supervisor|superior|lead < A 's ?line|direct|team manager|boss|supervisor|superior|lead be B
+  < A be managed|supervised|overseen|led|headed|coordinated by B < A works under B < A answers to B
+  < ?line|direct manager|boss|supervisor|leader|head of A be B < B be ?line|project|team|the manager|boss|supervisor|leader|lead|head|owner of|for|on A
+  < A 's ?project|team|product lead|leader|owner|head ?be be B < B leads|heads|coordinates|directs|manages A
+  < B be in charge of A < B be responsible for A < responsibility for A lies|rests with B < A be B 's responsibility
+  < B has A as ?direct report < A be B 's ?direct report < A be under B 's leadership|responsibility|management|supervision
+  < under B 's leadership|management A < B heads|leads up A < A has B as ?project|line lead|manager|boss|head|leader
+  < B be one running|leading|heading|managing A < B be running|leading|heading|managing A < B looks after A < B takes care of A
+  < A be looked after by B < A be in hands of B < A be maintained by B < B maintains A < B be maintainer of A < A 's maintainer be B
+! A due B < A be due ?on|by|in B < A 's deadline|due ?date be ?on B < deadline|due ?date of|for A be ?on B < B be deadline|due ?date for|of A
+  < A must|should|needs|has to|be ?to ?be be|finished|done|delivered|completed|submitted|handed|ready|shipped ?finished|done|delivered|completed|submitted|ready|in|over by|before|on B
+  < A must be finished|done|delivered|completed|submitted|ready|shipped by|on B < A has deadline of|on B < B be when A be due
+  < B be A 's deadline < A be to be finished|done|delivered|completed|ready|submitted|shipped by B < deadline A be B
+! A written in B < A be written|implemented|coded|programmed|developed|built in|with|using B < B be language ?of A ?be ?written ?in
+  < A 's ?programming|source|implementation language|code|codebase be ?written ?in B < A uses B as ?its ?programming language
+  < language of|behind|for A be B < code|codebase|source of A be ?written ?in B < B be what A be written|built|coded in
+  < B powers A < programming|implementation language of A be B
+  A runs B < A be hosted|deployed|running|installed|housed on|at|in B < A runs|lives|sits on B < B hosts|houses A < B be where A runs
+  < B be host of|for A < A 's host|server|machine be B < host of A be B < A be run|hosted|served by B
+  < A 's operating|os system be B < operating|os system of|on A be B < B be A 's operating|os system < A has B installed|running
+  < B be installed|running|deployed on A < A uses|has B as ?its operating|os system < A 's os be B < os of|on A be B < B runs on A
+  < A has B on it < B be os|operating ?system of|on A < A be powered by B < A boots B < you find|will find A on B
+! B owns A < A belongs to B < B be ?proud|legal owner of A < A 's owner be B < A be owned by B < A be property of B
+  < owner of A be B < A be in B 's possession < A be B 's property
+! A drives car B < A drives B < A 's car|vehicle|ride be B < A drives car B < A has B as car < A gets|drives around in B
+  < B be A 's car|vehicle < car A drives be B < car|vehicle of A be B < B be ?car what A drives < A be driver of B < A be driving B
+! A cost V < A costs|cost V < price|cost of|for A be V < A 's price|cost be V < A sells|sold|goes|retails for|at V < A be priced|sold at|for V
+  < A comes|came|amounts to|at V < V be price|cost of|for A < you pay V for A < A has price ?tag of V < A be available for V < A be V to buy
+  A bought B for V < A paid V for B < A spent V on B < B cost A V < A got|acquired|purchased|ordered|picked B ?up for V
+  < B was|were bought|purchased|acquired by A for V < A bought|purchased B ?at|for ?a ?price ?of V < A laid|shelled|forked out|over V for B
+  < for B A paid V < price A paid for B be V < A 's purchase of B cost V < B set A back V < V be what A paid for B < for V A bought|got|purchased B
+! A earns V < A 's ?annual|monthly|yearly salary|wage|income|pay be V < salary|wage|income|pay of A be V < A makes V yearly|monthly
+  < A gets|receives|has salary|wage|income|pay of V < A gets paid V < V be A 's salary|wage|income|pay < A takes home V
+  B borrowed C from A < A lent C to B < A loaned C to B < C be on loan from A to B < B has C on loan from A < B has borrowed C from A
+  < C was|were lent|loaned to B by A < C was|were borrowed from A by B < C was|were lent|loaned by A to B
+  < A has lent|loaned C to B < C be lent to B by A < C be borrowed by B from A
+! A expires B < A expires|expired|lapses|lapse|expiring on|in|at B < A be valid|good|in until|till|through|to ?force ?until B < A runs out on|in|at B
+  < expiry|expiration ?date of|for|on A be ?on B < A 's expiry|expiration ?date be ?on B < B be when A expires|lapses|ends
+  < A 's validity ends|expires on B < A ceases to be valid on B < A stays|remains valid until|till B < validity of A ends|expires on B < A has expiry|expiration ?date of|on B
+  < B be expiry|expiration date of|for A < A ends|finishes|terminates|concludes on|in B < A comes to end on|in B < B be last day of A
+  < B be when A comes to ?an end < B be A 's last day < end ?date of A be ?on B < A 's end ?date be ?on B < A be valid ?only until B
+! A blood type B < A 's blood type|group be B < A has blood type|group B < A be blood type|group B < blood type|group of A be B
+  < A has ?type B blood < B be A 's blood type|group < A 's blood be ?type|group B < A belongs to blood group|type B < A has B as ?blood group|type
+! A height V < A be V tall < A 's height be V < A stands|measures V ?tall ?high < height of A be V < A has height of V < A be V in height < V be A 's height
+! A weighs V < A 's weight be V < weight of A be V < A has weight of V < A tips scales at V < A comes in at V < V be A 's weight < A be V heavy
+! A age V < A be V years old < A 's age be V ?years < A be V years of age < A be aged V < A be V - year - old < age of A be V < A turned V < A be age V
+  A allergic to B < A be allergic|hypersensitive to B < A has|suffers ?from allergy|allergies to B < A has B allergy
+  < A suffers from B allergy < A 's allergy be to B < A 's allergic to B < A reacts badly|allergically to B
+  < B gives|causes A allergic reaction < B triggers|causes allergic reaction|reactions in|for A < A gets|has allergic reaction|reactions from|to B
+  < B sets off A 's allergy < A 's B allergy < A has known allergy to B
+  A fears B < A be afraid|scared|terrified|frightened of|by B < B scares|frightens|terrifies A < A has fear|phobia of B < A 's fear be ?of B < A be fear of B
+  A prefers B over C < A prefers B to|over|than|rather ?than C < A likes|loves|enjoys B better|more than C < A would choose|pick|take B over C
+  < A would rather|sooner ?have|drink|eat|take|use|get B than ?have|drink|eat|take|use C < given choice A ?would takes|picks|chooses|prefers|take|pick|choose B over C < A favours|favors B over C
+  < A chooses|picks|takes B over C < B beats C for A < for A B beats C < A opts for B over|rather ?than C < B rather than C be A 's preference
+! A prefers N B < A 's favourite|favorite|preferred N be B < B be A 's favourite|favorite|preferred N < A 's N of choice be B
+  < N A likes|loves|enjoys best|most|more be B < A 's top|best-loved|go-to N be B < favourite|favorite|preferred N of A be B < B be favourite|favorite|preferred N of A
+  < of all N A likes|loves|enjoys|prefers B best|most < A likes|loves B best|most of|among all N < A ranks B as ?best|favourite N < when it comes to N A prefers|likes B
+  A likes B < A be ?big|huge|great fan|lover of B < A be fond of B < A be into B < A be keen on B < A has soft spot for B < A has weakness for B < A takes pleasure in B
+  < B be something A likes|enjoys|loves < A finds pleasure|joy in B < B brings A joy < A gets ?lot|much enjoyment|pleasure from|out ?of B < A be partial to B
+  A hates B < A can not stand|bear|abide|tolerate B < A be no|not ?a fan of B < A does not care for B < A has no time for B < A can't|cannot stand|bear|abide B
+  < A dislikes|detests|loathes B < B be not to A 's taste|liking < A has dislike|aversion of|for|to B < A isn't|not ?a fan of B < B be something A hates|dislikes|detests
+  A studies B < A be studying|reading B < A majors|majoring in B < A be enrolled in|for B < A be doing|taking|pursuing ?degree degree|studies|course in B < A be B student|major
+  < A 's major|subject|degree|course be ?in B < A 's field of study be B < A be student of B
+  A attends B < A goes to school|university|college at B < A be pupil|student|enrolled at B < A studies at B < B be where A studies < A 's school|university be B
+  A graduated B < A graduated from|at B < A got|received|earned|holds|has|took|completed degree from|at B < A finished|completed ?studies|degree at B < A 's degree be from B
+  < A be graduate|alumnus|alumna of B < A 's alma mater be B
+  A joined B < B hired|recruited|onboarded A < B took on A < B took A on < A was|were hired|recruited|taken by|on B < A started|began ?work|working|job|out at|with|for B
+  < A started ?new job|work at|with B < A came on board at|with B < A became part|member|employee of B < A has worked|been at|for|with B since < A signed on with B < A has been ?working|employed at|with|for|by B
+  A left B < A quit ?job|post|position at B < A resigned|departed from B < A stopped working at|for B < A handed in notice at B < A 's last day at B be
+  < A gave ?up notice at B < A parted ways with B
+  A visited B < A went|travelled|traveled|flew|drove to B < A was in B < A made|took trip|visit to B < A paid visit to B < A spent time in B < B was visited by A < A 's visit|trip to B be|was|took ?place
+  < A has been to|in B < A came to see B < A dropped in|by on|at B < A travelled|traveled to see B
+  A bank B < A banks with|at B < A has ?bank|current|checking|savings account at|with B < A 's ?bank bank|account be ?at|with B < A keeps money at|with|in B < B be A 's bank < A 's account be at|with B
+  A insured B < A be insured with|by|through B < A 's insurer|insurance ?company be ?with B < A has ?insurance|policy insurance|policy with|from B < B insures A < B be A 's insurer|insurance ?company
+! A sits B < A sits in|at|on B < A 's ?desk desk|seat|office|workplace|workstation be ?in|at|on B < A be sitting|seated in|at|on B < you find A in|at|on B < A has desk|office|seat in|at|on B < desk|office|seat of A be in|at|on B < B be where A sits
+  A member B < A be ?active|paying|the member of|in B < A belongs to B < B counts A among ?its members < B has A as|among ?its|one member|members < A has|holds membership in|of|at|with B < A 's membership be ?with|in|at B < A be part of B
+  A speaks B < A be fluent in B < A can speak B < A be B speaker|speaking < A has ?good command of B < A knows how to speak B < A can converse in B < B be spoken by A < B be language A speaks < A speaks fluent B
+  A plays B < A be B player < B be played by A < A be ?keen player of B < B be ?instrument|sport|what A plays < A 's instrument|sport be B
+  A takes B < A be prescribed|taking B < A was|has prescribed|put|been on|prescribed B < A has prescription for B < A 's medication|medicine be B < A be treated with B < B be what A takes < A has to take B < A was prescribed B
+  < A 's prescription be ?for B < B was|is prescribed to|for A < A be being treated with B < A needs to take B
+  A teaches B < A be B teacher|instructor|tutor < B be taught by A < A gives|offers lessons|classes|courses|instruction in B < A be teacher|instructor|tutor of|for B < A gives B lessons|classes < A 's subject be B
+  A commutes B < A goes|gets|travels|commutes to work|office by|on|in|with B < A commutes by|on|in|with B < A takes|rides B to work|office < A uses B to ?get ?to commute|work < A 's commute be by B < A 's way to work be by B
+  < A uses B for commute < A 's commute be B
+  A paid C for B < A covered B of C
+  A N is B < A has|keeps|got N called|named B < name of A 's N be B < A 's N be called|named B < A 's N 's name be B < B be name of A 's N < A 's N goes by ?name ?of B < A 's N answers to B
+  < A has B as|for N < A named|called N B < A calls|named|called N B < A sees|uses|trusts|consults B as N < B acts|serves as A 's N < B be A 's N < B be N of A < N of A be B < A 's N be B < B be N for A
+  < as N A has|uses|sees B < A goes to B as N
+"""
+_BE = "is|are|was|were|be|been|am"
+_DENIALS = frozenset(["not", "never"])
+# What may stand anywhere without telling another form.
+_LOOSE = frozenset(
+    """the a an currently now still also his her their its my our your just presently nowadays today's actually both
+    usually normally always already these days , - that's it's apparently officially really""".split()
+)
+_TOKENS = re.compile(
+    r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|\+?\d+(?:[.,:/\-]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*(?:'[^\W\d_]+)?|[^\W_]+|\0|'(?= )|[:=]"
+)
+_SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
+_SLOTS = {
+    "P": r"\+?[\d][\d ()/.\-+]{4,24}", "M": r"[^ @]+@[^ @]+", "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
+    "V": r"(?:(?:euro|euros|dollar|pound|eur|usd|gbp|chf|about|around|roughly|v) )?v?\d.*?",
+    "N": r"(?!(?:who|that|which)\b)[^\W\d_][^ ]*(?: (?!(?:of|for|in|at|to|on|is|are|was|with|by|from|'s|who|that|which)\b)[^ ]+){0,2}",
+}  # fmt: skip
+_LONGEST = 40  # words; what is longer is no plain statement
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A line in the form that stands for its kind: the words, which kind it is, of what it speaks and what it says of it."""
+
+    words: str
+    kind: str = ""
+    single: bool = False  # whether there is only one at a time
+    of: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    pattern: re.Pattern[str]
+    needs: tuple[frozenset[str], ...]  # of each, one word has to stand in the line
+    shown: tuple[str, ...]
+    kind: str
+    single: bool
+
+
+@dataclass(slots=True)
+class _Forms:
+    """The forms, by a word that has to stand in a line for each."""
+
+    by_word: dict[str, list[tuple[int, _Form]]] = field(default_factory=dict)
+
+    def near(self, words: frozenset[str]) -> list[_Form]:
+        found = {
+            number: form
+            for word in words & self.by_word.keys()
+            for number, form in self.by_word[word]
+            if all(not need.isdisjoint(words) for need in form.needs)
+        }
+        return [found[number] for number in sorted(found)]
+
+
+def turned(text: str) -> Turned | None:
+    """A statement as the form that stands for its kind, None when it has none of the forms."""
+    tokens = _tokens(text)
+    if found := _matched(tokens):
+        return found
+    bare = [token for token in tokens if token.lower() not in _DENIALS]
+    if len(bare) == len(tokens) or not (found := _matched(bare)):
+        return None
+    denials = [token for token in tokens if token.lower() in _DENIALS]
+    return replace(found, words=" ".join((*denials, found.words)))
+
+
+def _matched(tokens: Sequence[str]) -> Turned | None:
+    whole = " ".join(tokens)
+    small = whole.lower()
+    if not 3 <= len(tokens) <= _LONGEST or not len(small) == len(whole) <= 8 * _LONGEST:
+        return None
+    for form in _forms().near(frozenset(small.split())):
+        if found := form.pattern.match(small + " "):
+            return _shown(form, found, whole)
+    return None
+
+
+def _shown(form: _Form, found: re.Match[str], whole: str) -> Turned:
+    slots = {name: whole[slice(*found.span(name))] for name in found.groupdict() if found[name]}
+    words = [slots.get(word, "") if word.isupper() and len(word) == 1 else word for word in form.shown]
+    value = next((slots[name] for name in "PMIVB" if name in slots), "")
+    kind = f"{form.kind} {slots['N'].lower()}" if "N" in slots else form.kind
+    return Turned(" ".join(words), kind, form.single or "N" in slots, slots.get("A", ""), value)
+
+
+def _tokens(text: str) -> list[str]:
+    found: list[str] = []
+    for token in _TOKENS.findall(text[:2000]):
+        if token in ":=":
+            found += ["is"] if found and len(found) <= 6 and "is" not in found else []
+        elif token.lower() in _LOOSE:
+            continue
+        elif token.endswith("n't"):
+            found += [_SHORTENED.get(token[:-3].lower(), token[:-3]), "not"]
+        elif token.endswith("'s") and len(token) > 2:
+            found += [token[:-2], "'s"]
+        else:
+            found.append("'s" if token == "'" else token)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _forms() -> _Forms:
+    forms, number = _Forms(), 0
+    for row in _rows():
+        single = row[0].startswith("!")
+        shown = tuple(row[0].removeprefix("!").split())
+        for said in sorted((*row[1:], " ".join(shown)), key=_length):  # what says more of its form is tried first
+            number += 1
+            form = _Form(*_compiled(said.split()), shown, " ".join(w for w in shown if w != "'s"), single)
+            rarest = min(form.needs, key=lambda need: ("'s" in need, "is" in need, len(need)))
+            for word in rarest:
+                forms.by_word.setdefault(word, []).append((number, form))
+    return forms
+
+
+def _length(form: str) -> int:
+    return -sum(1 for word in form.split() if word[0].islower() or word[0] == "'")
+
+
+def _rows() -> Iterator[list[str]]:
+    rows: list[str] = []
+    for line in _FORMS.strip("\n").splitlines():
+        if line.startswith("  <"):
+            rows[-1] += " " + line.strip()
+        else:
+            rows.append(line.strip())
+    yield from ([form.strip() for form in row.split(" < ")] for row in rows)
+
+
+def _compiled(words: Sequence[str]) -> tuple[re.Pattern[str], tuple[frozenset[str], ...]]:
+    parts, needs, seen = list[str](), list[frozenset[str]](), set[str]()
+    for word in words:
+        bare = word.removeprefix("?")
+        if len(bare) == 1 and bare.isupper():
+            slot = _SLOTS.get(bare, ".+?")
+            part = f"(?:{slot})" if bare in seen else f"(?P<{bare}>{slot})"
+            seen.add(bare)
+        else:
+            options = _BE.split("|") if bare == "be" else list(_inflected(bare.split("|")))
+            part = f"(?:{'|'.join(map(re.escape, options))})"
+            if bare == word:
+                needs.append(frozenset(options))
+        parts.append(rf"(?:{part} )?" if word != bare else part + " ")
+    return re.compile("".join(parts) + r"\Z"), tuple(needs)
+
+
+def _inflected(words: Sequence[str]) -> Iterator[str]:
+    """Verbs in the third person also without it, and in the past where that is regular."""
+    for word in words:
+        yield word
+        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s", "us")):
+            yield from (word[:-1], f"{word[:-1]}d" if word.endswith("es") else f"{word[:-1]}ed")
