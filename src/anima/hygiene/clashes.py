@@ -14,7 +14,7 @@ from itertools import combinations
 
 from anima.hygiene.lines import Contradiction, Line
 from anima.hygiene.reading import Read, as_read
-from anima.hygiene.words import LIMITS, OPPOSITES, canonical
+from anima.hygiene.words import FORMER, LIMITS, OPPOSITES, SINGLE, canonical
 
 _STEADY = re.compile(
     r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"
@@ -79,7 +79,7 @@ def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
     """Lines that say of one thing what it has only one of, each another: where somebody lives, what a port is."""
     by_key: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, one in enumerate(seen):
-        if one.claim and not one.denied and _holds_now(one) and not _SEVERAL.search(one.claim.kind):
+        if one.claim and not one.denied and _holds_now(one) and _is_single(one.claim.kind):
             by_key[one.claim.kind, one.claim.of, one.about].append(place)
     for places in by_key.values():
         firsts = list({_said(seen[place]): place for place in reversed(places)}.values())[::-1]
@@ -89,10 +89,16 @@ def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
                     yield first, second, *told
 
 
+def _is_single(kind: str) -> bool:
+    """Whether something has one of a kind at a time. Of what somebody calls theirs, that is so for few things."""
+    form, _, noun = kind.rpartition(" is B ")
+    return not form or not SINGLE.isdisjoint(map(canonical, noun.split()))
+
+
 def _holds_now(one: Read) -> bool:
     """Whether a line tells what is, not what was or may come; a birth is past and holds."""
     lasting = one.claim is not None and one.claim.kind in _LASTING
-    return not one.mood[0] and not one.once and (lasting or not (one.mood[1] or one.past))
+    return not one.mood[0] and not one.once and not FORMER & {*one.plain} and (lasting or not (one.mood[1] or one.past))
 
 
 def _said(one: Read) -> tuple[object, ...]:
@@ -149,7 +155,7 @@ def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _is_steady(one: Read) -> bool:
-    if one.once or _SEVERAL.search(one.text):
+    if one.once or one.happened or one.turned or any(one.mood) or _SEVERAL.search(one.text):
         return False
     return bool(_STEADY.search(one.text) or _LABEL.match(one.text))
 

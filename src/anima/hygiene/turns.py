@@ -55,13 +55,15 @@ _FORMS = """
   < A draws|gets salary|wage|pay|paycheck from|at B < B pays A 's salary|wages < A 's paycheck comes from B < A be at work for B
 ! A works as B < A works|working|worked|employed|serves as B < A be B by trade|profession|training|occupation
   < by trade|profession|occupation A be B < A 's ?job job|profession|occupation|trade|title ?title be ?that ?of B
-  < B be A 's job|profession|occupation|trade < A earns|makes living as B < A be employed|working as B < A has job as B
+  < B be A 's job|profession|occupation|trade < A earns|makes living ?working as B < A be employed|working as B < A has job as B
   < A makes|earns living B < for living A be B < A 's job be being B < job|profession|occupation of A be B
 ! A born B < A be born on|in ?on B < A 's birthday|birthdate be ?on B < A 's ?date date|day of birth be ?on B < A born on|in B
   < A 's birth date be B < A celebrates|has birthday on|every|each B < B be A 's birthday|birthdate < B be ?day when A be born
-  < B be day A be born < A 's birthday falls|lands|comes on B < A came into world on B < birthday|birthdate of A be ?on B
+  < B be day A be born < A 's birthday falls|lands|comes on B < birthday of A falls|lands|comes|be on B < A came into world on B < birthday|birthdate of A be ?on B
   < date|day of birth of|for A be B < B be birthday|birthdate of A < B be A 's date|day of birth < A has birthday B
   < A 's birth be on B < A turns year older on|every B
+! A born B < A be native of B < A 's birthplace|birth ?place be B < B be birthplace of A < birthplace|birth ?place of A be B < A came into world in B
+  < B be where A be born < B be A 's birthplace < A hails|comes ?originally from B < A be originally from B < A be from B ?originally
 ! A marry B < A be married to|with B < A 's ?lawful husband|wife|spouse be B < B be A 's husband|wife|spouse
   < A and B be|got ?husband|both married ?couple|to ?each|one ?other|another < A and B be husband|wife and wife|husband
   < A and B be married ?couple < A be husband|wife|spouse of B < A has B as|for husband|wife|spouse
@@ -76,7 +78,7 @@ _FORMS = """
   < under B 's leadership|management A < B heads|leads up A < A has B as ?project|line lead|manager|boss|head|leader
   < B be one running|leading|heading|managing A < B be running|leading|heading|managing A < B looks after A < B takes care of A
   < A be looked after by B < A be in hands of B < A be maintained by B < B maintains A < B be maintainer of A < A 's maintainer be B
-! A due B < A be due ?on|by|in B < A 's deadline|due ?date be ?on B < deadline|due ?date of|for A be ?on B < B be deadline|due ?date for|of A
+! A due B < A 's deadline falls|lands|comes on B < deadline of|for A falls|lands|comes on B < A has B as ?its deadline < A be due ?on|by|in B < A 's deadline|due ?date be ?on B < deadline|due ?date of|for A be ?on B < B be deadline|due ?date for|of A
   < A must|should|needs|has to|be ?to ?be be|finished|done|delivered|completed|submitted|handed|ready|shipped ?finished|done|delivered|completed|submitted|ready|in|over by|before|on B
   < A must be finished|done|delivered|completed|submitted|ready|shipped by|on B < A has deadline of|on B < B be when A be due
   < B be A 's deadline < A be to be finished|done|delivered|completed|ready|submitted|shipped by B < deadline A be B
@@ -84,12 +86,12 @@ _FORMS = """
   < A 's ?programming|source|implementation language|code|codebase be ?written ?in B < A uses B as ?its ?programming language
   < language of|behind|for A be B < code|codebase|source of A be ?written ?in B < B be what A be written|built|coded in
   < B powers A < programming|implementation language of A be B
+! A os B < A 's operating|os system be B < operating|os system of|on A be B < B be A 's operating|os system < A uses|has B as ?its operating|os system
+  < A 's os be B < os of|on A be B < B be os|operating ?system of|on A < operating|os system A runs be B
   A runs B < A be hosted|deployed|running|installed|housed on|at|in B < A runs|lives|sits on B < B hosts|houses A < B be where A runs
   < B be host of|for A < A 's host|server|machine be B < host of A be B < A be run|hosted|served by B
-  < A 's operating|os system be B < operating|os system of|on A be B < B be A 's operating|os system < A has B installed|running
-  < B be installed|running|deployed on A < A uses|has B as ?its operating|os system < A 's os be B < os of|on A be B < B runs on A
-  < A has B on it < B be os|operating ?system of|on A < A be powered by B < A boots B < you find|will find A on B
-! B owns A < A belongs to B < B be ?proud|legal owner of A < A 's owner be B < A be owned by B < A be property of B
+  < A has B installed|running < B be installed|running|deployed on A < A has B on it < A be powered by B < A boots B < you find|will find A on B
+! B owns A < A belongs to B < B be ?proud|legal owner of A < B possesses A < A 's owner be B < A be owned by B < A be property of B
   < owner of A be B < A be in B 's possession < A be B 's property
 ! A drives car B < A drives B < A 's car|vehicle|ride be B < A drives car B < A has B as car < A gets|drives around in B
   < B be A 's car|vehicle < car A drives be B < car|vehicle of A be B < B be ?car what A drives < A be driver of B < A be driving B
@@ -100,7 +102,7 @@ _FORMS = """
   < for B A paid V < price A paid for B be V < A 's purchase of B cost V < B set A back V < V be what A paid for B < for V A bought|got|purchased B
 ! A earns V < A 's ?annual|monthly|yearly salary|wage|income|pay be V < salary|wage|income|pay of A be V < A makes V yearly|monthly
   < A gets|receives|has salary|wage|income|pay of V < A gets paid V < V be A 's salary|wage|income|pay < A takes home V
-  B borrowed C from A < A lent C to B < A loaned C to B < C be on loan from A to B < B has C on loan from A < B has borrowed C from A
+  B borrowed C from A < A let B borrow|have|use C < A allowed B to borrow C < A lent C to B < A loaned C to B < C be on loan from A to B < B has C on loan from A < B has borrowed C from A
   < C was|were lent|loaned to B by A < C was|were borrowed from A by B < C was|were lent|loaned by A to B
   < A has lent|loaned C to B < C be lent to B by A < C be borrowed by B from A
 ! A expires B < A expires|expired|lapses|lapse|expiring on|in|at B < A be valid|good|in until|till|through|to ?force ?until B < A runs out on|in|at B
@@ -137,7 +139,20 @@ _FORMS = """
   < A started ?new job|work at|with B < A came on board at|with B < A became part|member|employee of B < A has worked|been at|for|with B since < A signed on with B < A has been ?working|employed at|with|for|by B
   A left B < A quit ?job|post|position at B < A resigned|departed from B < A stopped working at|for B < A handed in notice at B < A 's last day at B be
   < A gave ?up notice at B < A parted ways with B
-  A visited B < A went|travelled|traveled|flew|drove to B < A was in B < A made|took trip|visit to B < A paid visit to B < A spent time in B < B was visited by A < A 's visit|trip to B be|was|took ?place
+  A works on B < A be part|member of ?team ?of|behind|for B < A belongs to team of|behind|for B < A be on team of|for|behind B < A be in team of|for B < A contributes to B
+  < team of B includes A < A be ?one among ?people ?who working on B
+  A depends on B < A requires B < A needs B < A relies|builds on B < B be ?dependency|requirement of|for A < A has B as|among ?its dependency|dependencies|requirement < A be dependent|reliant|based on B < A 's dependencies include B
+  A mentors B < B has A as|for mentor < A acts|serves as mentor to|for|of B < B be A 's mentee|protege < A be B 's mentor < A be mentor of|to|for B < B 's mentor be A < B be mentored|coached by A < B be mentee of A
+  A called B about C < B got|received|had ?phone|telephone call from A about C < A phoned|rang|telephoned|called B about C < A gave B ring|call about C < A rang B up about C < A spoke|talked to|with B on|by phone|telephone about C
+  < B was|were called|phoned|rung by A about C < A made ?phone call to B about C < A and B spoke|talked on phone about C
+  A listens to B < ?music A listens to includes B < A has B among music ?they|he|she listen|listens to < B be ?among|music ?music|something|what A listens to < A likes|enjoys listening to B < music A listens to be B
+  A returned B to C < A took|brought|sent|gave B back to C < B was|were returned|brought|taken ?back to C by A < B went back to C from A
+! A desk B < A sits at desk B < desk B be assigned|given|allocated to A < A be|has given|assigned|been|allocated ?given|assigned desk B < A 's desk be B < desk B be A 's ?desk < desk B be where A sits < desk B belongs to A < A has desk B < A occupies desk B
+! A started job B < A has been|be in|at ?current|present job|position|post|role since B < A started|began|took ?up ?in ?current|present|new job|position|post|role on|in B < A 's start date be ?on B < A holds|has held ?current|present job|position|post since B < B be when A started ?in ?current job|position
+! A N expires B < A be under N until|till B < N of|on|for A expires|ends|lapses ?on|at|in B < N of|on|for A runs out on|in B < A 's N expires|ends|lapses ?on|at|in B < A 's N runs out on|in B < A has|holds N that expires|ends|lapses|runs ?out on|in B < N of|on|for A be valid|good until|till|through B
+  < A 's N be valid|good until|till|through B < expiry|expiration|end date of A 's N be B < expiry|expiration|end date of N of|on|for A be B < A be covered by N until|till B < B be when A 's N expires|ends|lapses
+  A prefers B < A likes|loves|enjoys B best|most < A would rather|sooner have|take|get|use|drink|eat B < A 's preference ?on|for|in be ?for B < A likes it best B < A goes for B
+  A visited B < A paid B visit < A went|came to see B < A had appointment at|with B < A saw B < A went|travelled|traveled to B < A was in B < A made|took trip|visit to B < A paid visit to B < A spent time in B < B was visited by A < A 's visit|trip to B be|was|took ?place
   < A has been to|in B < A came to see B < A dropped in|by on|at B < A travelled|traveled to see B
   A bank B < A banks with|at B < A has ?bank|current|checking|savings account at|with B < A 's ?bank bank|account be ?at|with B < A keeps money at|with|in B < B be A 's bank < A 's account be at|with B
   A insured B < A be insured with|by|through B < A 's insurer|insurance ?company be ?with B < A has ?insurance|policy insurance|policy with|from B < B insures A < B be A 's insurer|insurance ?company
@@ -163,13 +178,13 @@ _LOOSE = frozenset(
     usually normally always already these days , - that's it's apparently officially really""".split()
 )
 _TOKENS = re.compile(
-    r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|\+?\d+(?:[.,:/\-]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*(?:'[^\W\d_]+)?|[^\W_]+|\0|'(?= )|[:=]"
+    r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|\+?\d+(?:[.,:/\-]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*(?:'[^\W\d_]+)?|[^\W_]+|\0|'(?= )|[:=]"
 )
 _SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SLOTS = {
     "P": r"\+?[\d][\d ()/.\-+]{4,24}", "M": r"[^ @]+@[^ @]+", "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
     "V": r"(?:(?:euro|euros|dollar|pound|eur|usd|gbp|chf|about|around|roughly|v) )?v?\d.*?",
-    "N": r"(?!(?:who|that|which)\b)[^\W\d_][^ ]*(?: (?!(?:of|for|in|at|to|on|is|are|was|with|by|from|'s|who|that|which)\b)[^ ]+){0,2}",
+    "N": r"(?!(?:who|that|which)\b)[^\W\d_][^ ]*(?: (?!(?:of|for|in|at|to|on|is|are|was|with|by|from|'s|who|that|which)\b)[^ ]+){0,2}?",
 }  # fmt: skip
 _LONGEST = 40  # words; what is longer is no plain statement
 
@@ -259,21 +274,24 @@ def _tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _forms() -> _Forms:
-    forms, number = _Forms(), 0
-    for row in _rows():
-        single = row[0].startswith("!")
-        shown = tuple(row[0].removeprefix("!").split())
-        for said in sorted((*row[1:], " ".join(shown)), key=_length):  # what says more of its form is tried first
-            number += 1
-            form = _Form(*_compiled(said.split()), shown, " ".join(w for w in shown if w != "'s"), single)
-            rarest = min(form.needs, key=lambda need: ("'s" in need, "is" in need, len(need)))
-            for word in rarest:
-                forms.by_word.setdefault(word, []).append((number, form))
+    forms = _Forms()
+    rows = [
+        (said, tuple(row[0].removeprefix("!").split()), row[0].startswith("!"))
+        for row in _rows()
+        for said in (*row[1:], row[0].removeprefix("!").strip())
+    ]
+    # What says more of its form is tried first.
+    for number, (said, shown, single) in enumerate(sorted(rows, key=lambda row: _length(row[0]))):
+        form = _Form(*_compiled(said.split()), shown, " ".join(shown), single)
+        rarest = min(form.needs, key=lambda need: ("'s" in need, "is" in need, len(need)))
+        for word in rarest:
+            forms.by_word.setdefault(word, []).append((number, form))
     return forms
 
 
 def _length(form: str) -> int:
-    return -sum(1 for word in form.split() if word[0].islower() or word[0] == "'")
+    """How much a form says of itself, less than nothing: words that have to be there, and slots of one kind."""
+    return -sum(2 if word[0] in "PMI" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIV")
 
 
 def _rows() -> Iterator[list[str]]:

@@ -80,6 +80,8 @@ def _same_roles(one: Read, other: Read) -> bool:
         return False
     if not SYMMETRIC.isdisjoint(one.bag & other.bag):
         return True
+    if one.owners and other.owners:
+        return not one.owners.isdisjoint(other.owners)
     if one.passive != other.passive or len(one.names) < 2 or not one.roles or not other.roles:
         return True
     shared = {*one.roles} & {*other.roles}
@@ -100,7 +102,7 @@ def _same_mood(one: Read, other: Read) -> bool:
     if one.mood[0] != other.mood[0] or (one.mood[1] and _is_now(other)) or (other.mood[1] and _is_now(one)):
         return False
     for a, b in ((one, other), (other, one)):
-        if a.past and (told := a.past & b.bag) and told - _in_past(b):
+        if a.past and not b.mood[1] and not b.happened and (told := a.past & b.bag) and told - _in_past(b):
             return False
     if not one.counted or not other.counted:
         return True

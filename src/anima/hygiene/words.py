@@ -33,7 +33,7 @@ SMALL = _set(
     already currently now still about into onto upon within through via over around during per but too both own such some any
     that's there's it's user owner himself herself themselves itself oneself one ones thing things stuff etc please though
     however actually basically simply usually generally normally typically mostly mainly always ever yet even back up
-    along at regularly apparently ok okay well let lets re mr mrs ms dr s d ll ve m o else while if as able
+    something anything someone somebody everything anyone along at regularly apparently ok okay well let lets re mr mrs ms dr s d ll ve m o else while if as able
     el la los las un una unos unas lo al del de que en y e o u es son era fue ser esta estan este esta estos estas ese esa eso
     con por para su sus mi mis tu tus se le les me te nos ya muy mas pero como cuando donde tambien hay ha han he haber sido
     siendo estar suele suelen normalmente generalmente siempre cada ella ellos ellas usuario usuaria uno entre sobre desde
@@ -67,20 +67,39 @@ WEEKDAYS = _set(
     fr sa so"""
 )
 # What tells that something is only to come, or may.
-TO_COME = _set("will shall might could gonna maybe perhaps quizas vielleicht")
+TO_COME = _set("will shall might could gonna maybe perhaps quizas vielleicht plans planning intends hopes considering thinking")
 WAS, IS = _set("was were era eran fue fueron war waren"), _set("is are am es son ist sind")
 BE_OR_HAVE = _set("is are was were be been being has have had gets got")
+FORMER = _set("former formerly previously earlier ex")
+# What of the past is no single event; and what tells that something was one.
+LASTING = _set("""born native grew raised studied graduated enrolled used formerly former lived based since known written
+    married""")
+HAPPENED = _set("was were had did been got fue fueron war waren wurde hatte")
 # Words that, where a line is noted under a day, speak of that day alone.
 PASSING = _set("""today tonight yesterday tomorrow hoy ayer heute gestern this morning afternoon evening""")
 # Verbs in the past that begin a note of what happened once.
 DEEDS = _set(
     """ran went met saw ate drank bought sold paid sent wrote read spoke told gave took made did got came left slept swam
     drove rode flew won lost found built broke fell caught held heard brought taught thought spent kept began rang sang set
-    put cut hit hablo llamo compro pago fue vio comio hizo envio visito kam ging traf sah kaufte bezahlte rief schrieb"""
+    put cut hit let gave underwent hosted rebooted threw shot lent hablo llamo compro pago fue vio comio hizo envio visito kam ging traf sah kaufte bezahlte rief schrieb"""
 )
 
 # What several words say together, by what they are read as. "~" is a denial, and "-" nothing at all.
 _PHRASES = """
+    used to=formerly;is used to=use;are used to=use;in the past=formerly;at one time=formerly;came into the world=born;native
+    of=born in;number plate=plate;license plate=plate;licence plate=plate;registration number=plate;registered as=plate;backed
+    up=backup;backs up=backup;back up=backup;gets backed up=backup;went down=outage;was down=outage;is down=outage;without
+    pay=volunteer;works without pay=volunteer;home office=homeoffice;work from home=homeoffice;works from
+    home=homeoffice;working from home=homeoffice;worked from home=homeoffice;unable to=~;not able to=~;knows how to=-;know how
+    to=-;able to=-;likes it best=prefer;like it best=prefer;likes to have=take;like to have=take;likes to
+    drink=drink;text editor=editor;phone call=phone;shoe size=size shoe;takes a=take;data centre=datacentre;data
+    center=datacentre;date of birth=born;due date=due;ip address=ip;email address=email;e mail=email;phone
+    number=phone;telephone number=phone;mobile number=phone;operating system=os;wi fi=wifi;runs out=expire;run out=expire;ran
+    out=expire;valid until=expire;expiry date=expire;expiration date=expire;comes to an end=end;came to an end=end;cut
+    down on=reduce;cuts down on=reduce;takes part in=attend;took part in=attend;participates in=attend;participated
+    in=attend;makes use of=use;make use of=use;have a look=look;takes over=takeover;took over=takeover;gets along
+    with=like;fell ill=ill;is afraid of=afraid;each other=-;one another=-;on a regular basis=-;as a rule=-;for the time
+    being=-;at the moment=-;right now=-;these days=-;at present=-;
     would like to get=want;would like to have=want;d like to get=want;d like to have=want;would like to=want;would
     like=want;d like=want;wants to get=want;wants to have=want;likes to get=want;can not stand=hate;can not
     bear=hate;not like=hate;does not like=hate;not fond of=hate;would rather have=prefer;would rather get=prefer;would
@@ -136,6 +155,23 @@ _PHRASES = """
 """
 # Words that make no other fact of a line. Each row stands for its first word; a word belongs to its first row.
 _SAME = """
+    own owns owner owned possess possesses belong belongs possession;restart reboot restarted rebooted reboots
+    restarts;located location situated housed;vaccinate vaccination vaccine jab vaccinated immunised
+    inoculated;subscribe subscriber subscription subscribed subscribes;volunteer voluntary unpaid volunteers
+    volunteering;depend depends dependent dependency dependencies rely relies;outage unavailable downtime
+    outages;fracture fractured break broke;earn earns earned;marry wedding marriage married wed
+    verheiratet casado casada boda hochzeit;move relocate moved relocated moving relocation mudarse mudanza umzug;attend
+    attends attended attendance;plate registration registered;mentor mentee mentors mentored;born birthplace
+    native;former formerly previously;cancel cancelled canceled scrap;ram memory;disk drive storage;timezone
+    tz;flatmate roommate housemate;sibling siblings;partner girlfriend boyfriend;neighbour neighbor;surname
+    lastname;nickname alias;passport pass;folder directory dir;certificate cert;repository repo;ticket
+    issue;config configuration settings;monthly month;weekly week;headquarters hq;fee charge;
+    author writer;nationality citizenship citizen;expiry expiration expire expires expired lapse;invite invitation
+    invited;recommend recommendation recommended;argue argument quarrel;celebrate celebration;translate
+    translation;donate donation donated;inherit inheritance inherited;adopt adoption adopted;complain
+    complaint;promise promised;injure injury injured;win won victory;sign signed signature;measure
+    measured measurement;supply supplies supplied supplier provide provided provider;produce manufacture manufactured
+    manufacturer maker;publish published publisher;fund funded funding;sponsor sponsored;
     like enjoy love fond favour adore appreciate gustar gusta encanta mag liebt mogen;prefer preference favourite
     favorite preferir prefiere prefieren bevorzugt lieber;hate dislike detest loathe despise odia detesta hasst;live
     reside residence dwell vive viven vivir wohnt wohnen lebt leben;work employ employer working trabaja trabajan
@@ -144,14 +180,13 @@ _SAME = """
     acquire compra compro comprar comprado kauft kaufte gekauft kaufen;sell sold vende vendio verkauft verkaufte;begin
     began begun start commence kick empieza empezo comienza comenzo beginnt begann anfangen fangt;end finish conclude
     complete termina acaba finaliza endet endete;expire lapse caduca vence lauft ablaufen;big large huge great grande
-    gross;small little tiny pequeno klein;phone mobile cellphone smartphone handset telephone telefono movil handy
+    gross;small little tiny pequeno klein;phone call called calls calling ring rang rung dial telephoned mobile cellphone smartphone handset telephone telefono movil handy
     telefon;car automobile auto vehicle coche carro wagen;bike bicycle bici bicicleta fahrrad rad;doctor physician gp
     medico arzt arztin;meet met meeting meetings appointment reunion cita treffen trifft traf termin besprechung;want
     wish desire quiere quieren querer will mochte wunscht;need require must necesita braucht brauchen benotigt;keep
     kept retain store stored guarda behalt;get got receive obtain gets recibe bekommt erhalt;give gave given hand da
     dio gibt gab;show shown display muestra zeigt;fix repair mend repariert arregla reparo;change alter modify edit
-    amend cambia cambio andert geandert;child children kid kids hijo hija hijos ninos kind kinder;name call named
-    called nombre llama llamado heisst heissen;tell told inform notify dice dijo sagt sagte;say said state mention
+    amend cambia cambio andert geandert;child children kid kids hijo hija hijos ninos kind kinder;name named nombre llama llamado heisst heissen;tell told inform notify dice dijo sagt sagte;say said state mention
     remark;ask request asked pide pidio bittet fragt;answer reply respond response contesta responde antwortet
     responses;help assist support aid ayuda hilft;cost price cuesta precio kostet preis;pay paid paying paga pago
     pagar zahlt bezahlt;choose chose chosen pick select opt elige wahlt;quick fast rapid speedy rapido schnell;slow
@@ -175,9 +210,9 @@ _SAME = """
     feet;sleep slept duerme schlaft;run ran operate;know knew known sabe conoce kennt weiss;sit sat;stand stood;grow
     grew grown;wear wore worn lleva tragt;hear heard oye hort;spend spent gasta verbringt;become became;medicine
     medication drug pill tablet meds pastilla medicamento tablette medikament;cilantro coriander;responsible
-    responsibility charge duty own owns responsibilities;handle manage process lead leads gestiona leitet
+    responsibility charge duty responsibilities;handle manage process lead leads gestiona leitet
     fuhrt;summary overview digest resumen ubersicht zusammenfassung;email mail emails mails correo;message text sms
-    mensaje nachricht;approve approval authorise authorize permit allow aprueba genehmigt;reject refuse decline
+    mensaje nachricht;approve approval authorise authorize permit permits permitted permission allow allowed aprueba genehmigt;reject refuse decline
     deny;accounts books ledger bookkeeping;company firm business empresa firma unternehmen businesses;money dinero
     geld;salary wage sueldo gehalt;rent lease alquiler miete;contract agreement contrato vertrag;bill invoice factura
     rechnung;budget presupuesto;password passphrase passcode contrasena clave passwort kennwort;computer pc laptop
@@ -187,7 +222,7 @@ _SAME = """
     aktiviert;disable deactivate desactiva deaktiviert;install instala installiert;reach access accessible connect
     serve serves served serving;plan intend intention planning scheduled planea plant vorhat plans planned;postpone
     delay reschedule aplaza verschoben verschiebt;cancel scrap cancela abgesagt storniert;decide decision resolve
-    decidio entschied beschlossen;agree consent acuerda vereinbart agreed agrees;meal food comida essen;breakfast
+    decidio entschied beschlossen;agree consent acuerda vereinbart agreed agrees;meal dish food comida essen;breakfast
     desayuno fruhstuck;lunch almuerzo mittagessen;dinner cena abendessen;meat carne fleisch;fish pescado
     fisch;vegetarian veggie vegetariano vegetarisch vegetarier;sugar azucar zucker;ill sick unwell enfermo
     krank;surgery operation operated cirugia;pain ache hurt dolor schmerz;noise sound hum humming ruido gerausch;cold
@@ -216,7 +251,7 @@ _SAME = """
     nummer;tool app application program software programm;team squad crew equipo;project proyecto projekt;client
     customer cliente kunde;goal aim target objective;idea notion;reason cause motive;result outcome;problem trouble
     difficulty;way manner;direct straight;quiet silent mute muted;noisy loud;over versus vs;under below beneath
-    underneath;before antes vor bevor;after despues;between among;owe owes;possess belongs belong;rule policy
+    underneath;before antes vor bevor;after despues;between among;owe owes;rule policy
     norm;prohibit forbid ban forbidden;check verify inspect examine review revisa pruft;search seek busca
     sucht;organise organize arrange;paint painted;collect gather fetch;jam stick;rebuild rebuilt recreate
     regenerate;read reads lee liest;play plays juega spielt toca;cook cooks cocina kocht;clean tidy limpia putzt;swim
@@ -283,13 +318,15 @@ def canonical(word: str) -> str:
 LIMITS = frozenset(
     canonical(word)
     for word in """only except unless if maybe perhaps sometimes rarely seldom occasionally until before after almost nearly
-        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast""".split()
+        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast
+        weekly daily monthly yearly nightly hourly twice once thrice 1x 2x 3x mornings evenings""".split()
 )
 # Verbs that say little by themselves: one of them may stand for another when everything else is the same.
 LIGHT = frozenset(
     canonical(word)
     for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
-        job work go start find give pay hacer tener usar machen haben nutzen""".split()
+        job work go start find give pay dose assign equip install amount come fall have visit trip drink wear
+        measure stand located include receive have got apply fit feature contain count hacer tener usar machen haben nutzen""".split()
 )
 
 # Words of which only one can hold of a thing at a time.
@@ -305,3 +342,13 @@ OPPOSITES = {
 }
 # What holds of two just as it holds the other way round.
 SYMMETRIC = frozenset(canonical(word) for word in "marry meet friend neighbour colleague cousin twin sibling".split())
+# What there is one of: of a person, a thing or a project.
+SINGLE = frozenset(
+    canonical(word)
+    for word in """address age ancestry bank birthday birthplace blood boss budget capital captain ceiling client code colour
+        commander dentist deadline director doctor domain editor employer expiry fiancee gate gp hairdresser height hometown
+        hotel husband insurer ip landlord landlady lead leader license limit maintainer major manager mascot mayor nationality
+        nickname number operator owner pace passphrase password pediatrician phone physician pin plan plate port president
+        price principal provider quota rank rate rent salary size sponsor supervisor surname therapist timezone title treasurer
+        vet veterinarian version wage weight wife""".split()
+)
