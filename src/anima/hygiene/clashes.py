@@ -14,7 +14,7 @@ from itertools import combinations
 
 from anima.hygiene.lines import Contradiction, Line
 from anima.hygiene.reading import Read, as_read
-from anima.hygiene.words import FORMER, LIMITS, OPPOSITES, SINGLE, canonical
+from anima.hygiene.words import FORMER, LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
 
 _STEADY = re.compile(
     r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"
@@ -28,7 +28,11 @@ _SEVERAL = re.compile(
     r"\b(?:allerg|speak|dogs?\b|cats?\b|pets?\b|child|kids?\b|sons?\b|daughter|brother|sister|friend|hobb|also|another|second|"
     r"like|enjoy|love|visit|met\b|read\b|watch|bought|ate\b|member)", re.IGNORECASE
 )  # fmt: skip
-_LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V"])
+_LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V", "A started job B"])
+_SEVERAL_OF = re.compile(
+    r"\b(?:child(?:ren)?|kids?|sons?|daughters?|brothers?|sisters?|siblings?|cousins?|aunts?|uncles?|friends?|hobby|hobbies|also|"
+    r"another|second|other|one of|volunt\\w+|freelances?|part-time|sometimes|often)\b", re.IGNORECASE
+)  # fmt: skip
 _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
 
@@ -55,6 +59,11 @@ def _denials(seen: Sequence[Read]) -> Iterator[tuple[int, int]]:
             for pair in combinations(sorted(one.bag)[:6], 2):
                 by_pair[pair].append(place)
     met: dict[int, int] = {}
+    exact = {(one.bag, one.about): place for place, one in enumerate(seen) if not one.denied and len(one.bag) > 1} if by_pair else {}
+    for place, one in enumerate(seen if by_pair else ()):
+        same = exact.get((one.bag, one.about)) if one.denied else None
+        if same is not None and _is_denied(seen[same], one):
+            met[place] = same
     for place, one in enumerate(seen if by_pair else ()):
         if not one.denied and len(one.bag) > 1:
             near = {other for pair in combinations(sorted(one.bag)[:12], 2) for other in by_pair.get(pair, ())[-_NEAR:]}
@@ -79,7 +88,7 @@ def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
     """Lines that say of one thing what it has only one of, each another: where somebody lives, what a port is."""
     by_key: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, one in enumerate(seen):
-        if one.claim and not one.denied and _holds_now(one) and _is_single(one.claim.kind):
+        if one.claim and not one.denied and _holds_now(one) and not _SEVERAL_OF.search(one.text):
             by_key[one.claim.kind, one.claim.of, one.about].append(place)
     for places in by_key.values():
         firsts = list({_said(seen[place]): place for place in reversed(places)}.values())[::-1]
@@ -89,16 +98,13 @@ def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
                     yield first, second, *told
 
 
-def _is_single(kind: str) -> bool:
-    """Whether something has one of a kind at a time. Of what somebody calls theirs, that is so for few things."""
-    form, _, noun = kind.rpartition(" is B ")
-    return not form or not SINGLE.isdisjoint(map(canonical, noun.split()))
-
-
 def _holds_now(one: Read) -> bool:
     """Whether a line tells what is, not what was or may come; a birth is past and holds."""
-    lasting = one.claim is not None and one.claim.kind in _LASTING
-    return not one.mood[0] and not one.once and not FORMER & {*one.plain} and (lasting or not (one.mood[1] or one.past))
+    assert one.claim
+    if one.claim.kind == "B owns A" and (not {"a", "an"}.isdisjoint(one.plain) or one.claim.of & one.names):
+        return False  # two may have one each; and people belong to several things
+    lasting = one.claim.kind in _LASTING or not {"named", "called"}.isdisjoint(one.plain)
+    return not one.mood[0] and not one.once and (lasting or not (one.mood[1] or one.past or one.happened))
 
 
 def _said(one: Read) -> tuple[object, ...]:
@@ -115,10 +121,22 @@ def _other_value(one: Read, other: Read) -> tuple[str, str] | None:
         return None if same or set(left) ^ set(right) else (one.dates[0], other.dates[0])
     if not left or not right or one.dates or other.dates:
         return None
-    if {canonical(left[0])} & {*map(canonical, right)} or {canonical(right[0])} & {*map(canonical, left)}:
-        return None
-    alike = left[0][0].isdigit() == right[0][0].isdigit() and (left[0] in one.names) == (right[0] in other.names)
+    if (counts := _counts(left, right)) is not None:
+        return counts
+    mine, theirs = {*map(canonical, left)}, {*map(canonical, right)}
+    if canonical(left[0]) in theirs or canonical(right[0]) in mine:
+        return (" ".join(left), " ".join(right)) if len(left) == len(right) > 1 and len(mine ^ theirs) == 2 else None
+    alike = left[0][0].isdigit() == right[0][0].isdigit() and one.claim.proper == other.claim.proper
     return (left[0], right[0]) if alike else None
+
+
+def _counts(left: Sequence[str], right: Sequence[str]) -> tuple[str, str] | None:
+    """The numbers of two values that differ in them alone."""
+    numbers = [[word for word in value if word[0].isdigit()] for value in (left, right)]
+    words = [{canonical(word) for word in value if not word[0].isdigit()} for value in (left, right)]
+    if not all(numbers) or not {*numbers[0]}.isdisjoint(numbers[1]) or (words[0] != words[1] and len(words[0] | words[1]) > 4):
+        return None
+    return " ".join(numbers[0]), " ".join(numbers[1])
 
 
 def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
@@ -128,7 +146,7 @@ def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
         if not one.once and not one.mood[0]:
             for word in one.bag & OPPOSITES.keys():
                 pair = frozenset((word, OPPOSITES[word]))
-                frames[one.bag - pair, pair, one.numbers, one.dates, one.denied, one.about].setdefault(word, place)
+                frames[one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about].setdefault(word, place)
     for found in frames.values():
         if len(found) == 2:
             (left, first), (right, second) = found.items()
@@ -155,23 +173,25 @@ def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _is_steady(one: Read) -> bool:
-    if one.once or one.happened or one.turned or any(one.mood) or _SEVERAL.search(one.text):
+    if one.once or one.happened or one.denied or any(one.mood) or _SEVERAL.search(one.text):
         return False
-    return bool(_STEADY.search(one.text) or _LABEL.match(one.text))
+    return bool(one.names or _STEADY.search(one.text) or _LABEL.match(one.text))
 
 
 def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
     """The frame of a line without one of its numbers, its date, or one word that is not the one it is about."""
-    if one.numbers and one.bag:
+    bare = one.bag - LIGHT
+    if one.numbers and bare:
         for place, number in enumerate(one.numbers[:4]):
             rest = one.numbers[:place] + one.numbers[place + 1 :]
-            yield ("number", one.bag, rest, one.dates), number
-    if len(one.dates) == 1 and len(one.bag) > 1:
+            yield ("number", bare, rest, one.dates), number
+    if len(one.dates) == 1 and len(one.bag) > 1 and (_STEADY.search(one.text) or _LABEL.match(one.text)):
         yield ("date", one.bag, one.numbers), one.dates[0]
-    if len(one.bag) > 2:
+    if len(one.bag) > 2 and not one.turned and not SINGLE.isdisjoint(one.bag):
         last = next((word for word in reversed(one.plain) if canonical(word) in one.bag), "")
         for word in _movable(one, last):
-            yield ("value", one.bag - {canonical(word)}, one.numbers, one.dates), word
+            if word not in one.names and canonical(word) not in SINGLE:
+                yield ("value", one.bag - {canonical(word)}, one.numbers, one.dates), word
 
 
 def _movable(one: Read, last: str) -> Iterator[str]:

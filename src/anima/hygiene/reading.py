@@ -26,6 +26,7 @@ from anima.hygiene.words import (
     NEGATIONS,
     NUMBERS,
     PASSING,
+    SINGLE,
     SMALL,
     TO_COME,
     WAS,
@@ -133,6 +134,7 @@ class Claim:
     kind: str
     of: frozenset[str]
     value: tuple[str, ...]  # the words that carry meaning, in their order
+    proper: bool  # the value begins with a capital
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,24 +286,28 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
         sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
         _owners(text, names), (turn.words if turn else text).count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
         _is_once(words), _has_happened([word.lower() for word in raw]), (not TO_COME.isdisjoint(words), _is_over(words)), _past(words),
-        _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and "is B" not in turn.kind, _claim(turn, names),
+        _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and not turn.noun, _claim(turn, names),
     )  # fmt: skip
 
 
 def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
-    if turn is None or not turn.single:
+    """What a line says of what, where it has a form that tells; of what somebody calls theirs, only what there is one of."""
+    if turn is None or not (turn.single or turn.noun):
         return None
-    of, value = (_words(WORD.findall(part), False) for part in (turn.of, turn.value))
-    carrying = frozenset(canonical(word) for word in of if word not in SMALL and word not in NEGATIONS)
-    told = tuple(word for word in value if word not in SMALL and word not in NEGATIONS)
-    if not carrying or not names.isdisjoint(turn.kind.split()):
+    of, noun, value = (_carrying(part) for part in (turn.of, turn.noun, turn.value))
+    if not of or (turn.noun and names.issuperset(noun)) or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun))):
         return None
-    return Claim(turn.kind, carrying, told)
+    kind = "" if turn.noun and not turn.kind.endswith("expires B") else turn.kind
+    return Claim(kind, frozenset(map(canonical, (*of, *noun))), value, turn.value[:1].isupper())
+
+
+def _carrying(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _words(WORD.findall(text), True) if word not in SMALL and word not in NEGATIONS)
 
 
 def _is_over(words: Sequence[str]) -> bool:
     """Whether a line tells what was and is no more."""
-    return not FORMER.isdisjoint(words) or not WAS.isdisjoint(words) and IS.isdisjoint(words)
+    return not FORMER.isdisjoint(words) or (not WAS.isdisjoint(words) and IS.isdisjoint(words))
 
 
 def _owners(text: str, names: frozenset[str]) -> frozenset[str]:
@@ -395,8 +401,8 @@ def _has_happened(words: Sequence[str]) -> bool:
     if not LASTING.isdisjoint(words):
         return False
     if not BE_OR_HAVE.isdisjoint(words):
-        return not HAPPENED.isdisjoint(words) or not DEEDS.isdisjoint(words)
-    return not DEEDS.isdisjoint(words) or any(word.endswith("ed") and len(word) > 4 for word in words)
+        return not HAPPENED.isdisjoint(words) or ("has" not in words and "have" not in words and not DEEDS.isdisjoint(words))
+    return "did" in words or not DEEDS.isdisjoint(words) or any(word.endswith("ed") and len(word) > 4 for word in words)
 
 
 def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:

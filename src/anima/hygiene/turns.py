@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 # Each row: the form that stands for all, then the others. A, B, C are any words; N is what somebody has, in three words at
-# most; P a telephone number, M a mail address, I an address of numbers, V begins with a number. "x|y" is either, "?x" may be missing, and "be" is
+# most; P a telephone number, M a mail address, I an address of numbers, V begins with a number, K is what there is one of. "x|y" is either, "?x" may be missing, and "be" is
 # any form of to be. "!" before a row: of the first slot there is only one second slot at a time.
 _FORMS = """
 ! A phone P < A 's ?work|mobile|cell|private|direct phone|mobile|cell|telephone ?number be P < A 's ?phone number be P
@@ -49,7 +49,7 @@ _FORMS = """
   < B be A 's ?home|postal|street address < B be ?home|postal address of A < A can be found|visited at B
 ! A works at B < A works|working at|for|with B < B employs A < B be employing A < A be employed by|at|with B
   < A 's ?current employer be B < B be A 's ?current employer < A has|holds ?job|position|post|role job|position|post|role at|with B
-  < A be on ?payroll payroll|staff of|at B < B has A on ?its payroll|staff < A be ?staff employee|member of|at B
+  < A be on ?payroll payroll|staff of|at B < B has A on ?its payroll|staff < A be ?staff employee of|at B
   < B be where A works < B be ?company|firm A works for|at < A 's workplace|company|firm|work|job be ?at|with B
   < B be A 's workplace|company|firm < A earns ?living at|with B < A be working at|for|with B < employer of A be B
   < A draws|gets salary|wage|pay|paycheck from|at B < B pays A 's salary|wages < A 's paycheck comes from B < A be at work for B
@@ -63,7 +63,7 @@ _FORMS = """
   < date|day of birth of|for A be B < B be birthday|birthdate of A < B be A 's date|day of birth < A has birthday B
   < A 's birth be on B < A turns year older on|every B
 ! A born B < A be native of B < A 's birthplace|birth ?place be B < B be birthplace of A < birthplace|birth ?place of A be B < A came into world in B
-  < B be where A be born < B be A 's birthplace < A hails|comes ?originally from B < A be originally from B < A be from B ?originally
+  < B be ?place|city|town where A be born < B be A 's birthplace < A hails|comes ?originally from B < A be originally from B < A be from B ?originally
 ! A marry B < A be married to|with B < A 's ?lawful husband|wife|spouse be B < B be A 's husband|wife|spouse
   < A and B be|got ?husband|both married ?couple|to ?each|one ?other|another < A and B be husband|wife and wife|husband
   < A and B be married ?couple < A be husband|wife|spouse of B < A has B as|for husband|wife|spouse
@@ -71,13 +71,14 @@ _FORMS = """
 ! B manages A < A reports to B < A reports directly to B < B supervises|oversees|line-manages A
   < B be A 's ?line|direct manager|boss|supervisor|superior|lead < A 's ?line|direct|team manager|boss|supervisor|superior|lead be B
   < A be managed|supervised|overseen|led|headed|coordinated by B < A works under B < A answers to B
-  < ?line|direct manager|boss|supervisor|leader|head of A be B < B be ?line|project|team|the manager|boss|supervisor|leader|lead|head|owner of|for|on A
-  < A 's ?project|team|product lead|leader|owner|head ?be be B < B leads|heads|coordinates|directs|manages A
+  < ?line|direct|project|team manager|boss|supervisor|leader|lead|head of A be B < B be ?line|project|team|the manager|boss|supervisor|leader|lead|head of|for|on A
+  < A 's ?project|team|product lead|leader|head be B < B leads|heads|coordinates|directs|manages A
   < B be in charge of A < B be responsible for A < responsibility for A lies|rests with B < A be B 's responsibility
   < B has A as ?direct report < A be B 's ?direct report < A be under B 's leadership|responsibility|management|supervision
   < under B 's leadership|management A < B heads|leads up A < A has B as ?project|line lead|manager|boss|head|leader
-  < B be one running|leading|heading|managing A < B be running|leading|heading|managing A < B looks after A < B takes care of A
-  < A be looked after by B < A be in hands of B < A be maintained by B < B maintains A < B be maintainer of A < A 's maintainer be B
+  < B be one running|leading|heading|managing A < B be running|leading|heading|managing A
+  < A be maintained by B < B maintains A < B be maintainer of A < A 's maintainer be B
+  B looks after A < B takes|took care of A < A be looked after by B < A be in hands of B < B cares for A < B be who looks after A
 ! A due B < A 's deadline falls|lands|comes on B < deadline of|for A falls|lands|comes on B < A has B as ?its deadline < A be due ?on|by|in B < A 's deadline|due ?date be ?on B < deadline|due ?date of|for A be ?on B < B be deadline|due ?date for|of A
   < A must|should|needs|has to|be ?to ?be be|finished|done|delivered|completed|submitted|handed|ready|shipped ?finished|done|delivered|completed|submitted|ready|in|over by|before|on B
   < A must be finished|done|delivered|completed|submitted|ready|shipped by|on B < A has deadline of|on B < B be when A be due
@@ -125,7 +126,7 @@ _FORMS = """
   < A chooses|picks|takes B over C < B beats C for A < for A B beats C < A opts for B over|rather ?than C < B rather than C be A 's preference
 ! A prefers N B < A 's favourite|favorite|preferred N be B < B be A 's favourite|favorite|preferred N < A 's N of choice be B
   < N A likes|loves|enjoys best|most|more be B < A 's top|best-loved|go-to N be B < favourite|favorite|preferred N of A be B < B be favourite|favorite|preferred N of A
-  < of all N A likes|loves|enjoys|prefers B best|most < A likes|loves B best|most of|among all N < A ranks B as ?best|favourite N < when it comes to N A prefers|likes B
+  < of all N A likes|loves|enjoys|prefers B best|most < A likes|loves B best|most of|among all N < A ranks B as ?best|favourite N < when it comes to N A prefers|likes|favours|favors B < A ranks B above|over all other N < A likes|loves|enjoys no N better|more than B < no N pleases A more|better than B < A prefers B to|over every|all|any other N < N A prefers|favours be B < B be N A prefers|favours|likes ?best|most
   A likes B < A be ?big|huge|great fan|lover of B < A be fond of B < A be into B < A be keen on B < A has soft spot for B < A has weakness for B < A takes pleasure in B
   < B be something A likes|enjoys|loves < A finds pleasure|joy in B < B brings A joy < A gets ?lot|much enjoyment|pleasure from|out ?of B < A be partial to B
   A hates B < A can not stand|bear|abide|tolerate B < A be no|not ?a fan of B < A does not care for B < A has no time for B < A can't|cannot stand|bear|abide B
@@ -158,7 +159,7 @@ _FORMS = """
   A insured B < A be insured with|by|through B < A 's insurer|insurance ?company be ?with B < A has ?insurance|policy insurance|policy with|from B < B insures A < B be A 's insurer|insurance ?company
 ! A sits B < A sits in|at|on B < A 's ?desk desk|seat|office|workplace|workstation be ?in|at|on B < A be sitting|seated in|at|on B < you find A in|at|on B < A has desk|office|seat in|at|on B < desk|office|seat of A be in|at|on B < B be where A sits
   A member B < A be ?active|paying|the member of|in B < A belongs to B < B counts A among ?its members < B has A as|among ?its|one member|members < A has|holds membership in|of|at|with B < A 's membership be ?with|in|at B < A be part of B
-  A speaks B < A be fluent in B < A can speak B < A be B speaker|speaking < A has ?good command of B < A knows how to speak B < A can converse in B < B be spoken by A < B be language A speaks < A speaks fluent B
+  A speaks B < A be ?fluent|native speaker of B < A be fluent in B < A can speak B < A be B speaker|speaking < A has ?good command of B < A knows how to speak B < A can converse in B < B be spoken by A < B be language A speaks < A speaks fluent B
   A plays B < A be B player < B be played by A < A be ?keen player of B < B be ?instrument|sport|what A plays < A 's instrument|sport be B
   A takes B < A be prescribed|taking B < A was|has prescribed|put|been on|prescribed B < A has prescription for B < A 's medication|medicine be B < A be treated with B < B be what A takes < A has to take B < A was prescribed B
   < A 's prescription be ?for B < B was|is prescribed to|for A < A be being treated with B < A needs to take B
@@ -166,12 +167,19 @@ _FORMS = """
   A commutes B < A goes|gets|travels|commutes to work|office by|on|in|with B < A commutes by|on|in|with B < A takes|rides B to work|office < A uses B to ?get ?to commute|work < A 's commute be by B < A 's way to work be by B
   < A uses B for commute < A 's commute be B
   A paid C for B < A covered B of C
-  A N is B < A has|keeps|got N called|named B < name of A 's N be B < A 's N be called|named B < A 's N 's name be B < B be name of A 's N < A 's N goes by ?name ?of B < A 's N answers to B
-  < A has B as|for N < A named|called N B < A calls|named|called N B < A sees|uses|trusts|consults B as N < B acts|serves as A 's N < B be A 's N < B be N of A < N of A be B < A 's N be B < B be N for A
+! A N size V < A wears|takes|has|needs size V N < A wears|takes|has|needs size V in N < A 's N size be V < A 's N be size V < A 's size in N be V < in N A takes|wears size V
+! A licence B < A be released|published|licensed|distributed|available under B < A 's licence|license be B < A uses|has B as ?its licence|license < licence|license of|for A be B < B be licence|license of|for A < A be under B licence|license < A has B licence|license
+! A N is B < name of A 's N be B < A 's N be called|named B < A 's N 's name be B < B be name of A 's N < A 's N goes by ?name ?of B < A 's N answers to B < A named|called|calls N B
+! A K is B < B be K who|that looks|treats|sees|cares after|for|to A < B be K who treats|sees A < K B belongs to A < K B be ?that of|assigned|given ?to A < A be ?being done|made|built|carried ?out for B as K < to call|reach A ?at ?office use|dial K B
+  < dial K B for A < A be assigned|given K B < A has|carries|gets|have K B < A has|have K of|at B < A 's K be B < K of|for|on A be B < B be A 's K < B be K of|for|on A < A has B as|for ?its K < A 's K comes|amounts|runs to B < K of|for A comes|amounts|runs to B < K A pays|gets|has ?monthly comes|amounts|be ?to B < A pays B in|as|for ?a K < A has K of B
+! A hotel C B < A 's ?usual|regular|favourite hotel in C be B < B be A 's ?usual|regular|favourite hotel in C < in C A stays|sleeps at|in B < when in C A stays|sleeps at|in B < A stays|sleeps at B when in C < A stays|sleeps at B in C
+! A N amount V < V of N be installed|built in|into A < A has|comes|be|with ?equipped|fitted ?with V of N < A be equipped|fitted with V of N < A comes with V of N < A has V of N < A 's N amounts|comes to V < N of|on|in A amounts|comes to V < A 's N be V < N of|on|in A be V < A 's N holds V < A holds V of N
+! A located B < A be located|housed|situated|kept|stored in|at|on B < location of A be B < A 's location be B < A can be found in|at|on B < B be where A be ?located|housed|kept|stored < B be location of A < C keeps|stores A in|at|on B < B be where C keeps|stores A
+  A N is B < A has|keeps|got N called|named B < A has B as|for N < A sees|uses|trusts|consults B as N < B acts|serves as A 's N < B be A 's N < B be N of A < N of A be B < A 's N be B < B be N for A
   < as N A has|uses|sees B < A goes to B as N
 """
 _BE = "is|are|was|were|be|been|am"
-_DENIALS = frozenset(["not", "never"])
+_DENIALS = frozenset(["not", "never", "no"])
 # What may stand anywhere without telling another form.
 _LOOSE = frozenset(
     """the a an currently now still also his her their its my our your just presently nowadays today's actually both
@@ -180,10 +188,18 @@ _LOOSE = frozenset(
 _TOKENS = re.compile(
     r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|\+?\d+(?:[.,:/\-]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*(?:'[^\W\d_]+)?|[^\W_]+|\0|'(?= )|[:=]"
 )
+# What there is one of.
+_ATTRIBUTES = "|".join(
+    """address|age|badge|birthday|blood group|blood type|budget|capacity|client|code|colour|color|combination|deadline|dentist|
+    doctor|domain|dosage|dose|editor|extension|gp|hairdresser|height|hotel|insurer|landlord|landlady|licence|license|limit|
+    locker|nationality|nickname|number|password|passphrase|pin|plate|port|price|quota|rate|rent|room|salary|shoe size|size|
+    speed limit|surname|target|therapist|timezone|time zone|title|username|vet|version|weight""".replace("\n    ", "").split("|")
+)
 _SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SLOTS = {
     "P": r"\+?[\d][\d ()/.\-+]{4,24}", "M": r"[^ @]+@[^ @]+", "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
     "V": r"(?:(?:euro|euros|dollar|pound|eur|usd|gbp|chf|about|around|roughly|v) )?v?\d.*?",
+    "K": rf"(?:[^ ]+ )?(?:{_ATTRIBUTES})(?: number| date| code| limit)?",
     "N": r"(?!(?:who|that|which)\b)[^\W\d_][^ ]*(?: (?!(?:of|for|in|at|to|on|is|are|was|with|by|from|'s|who|that|which)\b)[^ ]+){0,2}?",
 }  # fmt: skip
 _LONGEST = 40  # words; what is longer is no plain statement
@@ -197,6 +213,7 @@ class Turned:
     kind: str = ""
     single: bool = False  # whether there is only one at a time
     of: str = ""
+    noun: str = ""  # what of it
     value: str = ""
 
 
@@ -252,8 +269,8 @@ def _shown(form: _Form, found: re.Match[str], whole: str) -> Turned:
     slots = {name: whole[slice(*found.span(name))] for name in found.groupdict() if found[name]}
     words = [slots.get(word, "") if word.isupper() and len(word) == 1 else word for word in form.shown]
     value = next((slots[name] for name in "PMIVB" if name in slots), "")
-    kind = f"{form.kind} {slots['N'].lower()}" if "N" in slots else form.kind
-    return Turned(" ".join(words), kind, form.single or "N" in slots, slots.get("A", ""), value)
+    noun = slots.get("N") or slots.get("K") or ""
+    return Turned(" ".join(words), form.kind, form.single, f"{slots.get('A', '')} {slots.get('C', '')}", noun, value)
 
 
 def _tokens(text: str) -> list[str]:
@@ -278,7 +295,8 @@ def _forms() -> _Forms:
     rows = [
         (said, tuple(row[0].removeprefix("!").split()), row[0].startswith("!"))
         for row in _rows()
-        for said in (*row[1:], row[0].removeprefix("!").strip())
+        # "Ana sister is Eva" is said by nobody, but much else looks like it.
+        for said in (*row[1:], *([] if " is B" in row[0] and row[0][0] == "!" else [row[0].removeprefix("!").strip()]))
     ]
     # What says more of its form is tried first.
     for number, (said, shown, single) in enumerate(sorted(rows, key=lambda row: _length(row[0]))):
@@ -291,7 +309,7 @@ def _forms() -> _Forms:
 
 def _length(form: str) -> int:
     """How much a form says of itself, less than nothing: words that have to be there, and slots of one kind."""
-    return -sum(2 if word[0] in "PMI" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIV")
+    return -sum(2 if word[0] in "PMI" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIVK")
 
 
 def _rows() -> Iterator[list[str]]:

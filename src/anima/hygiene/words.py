@@ -74,7 +74,7 @@ FORMER = _set("former formerly previously earlier ex")
 # What of the past is no single event; and what tells that something was one.
 LASTING = _set("""born native grew raised studied graduated enrolled used formerly former lived based since known written
     married""")
-HAPPENED = _set("was were had did been got fue fueron war waren wurde hatte")
+HAPPENED = _set("was were had did got fue fueron war waren wurde hatte")
 # Words that, where a line is noted under a day, speak of that day alone.
 PASSING = _set("""today tonight yesterday tomorrow hoy ayer heute gestern this morning afternoon evening""")
 # Verbs in the past that begin a note of what happened once.
