@@ -31,7 +31,7 @@ _SEVERAL = re.compile(
 _LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V", "A started job B"])
 _SEVERAL_OF = re.compile(
     r"\b(?:child(?:ren)?|kids?|sons?|daughters?|brothers?|sisters?|siblings?|cousins?|aunts?|uncles?|friends?|hobby|hobbies|also|"
-    r"another|second|other|one of|volunt\\w+|freelances?|part-time|sometimes|often)\b", re.IGNORECASE
+    r"another|second|other|one of|volunt\w+|freelances?|part-time|sometimes|often)\b", re.IGNORECASE
 )  # fmt: skip
 _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
@@ -126,7 +126,9 @@ def _other_value(one: Read, other: Read) -> tuple[str, str] | None:
     mine, theirs = {*map(canonical, left)}, {*map(canonical, right)}
     if canonical(left[0]) in theirs or canonical(right[0]) in mine:
         return (" ".join(left), " ".join(right)) if len(left) == len(right) > 1 and len(mine ^ theirs) == 2 else None
-    alike = left[0][0].isdigit() == right[0][0].isdigit() and one.claim.proper == other.claim.proper
+    alike = left[0][0].isdigit() == right[0][0].isdigit() and (
+        one.claim.proper == other.claim.proper or left[0] == one.plain[0] or right[0] == other.plain[0]
+    )
     return (left[0], right[0]) if alike else None
 
 

@@ -256,6 +256,7 @@ def _without_note(text: str) -> str:
 def _normal(text: str) -> str:
     drawn = bullet_text(text).translate(_DRAWN)
     whole = drawn if drawn.isascii() else unicodedata.normalize("NFKC", drawn)
+    whole = whole.replace(" 's ", "'s ")
     return " ".join((_SHORT.sub(_spelt_out, whole) if "w/" in whole or "W/" in whole else whole).split())
 
 
@@ -283,7 +284,7 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
     return Read(
         line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
         tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
+        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, turn is None and not _BY.isdisjoint(words),
         _owners(text, names), (turn.words if turn else text).count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
         _is_once(words), _has_happened([word.lower() for word in raw]), (not TO_COME.isdisjoint(words), _is_over(words)), _past(words),
         _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and not turn.noun, _claim(turn, names),
@@ -295,7 +296,7 @@ def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
     if turn is None or not (turn.single or turn.noun):
         return None
     of, noun, value = (_carrying(part) for part in (turn.of, turn.noun, turn.value))
-    if not of or (turn.noun and names.issuperset(noun)) or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun))):
+    if not of or of[0][0].isdigit() or (turn.noun and names.issuperset(noun)) or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun))):
         return None
     kind = "" if turn.noun and not turn.kind.endswith("expires B") else turn.kind
     return Claim(kind, frozenset(map(canonical, (*of, *noun))), value, turn.value[:1].isupper())

@@ -31,7 +31,7 @@ _FORMS = """
 ! A ip I < A 's ip ?address be I < A 's address be I < ip|address ?address of|for A be I < I be A 's ip|address ?address
   < I be ?ip address of|for A < A has ip|address ?address I < A be reachable|available|accessible|found at|under I
   < A can be reached|found at|under I < A sits|lives|listens at|on I < A resolves|answers|responds to|at|on I
-! A port V < A listens|listening|runs|running|serves|answers on port V < A 's port be V < port of|for A be V
+! A port V < C serves|runs|exposes|publishes|offers A on|at|via port V < A listens|listening|runs|running|serves|answers on port V < A 's port be V < port of|for A be V
   < A be reachable|available|accessible|served|exposed|bound|listening|running|published on|at|via|to|through|under port V
   < port V be used|taken|served|occupied by A < port V belongs|goes to A < port V be A 's ?port < A uses|has|occupies port V
   < A can be reached on|at|via|through|under port V < A be on port V < you reach A on|at|via|through port V
@@ -40,7 +40,7 @@ _FORMS = """
   < ?current|installed version|release of A be V < version V of A be installed|running|used|deployed|live
   < A be running ?version V < version|release of A in use|production be V < A has version V ?installed
 ! A lives in B < A lives|resides|dwells in|near B < A be living|residing|settled|resident|domiciled in B
-  < A be based|located in|out ?of B < B be where A lives|resides < B be ?city|town|place where A lives|resides
+  < A be based in|out ?of B < B be where A lives|resides < B be ?city|town|place where A lives|resides
   < B be ?city|town A lives in < A 's home|residence|house|place|domicile|household be in|at ?city|town ?of B
   < A makes|made ?home in B < A calls B home < B be what A calls home < A has|keeps|owns home|place|residence in B
   < A be resident|inhabitant of B < home|residence of A be in B < B be home to|of A < A 's city|town|place of residence be B
@@ -89,7 +89,7 @@ _FORMS = """
   < B powers A < programming|implementation language of A be B
 ! A os B < A 's operating|os system be B < operating|os system of|on A be B < B be A 's operating|os system < A uses|has B as ?its operating|os system
   < A 's os be B < os of|on A be B < B be os|operating ?system of|on A < operating|os system A runs be B
-  A runs B < A be hosted|deployed|running|installed|housed on|at|in B < A runs|lives|sits on B < B hosts|houses A < B be where A runs
+  A runs B < A be hosted|deployed|running|installed on|at|in B < A runs|lives|sits on B < B hosts|houses A < B be where A runs
   < B be host of|for A < A 's host|server|machine be B < host of A be B < A be run|hosted|served by B
   < A has B installed|running < B be installed|running|deployed on A < A has B on it < A be powered by B < A boots B < you find|will find A on B
 ! B owns A < A belongs to B < B be ?proud|legal owner of A < B possesses A < A 's owner be B < A be owned by B < A be property of B
@@ -140,7 +140,8 @@ _FORMS = """
   < A started ?new job|work at|with B < A came on board at|with B < A became part|member|employee of B < A has worked|been at|for|with B since < A signed on with B < A has been ?working|employed at|with|for|by B
   A left B < A quit ?job|post|position at B < A resigned|departed from B < A stopped working at|for B < A handed in notice at B < A 's last day at B be
   < A gave ?up notice at B < A parted ways with B
-  A works on B < A be part|member of ?team ?of|behind|for B < A belongs to team of|behind|for B < A be on team of|for|behind B < A be in team of|for B < A contributes to B
+  A subscribes to B < A be subscriber of|to B < A has subscription to|of|for B < B has A as|among ?its subscriber|subscribers < A be subscribed to B < A takes subscription to B
+  A works on B < B has A on|in ?its team < A be part|member of ?team ?of|behind|for B < A belongs to team of|behind|for B < A be on team of|for|behind B < A be in team of|for B < A contributes to B
   < team of B includes A < A be ?one among ?people ?who working on B
   A depends on B < A requires B < A needs B < A relies|builds on B < B be ?dependency|requirement of|for A < A has B as|among ?its dependency|dependencies|requirement < A be dependent|reliant|based on B < A 's dependencies include B
   A mentors B < B has A as|for mentor < A acts|serves as mentor to|for|of B < B be A 's mentee|protege < A be B 's mentor < A be mentor of|to|for B < B 's mentor be A < B be mentored|coached by A < B be mentee of A
@@ -195,6 +196,7 @@ _ATTRIBUTES = "|".join(
     locker|nationality|nickname|number|password|passphrase|pin|plate|port|price|quota|rate|rent|room|salary|shoe size|size|
     speed limit|surname|target|therapist|timezone|time zone|title|username|vet|version|weight""".replace("\n    ", "").split("|")
 )
+_TIMES = frozenset("day week month year night hour past morning evening afternoon mornings evenings".split())
 _SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SLOTS = {
     "P": r"\+?[\d][\d ()/.\-+]{4,24}", "M": r"[^ @]+@[^ @]+", "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
@@ -245,21 +247,25 @@ class _Forms:
 def turned(text: str) -> Turned | None:
     """A statement as the form that stands for its kind, None when it has none of the forms."""
     tokens = _tokens(text)
-    if found := _matched(tokens):
-        return found
     bare = [token for token in tokens if token.lower() not in _DENIALS]
-    if len(bare) == len(tokens) or not (found := _matched(bare)):
+    if len(bare) == len(tokens):
+        return _matched(tokens)
+    if found := _matched(tokens, denying=True):
+        return found
+    if not (found := _matched(bare)):
         return None
     denials = [token for token in tokens if token.lower() in _DENIALS]
     return replace(found, words=" ".join((*denials, found.words)))
 
 
-def _matched(tokens: Sequence[str]) -> Turned | None:
+def _matched(tokens: Sequence[str], *, denying: bool = False) -> Turned | None:
     whole = " ".join(tokens)
     small = whole.lower()
     if not 3 <= len(tokens) <= _LONGEST or not len(small) == len(whole) <= 8 * _LONGEST:
         return None
     for form in _forms().near(frozenset(small.split())):
+        if denying and not any(need <= _DENIALS for need in form.needs):
+            continue
         if found := form.pattern.match(small + " "):
             return _shown(form, found, whole)
     return None
@@ -269,23 +275,28 @@ def _shown(form: _Form, found: re.Match[str], whole: str) -> Turned:
     slots = {name: whole[slice(*found.span(name))] for name in found.groupdict() if found[name]}
     words = [slots.get(word, "") if word.isupper() and len(word) == 1 else word for word in form.shown]
     value = next((slots[name] for name in "PMIVB" if name in slots), "")
+    words += [slots[name] for name in slots if name not in form.shown]
     noun = slots.get("N") or slots.get("K") or ""
     return Turned(" ".join(words), form.kind, form.single, f"{slots.get('A', '')} {slots.get('C', '')}", noun, value)
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
+    found, loose = list[str](), ""
     for token in _TOKENS.findall(text[:2000]):
         if token in ":=":
             found += ["is"] if found and len(found) <= 6 and "is" not in found else []
         elif token.lower() in _LOOSE:
+            loose = token
             continue
         elif token.endswith("n't"):
             found += [_SHORTENED.get(token[:-3].lower(), token[:-3]), "not"]
         elif token.endswith("'s") and len(token) > 2:
             found += [token[:-2], "'s"]
         else:
+            # "a day" and "in the past" are said together.
+            found += [loose.lower()] if loose and token.lower() in _TIMES else []
             found.append("'s" if token == "'" else token)
+        loose = ""
     return found
 
 
@@ -309,7 +320,7 @@ def _forms() -> _Forms:
 
 def _length(form: str) -> int:
     """How much a form says of itself, less than nothing: words that have to be there, and slots of one kind."""
-    return -sum(2 if word[0] in "PMI" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIVK")
+    return -sum(2 if word[0] in "PMIK" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIVK")
 
 
 def _rows() -> Iterator[list[str]]:

@@ -80,6 +80,8 @@ def _same_roles(one: Read, other: Read) -> bool:
         return False
     if not SYMMETRIC.isdisjoint(one.bag & other.bag):
         return True
+    if one.claim and other.claim and one.claim.of == other.claim.of and {*one.claim.value} == {*other.claim.value}:
+        return True
     if one.owners and other.owners:
         return not one.owners.isdisjoint(other.owners)
     if one.passive != other.passive or len(one.names) < 2 or not one.roles or not other.roles:
@@ -99,6 +101,8 @@ def _same_order(one: Read, other: Read) -> bool:
 
 def _same_mood(one: Read, other: Read) -> bool:
     """Whether both tell what is, what was, or what may come; and count the same things."""
+    if one.claim and other.claim and one.claim.kind == other.claim.kind == "A born B":
+        return True  # a birth is past, and holds
     if one.mood[0] != other.mood[0] or (one.mood[1] and _is_now(other)) or (other.mood[1] and _is_now(one)):
         return False
     for a, b in ((one, other), (other, one)):

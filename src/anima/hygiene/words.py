@@ -98,7 +98,7 @@ _PHRASES = """
     out=expire;valid until=expire;expiry date=expire;expiration date=expire;comes to an end=end;came to an end=end;cut
     down on=reduce;cuts down on=reduce;takes part in=attend;took part in=attend;participates in=attend;participated
     in=attend;makes use of=use;make use of=use;have a look=look;takes over=takeover;took over=takeover;gets along
-    with=like;fell ill=ill;is afraid of=afraid;each other=-;one another=-;on a regular basis=-;as a rule=-;for the time
+    with=like;fell ill=ill;is afraid of=afraid;in past=formerly;each other=-;one another=-;on a regular basis=-;as a rule=-;for the time
     being=-;at the moment=-;right now=-;these days=-;at present=-;
     would like to get=want;would like to have=want;d like to get=want;d like to have=want;would like to=want;would
     like=want;d like=want;wants to get=want;wants to have=want;likes to get=want;can not stand=hate;can not
@@ -162,7 +162,7 @@ _SAME = """
     outages;fracture fractured break broke;earn earns earned;marry wedding marriage married wed
     verheiratet casado casada boda hochzeit;move relocate moved relocated moving relocation mudarse mudanza umzug;attend
     attends attended attendance;plate registration registered;mentor mentee mentors mentored;born birthplace
-    native;former formerly previously;cancel cancelled canceled scrap;ram memory;disk drive storage;timezone
+    native;former formerly previously;cancel cancelled canceled scrap;ram memory;disk storage;timezone
     tz;flatmate roommate housemate;sibling siblings;partner girlfriend boyfriend;neighbour neighbor;surname
     lastname;nickname alias;passport pass;folder directory dir;certificate cert;repository repo;ticket
     issue;config configuration settings;monthly month;weekly week;headquarters hq;fee charge;
