@@ -14,7 +14,7 @@ from itertools import combinations
 
 from anima.hygiene.lines import Contradiction, Line
 from anima.hygiene.reading import Read, as_read
-from anima.hygiene.words import FORMER, LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
+from anima.hygiene.words import LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
 
 _STEADY = re.compile(
     r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"
@@ -59,7 +59,11 @@ def _denials(seen: Sequence[Read]) -> Iterator[tuple[int, int]]:
             for pair in combinations(sorted(one.bag)[:6], 2):
                 by_pair[pair].append(place)
     met: dict[int, int] = {}
-    exact = {(one.bag, one.about): place for place, one in enumerate(seen) if not one.denied and len(one.bag) > 1} if by_pair else {}
+    exact = (
+        {(one.bag, one.about): place for place, one in enumerate(seen) if not one.denied and len(one.bag) > 1}
+        if by_pair
+        else {}
+    )
     for place, one in enumerate(seen if by_pair else ()):
         same = exact.get((one.bag, one.about)) if one.denied else None
         if same is not None and _is_denied(seen[same], one):
@@ -136,7 +140,11 @@ def _counts(left: Sequence[str], right: Sequence[str]) -> tuple[str, str] | None
     """The numbers of two values that differ in them alone."""
     numbers = [[word for word in value if word[0].isdigit()] for value in (left, right)]
     words = [{canonical(word) for word in value if not word[0].isdigit()} for value in (left, right)]
-    if not all(numbers) or not {*numbers[0]}.isdisjoint(numbers[1]) or (words[0] != words[1] and len(words[0] | words[1]) > 4):
+    if (
+        not all(numbers)
+        or not {*numbers[0]}.isdisjoint(numbers[1])
+        or (words[0] != words[1] and len(words[0] | words[1]) > 4)
+    ):
         return None
     return " ".join(numbers[0]), " ".join(numbers[1])
 
@@ -148,7 +156,9 @@ def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
         if not one.once and not one.mood[0]:
             for word in one.bag & OPPOSITES.keys():
                 pair = frozenset((word, OPPOSITES[word]))
-                frames[one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about].setdefault(word, place)
+                frames[one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about].setdefault(
+                    word, place
+                )
     for found in frames.values():
         if len(found) == 2:
             (left, first), (right, second) = found.items()

@@ -65,7 +65,8 @@ _NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|entry|written|stand
 _SHORT_DAY = r"\d{1,2}[./-]\d{1,2}[./-]\d{2}\b"  # a day as it stands before notes, with two digits for the year
 _STAMP = re.compile(
     rf"\A(?:[\[(](?:(?:{_NOTED}) )?(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
-    rf"|(?:(?:noted|seen|as of|recorded|updated|added|logged|entry)(?: on| at| from)? )?(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
+    rf"|(?:(?:noted|seen|as of|recorded|updated|added|logged|entry)(?: on| at| from)? )?"
+    rf"(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
@@ -77,11 +78,14 @@ _TOLD = re.compile(
 )
 _TOLD_TAIL = re.compile(rf"\s*[\[(](?:(?:{_NOTED}) )?{_DAY}[\])]\.?\Z", re.IGNORECASE)
 _NOTED_TAIL = re.compile(
-    rf"\s*(?:[-–—,;]\s*|[(\[]\s*)(?:noted|seen|as of|recorded|updated|added|logged)(?: on)?:? {_DAY}\s*[)\]]?[\s.;!,。]*\Z", re.IGNORECASE
+    rf"\s*(?:[-–—,;]\s*|[(\[]\s*)(?:noted|seen|as of|recorded|updated|added|logged)(?: on)?:? {_DAY}\s*[)\]]?[\s.;!,。]*\Z",
+    re.IGNORECASE,
 )
 _NOTES = ("noted", "seen", "as of", "recorded", "updated", "added", "logged")
 _TITLE = re.compile(r"\A([^\W\d_]+)\s*[:–—-]\s+(?=(?:\S+\s+){3})")
-_TAILS = re.compile(r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of|added|logged|entry)\b[^()]{0,80}\)_?\Z")
+_TAILS = re.compile(
+    r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of|added|logged|entry)\b[^()]{0,80}\)_?\Z"
+)
 WORD = re.compile(r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+\Z")
@@ -162,7 +166,7 @@ class Read:
     mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
     past: frozenset[str]  # verbs in the past, which another line may have in the present
     counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
-    after: tuple[frozenset[str], ...]  # what follows "then", "over" and "not": other things may be the same but for that
+    after: tuple[frozenset[str], ...]  # what follows "then", "over" and "not"
     turned: bool  # it has one of the forms of which is known how many there may be
     claim: Claim | None  # of what it says what, where that has one value at a time
 
@@ -268,7 +272,9 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
     dates: list[str] = []
     bare = text
     if any(map(str.isdigit, text)):
-        bare = _ORDINAL.sub("", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text))))
+        bare = _ORDINAL.sub(
+            "", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
+        )
     bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
     raw = cut if bare is text else WORD.findall(bare)
     words = _words(raw, bool(dates))
@@ -285,7 +291,8 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
         line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
         tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
         sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, turn is None and not _BY.isdisjoint(words),
-        _owners(text, names), (turn.words if turn else text).count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
+        _owners(text, names), (turn.words if turn else text).count("'s "),
+        stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
         _is_once(words), _has_happened([word.lower() for word in raw]), (not TO_COME.isdisjoint(words), _is_over(words)), _past(words),
         _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and not turn.noun, _claim(turn, names),
     )  # fmt: skip
@@ -296,12 +303,18 @@ def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
     if turn is None or not (turn.single or turn.noun):
         return None
     of, noun, value = (_carrying(part) for part in (turn.of, turn.noun, turn.value))
-    if not of or of[0][0].isdigit() or (turn.noun and names.issuperset(noun)) or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun))):
+    if (
+        not of
+        or of[0][0].isdigit()
+        or (turn.noun and names.issuperset(noun))
+        or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun)))
+    ):
         return None
     kind = "" if turn.noun and not turn.kind.endswith("expires B") else turn.kind
     return Claim(kind, frozenset(map(canonical, (*of, *noun))), value, turn.value[:1].isupper())
 
 
+@lru_cache(maxsize=65_536)
 def _carrying(text: str) -> tuple[str, ...]:
     return tuple(word for word in _words(WORD.findall(text), True) if word not in SMALL and word not in NEGATIONS)
 
@@ -365,8 +378,11 @@ def _parts(raw: str) -> tuple[str, ...]:
 
 def _read_phrases(words: list[str]) -> list[str]:
     known, found, at = phrases(), list[str](), 0
+    if known.keys().isdisjoint(words):
+        return words
     while at < len(words):
-        row = next((row for row in known.get(words[at], ()) if tuple(words[at : at + len(row[0])]) == row[0]), None)
+        rows = known.get(words[at])
+        row = next((row for row in rows if tuple(words[at : at + len(row[0])]) == row[0]), None) if rows else None
         found += row[1] if row else (words[at],)
         at += len(row[0]) if row else 1
     return found
@@ -402,7 +418,7 @@ def _has_happened(words: Sequence[str]) -> bool:
     if not LASTING.isdisjoint(words):
         return False
     if not BE_OR_HAVE.isdisjoint(words):
-        return not HAPPENED.isdisjoint(words) or ("has" not in words and "have" not in words and not DEEDS.isdisjoint(words))
+        return not HAPPENED.isdisjoint(words)
     return "did" in words or not DEEDS.isdisjoint(words) or any(word.endswith("ed") and len(word) > 4 for word in words)
 
 
