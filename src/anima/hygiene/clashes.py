@@ -105,10 +105,17 @@ def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
 def _holds_now(one: Read) -> bool:
     """Whether a line tells what is, not what was or may come; a birth is past and holds."""
     assert one.claim
-    if one.claim.kind == "B owns A" and (not {"a", "an"}.isdisjoint(one.plain) or one.claim.of & one.names):
-        return False  # two may have one each; and people belong to several things
+    if one.claim.kind == "B owns A" and not _is_definite(one):
+        return False
     lasting = one.claim.kind in _LASTING or not {"named", "called"}.isdisjoint(one.plain)
     return not one.mood[0] and not one.once and (lasting or not (one.mood[1] or one.past or one.happened))
+
+
+def _is_definite(one: Read) -> bool:
+    """Whether it is told whose one certain thing is: two may own a camera each, and people belong to several things."""
+    if "belongs" in one.plain or "belong" in one.plain:
+        return one.plain[0] in ("the", "this", "our", "my")
+    return {"a", "an"}.isdisjoint(one.plain)
 
 
 def _said(one: Read) -> tuple[object, ...]:
@@ -154,11 +161,9 @@ def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
     frames: dict[tuple[object, ...], dict[str, int]] = defaultdict(dict)
     for place, one in enumerate(seen):
         if not one.once and not one.mood[0]:
-            for word in one.bag & OPPOSITES.keys():
-                pair = frozenset((word, OPPOSITES[word]))
-                frames[one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about].setdefault(
-                    word, place
-                )
+            for word, pair in ((said, pair) for said in one.bag & OPPOSITES.keys() for pair in OPPOSITES[said]):
+                key = (one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about)
+                frames[key].setdefault(word, place)
     for found in frames.values():
         if len(found) == 2:
             (left, first), (right, second) = found.items()
@@ -172,7 +177,7 @@ def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
     """Lines alike but for one number, one date or one word, of something that has only one at a time."""
     frames: dict[tuple[object, ...], dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, one in enumerate(seen):
-        if _is_steady(one):
+        if (one.numbers or one.dates or not SINGLE.isdisjoint(one.bag)) and _is_steady(one):
             for key, value in _slots(one):
                 # The first line for a value is the one to rather keep; it is told as that line spells it.
                 frames[*key, one.about, one.denied].setdefault(canonical(value), (place, value))

@@ -34,7 +34,8 @@ FORMS = """
   < A 's ?current version|release be V < ?current|installed version|release of A be V
   < version V of A be installed|running|used|deployed|live < A be running ?version V
   < version|release of A in use|production be V < A has version V ?installed
-! A lives in B < A lives|resides|dwells in|near B < A be living|residing|settled|resident|domiciled in B
+! A lives in B < A vive en B < A reside en B < A wohnt|lebt in|im B < A lives|resides|dwells in|near B
+  < A be living|residing|settled|resident|domiciled in B
   < A be based in|out ?of B < B be where A lives|resides < B be ?city|town|place where A lives|resides
   < B be ?city|town A lives in < A 's home|residence|house|place|domicile|household be in|at ?city|town ?of B
   < A makes|made ?home in B < A calls B home < B be what A calls home < A has|keeps|owns home|place|residence in B
@@ -43,7 +44,8 @@ FORMS = """
   < B be A 's city|town|place of residence
 ! A address B < A lives|resides at B < A 's ?home|postal|street address be B < ?home|postal address of A be B
   < B be A 's ?home|postal|street address < B be ?home|postal address of A < A can be found|visited at B
-! A works at B < A works|working at|for|with B < B employs A < B be employing A < A be employed by|at|with B
+! A works at B < A trabaja en|para B < A arbeitet bei|für|beim B < A works|working at|for|with B < B employs A
+  < B be employing A < A be employed by|at|with B
   < A 's ?current employer be B < B be A 's ?current employer
   < A has|holds ?job|position|post|role job|position|post|role at|with B < A be on ?payroll payroll|staff of|at B
   < B has A on ?its payroll|staff < A be ?staff employee of|at B < B be where A works
@@ -51,7 +53,8 @@ FORMS = """
   < B be A 's workplace|company|firm < A earns ?living at|with B < A be working at|for|with B < employer of A be B
   < A draws|gets salary|wage|pay|paycheck from|at B < B pays A 's salary|wages < A 's paycheck comes from B
   < A be at work for B
-! A works as B < A works|working|worked|employed|serves as B < A be B by trade|profession|training|occupation
+! A works as B < A trabaja de|como B < A arbeitet als B < A es B de profesión < A ist B von beruf
+  < A works|working|worked|employed|serves as B < A be B by trade|profession|training|occupation
   < by trade|profession|occupation A be B < A 's ?job job|profession|occupation|trade|title ?title be ?that ?of B
   < B be A 's job|profession|occupation|trade < A earns|makes living ?working as B < A be employed|working as B
   < A has job as B < A makes|earns living B < for living A be B < A 's job be being B
@@ -107,7 +110,8 @@ FORMS = """
 ! A drives car B < A drives B < A 's car|vehicle|ride be B < A has B as car < A gets|drives around in B
   < B be A 's car|vehicle < car A drives be B < car|vehicle of A be B < B be ?car what A drives < A be driver of B
   < A be driving B
-! A cost V < A costs|cost V < price|cost of|for A be V < A 's price|cost be V < A sells|sold|goes|retails for|at V
+! A cost V < A cuesta V < A kostet V < precio de A es V < preis von A ist V < A costs|cost V
+  < price|cost of|for A be V < A 's price|cost be V < A sells|sold|goes|retails for|at V
   < A be priced|sold at|for V < A comes|came|amounts to|at V < V be price|cost of|for A < you pay V for A
   < A has price ?tag of V < A be available for V < A be V to buy
   A bought B for V < A paid V for B < A spent V on B < B cost A V
@@ -184,7 +188,7 @@ FORMS = """
   < A handed in notice at B < A 's last day at B be < A gave ?up notice at B < A parted ways with B
   A subscribes to B < A be subscriber of|to B < A has subscription to|of|for B
   < B has A as|among ?its subscriber|subscribers < A be subscribed to B < A takes subscription to B
-  A works on B < B has A on|in ?its team < A be part|member of ?team ?of|behind|for B
+  A works on B < B has A on|in ?its team < A be part|member of team of|behind|for B
   < A belongs to team of|behind|for B < A be on team of|for|behind B < A be in team of|for B < A contributes to B
   < team of B includes A < A be ?one among ?people ?who working on B
   A depends on B < A requires B < A needs B < A relies|builds on B < B be ?dependency|requirement of|for A
@@ -268,4 +272,5 @@ FORMS = """
   A N is B < A has|keeps|got N called|named B < A has B as|for N < A sees|uses|trusts|consults B as N
   < B acts|serves as A 's N < B be A 's N < B be N of A < N of A be B < A 's N be B < B be N for A
   < as N A has|uses|sees B < A goes to B as N
+! A named B < A heißt B < A se llama B < A be called|named B < A goes by name of B
 """

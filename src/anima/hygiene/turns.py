@@ -28,12 +28,9 @@ _TOKENS = re.compile(
 )
 # What there is one of.
 _ATTRIBUTES = "|".join(
-    """address|age|badge|birthday|blood group|blood type|budget|capacity|client|code|colour|color|combination|deadline|dentist|
-    doctor|domain|dosage|dose|editor|extension|gp|hairdresser|height|hotel|insurer|landlord|landlady|licence|license|limit|
-    locker|nationality|nickname|number|password|passphrase|pin|plate|port|price|quota|rate|rent|room|salary|shoe size|size|
-    speed limit|surname|target|therapist|timezone|time zone|title|username|vet|version|weight""".replace(
-        "\n    ", ""
-    ).split("|")
+    """badge budget capacity client colour color combination dentist doctor domain dosage dose editor extension gp hairdresser
+    hotel insurer landlord landlady limit locker nationality nickname number password passphrase pin plate quota rate rent
+    room size surname target therapist timezone title username vet""".split()
 )
 _TIMES = frozenset("day week month year night hour past morning evening afternoon mornings evenings".split())
 _SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}

@@ -193,8 +193,8 @@ _SAME = """
     invited;recommend recommendation recommended;argue argument quarrel;celebrate celebration;translate
     translation;donate donation donated;inherit inheritance inherited;adopt adoption adopted;complain
     complaint;promise promised;injure injury injured;win won victory;sign signed signature;measure
-    measured measurement;supply supplies supplied supplier provide provided provider;produce manufacture manufactured
-    manufacturer maker;publish published publisher;fund funded funding;sponsor sponsored;
+    measured measurement;supply supplies supplied supplier provide provided provider;publish published
+    publisher;fund funded funding;sponsor sponsored;
     like enjoy love fond favour adore appreciate gustar gusta encanta mag liebt mogen;prefer preference favourite
     favorite preferir prefiere prefieren bevorzugt lieber;hate dislike detest loathe despise odia detesta hasst;live
     reside residence dwell vive viven vivir wohnt wohnen lebt leben;work employ employer working trabaja trabajan
@@ -227,7 +227,8 @@ _SAME = """
     chefin;colleague coworker workmate companero companera kollege kollegin;go went gone head va van ir fue geht gehen
     ging;come came arrive viene llega kommt kam;drive drove driven conduce fahrt fahren gefahren fuhr;fly flew flown
     flight plane vuela vuelo fliegt flog flug planes flights;walk stroll camina pasea spaziert;write wrote written
-    author escribe escribio escrito schreibt schrieb geschrieben;make made create build built produce hace hizo macht
+    author escribe escribio escrito schreibt schrieb geschrieben;make made create build built produce
+    manufacture manufactured manufacturer maker hace hizo macht
     machte gemacht;leave left depart sale salio verlasst;take took taken toma tomo nimmt nahm;eat ate eaten isst
     gegessen;drink drank drunk bebe trinkt;think thought believe reckon piensa cree denkt glaubt;bring brought trae
     bringt brachte;send sent forward envia manda schickt sendet;find found locate encuentra findet fand;lose lost
@@ -266,7 +267,7 @@ _SAME = """
     tuesdays;wednesday mittwoch miercoles wednesdays;thursday donnerstag jueves thursdays;friday freitag viernes
     fridays;saturday samstag sabado saturdays;sunday sonntag domingo sundays;euro euros eur;dollar dollars usd;pound
     pounds gbp;kilometre km kilometer kilometers kilometres;metre meter meters metres;kilogram kg kilo kilos
-    kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day days dia dias tag tage;week
+    kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day days dia dias tage;week
     weeks semana woche;month months mes monat;year years ano jahr jahre;percent pct prozent;gigabyte gb;terabyte
     tb;emergency urgent emergencia notfall;insurance insure insured seguro versicherung;wedding marriage boda
     hochzeit;marry married verheiratet casado casada;divorce divorced separated;die died dead deceased murio
@@ -313,7 +314,13 @@ def _rows() -> tuple[dict[str, str], dict[str, str]]:
 def is_known(word: str) -> bool:
     """Whether a word, as `plain` gives it, is one of the tables: no name."""
     words, stems = _rows()
-    return word in SMALL or word in NEGATIONS or word in words or stem(word) in stems
+    return (
+        word in SMALL
+        or word in NEGATIONS
+        or word in words
+        or (word in WEEKDAYS and len(word) > 2)
+        or stem(word) in stems
+    )
 
 
 @lru_cache(maxsize=1)
@@ -356,18 +363,16 @@ LIGHT = frozenset(
 )
 
 # Words of which only one can hold of a thing at a time.
-OPPOSITES = {
-    canonical(word): canonical(other)
+_OPPOSED = [
+    frozenset(map(canonical, pair.split()))
     for pair in """on off;open shut;enable disable;active inactive;public private;allow prohibit;like hate;alive dead;tolerant
-    intolerant;vegetarian meat;single married;married divorce;early late;hot cold;cheap expensive;big small;fast
-    slow;free
-    occupied;full empty;online offline;manual automatic;left right;indoors outdoors;mandatory optional;safe
-    dangerous;
-    accept reject;fixed broken;always never;morning evening;weekly monthly;daily weekly;even odd;deep
-    shallow;wet dry;
-        loud quiet;available unavailable;required optional;encrypted unencrypted;locked unlocked;employed unemployed;
-        electric manual;remote onsite;abierto cerrado;offen geschlossen""".split(";")
-    for word, other in (pair.split(), pair.split()[::-1])
+        intolerant;vegetarian meat;single married;married divorce;early late;hot cold;cheap expensive;big small;fast slow;full
+        empty;online offline;manual automatic;left right;indoors outdoors;mandatory optional;safe dangerous;accept
+        reject;fix broken;morning evening;weekly monthly;daily weekly;even odd;deep shallow;wet dry;loud quiet;available
+        unavailable;encrypted unencrypted;locked unlocked;employed unemployed;remote onsite""".split(";")
+]
+OPPOSITES: dict[str, list[frozenset[str]]] = {
+    word: [pair for pair in _OPPOSED if word in pair] for pair in _OPPOSED for word in pair if len(pair) == 2
 }
 # What holds of two just as it holds the other way round.
 SYMMETRIC = frozenset(canonical(word) for word in "marry meet friend neighbour colleague cousin twin sibling".split())
