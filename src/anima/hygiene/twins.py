@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.hygiene.lines import Group, Line, Sameness, Twin
 from anima.hygiene.reading import WORD, Read, as_read
-from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, SYMMETRIC, canonical
+from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, NEGATIONS, SMALL, SYMMETRIC, canonical
 
 if TYPE_CHECKING:
     from anima.hygiene.lines import Vectors
@@ -321,7 +321,8 @@ def _evidence(one: Read, other: Read) -> str:
     if one.text == other.text:
         return "the same text"
     if one.bag == other.bag:
-        return "the same words that carry meaning: " + ", ".join(_spelt(one, one.bag, 8))
+        carrying = [word for word in one.plain if word not in SMALL and word not in NEGATIONS and not word[0].isdigit()]
+        return "the same words that carry meaning: " + ", ".join(list(dict.fromkeys(carrying))[:8])
     differ = ", ".join((*_spelt(one, one.bag - other.bag, 3), *_spelt(other, other.bag - one.bag, 3)))
     return f"{len(one.bag & other.bag)} shared words; they differ in: {differ}"
 
