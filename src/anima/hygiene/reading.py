@@ -15,13 +15,18 @@ from functools import lru_cache
 from itertools import pairwise
 
 from anima.hygiene.lines import Line
+from anima.hygiene.turns import Turned, turned
 from anima.hygiene.words import (
     BE_OR_HAVE,
     DEEDS,
+    FORMER,
+    HAPPENED,
     IS,
+    LASTING,
     NEGATIONS,
     NUMBERS,
     PASSING,
+    SINGLE,
     SMALL,
     TO_COME,
     WAS,
@@ -54,11 +59,14 @@ _DATE = (
 )
 DATES = re.compile(_DATE, re.IGNORECASE)
 _NAMELESS = re.sub(r"\?P<\w+>", "?:", _DATE)
-_DAY = rf"(?:{_NAMELESS})(?:[T,]? ?\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?"
-_NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|from|on)"
+_WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?\.?,? )?"
+_DAY = rf"{_WEEKDAY}(?:{_NAMELESS})(?:[T,]? ?\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?"
+_NOTED = r"(?:noted|seen|as of|recorded|updated|added|logged|entry|written|stand|nota del)(?: on| at| from| of| vom)?:?|on|from"
+_SHORT_DAY = r"\d{1,2}[./-]\d{1,2}[./-]\d{2}\b"  # a day as it stands before notes, with two digits for the year
 _STAMP = re.compile(
-    rf"\A(?:[\[(](?:{_NOTED}:? )?(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
-    rf"|(?:{_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
+    rf"\A(?:[\[(](?:(?:{_NOTED}) )?(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?[\])]"
+    rf"|(?:(?:noted|seen|as of|recorded|updated|added|logged|entry)(?: on| at| from)? )?"
+    rf"(?:{_DAY}|{_SHORT_DAY}|\d{{1,2}}:\d{{2}}(?::\d{{2}})?)(?: ?\([^()]{{1,12}}\))?)[ \t:,;–—-]+",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
@@ -68,20 +76,32 @@ _TOLD = re.compile(
     rf"(?:note|fyi|nb|remember|reminder|fact|info|update|til|nota|recordar|merke|notiz|wichtig|important)(?: that|: | - | – )\s*)",
     re.IGNORECASE,
 )
-_TOLD_TAIL = re.compile(rf"\s*\((?:{_NOTED}:? )?{_DAY}\)\Z", re.IGNORECASE)
-_TAILS = re.compile(r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of)\b[^()]{0,80}\)_?\Z")
-WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
+_TOLD_TAIL = re.compile(rf"\s*[\[(](?:(?:{_NOTED}) )?{_DAY}[\])]\.?\Z", re.IGNORECASE)
+_NOTED_TAIL = re.compile(
+    rf"\s*(?:[-–—,;]\s*|[(\[]\s*)(?:noted|seen|as of|recorded|updated|added|logged)(?: on)?:? {_DAY}\s*[)\]]?[\s.;!,。]*\Z",
+    re.IGNORECASE,
+)
+_NOTES = ("noted", "seen", "as of", "recorded", "updated", "added", "logged")
+_TITLE = re.compile(r"\A([^\W\d_]+)\s*[:–—-]\s+(?=(?:\S+\s+){3})")
+_TAILS = re.compile(
+    r"_?\((?:score|hits|days|since|from|until|noted|seen|recorded|updated|as of|added|logged|entry)\b[^()]{0,80}\)_?\Z"
+)
+WORD = re.compile(r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+\Z")
 _AM_PM = re.compile(r"\b([ap])\.? ?m\b\.?", re.IGNORECASE)
+_OWNER = re.compile(r"([^\W_][\w-]*)'s |\bof ([^\W_][\w-]*(?: [^\W\d_]\w*)?)")
+_VERSION = re.compile(r"\bv(?=\d)", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _JOINED = re.compile(r"\b([^\W\d_]{1,2})-(?=[^\W\d_])")
 _DRAWN = str.maketrans({
     "½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3", "€": " euro ", "$": " dollar ", "£": " pound ",
     "%": " percent ", "&": " and ", "’": "'", "‘": "'", "`": " ", "*": " ", "_": " ", "\0": None,
+    "，": ", ", "。": ". ", "：": ": ", "；": "; ", "（": " (", "）": ") ", "、": ", ",
 })  # fmt: skip
 _SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
 _FROM, _TO = frozenset("from von aus de desde".split()), frozenset("to into nach zu a hasta vers à".split())
+_TURNING = (frozenset(["then", "luego", "dann"]), frozenset(["over", "than"]), frozenset(["not", "no", "nicht"]))
 _BEFORE = frozenset(
     "in at from to with by on of for near about into und mit von bei en con por para de a à chez".split()
 )
@@ -112,6 +132,16 @@ _TITLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """That something has a value, of which it has one at a time."""
+
+    kind: str
+    of: frozenset[str]
+    value: tuple[str, ...]  # the words that carry meaning, in their order
+    proper: bool  # the value begins with a capital
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """What a line states, in parts that can be compared."""
 
@@ -125,21 +155,28 @@ class Read:
     names: frozenset[str]
     roles: tuple[str, ...]  # the names that no preposition leads in, in their order: the first one acts
     passive: bool
+    owners: frozenset[str]  # whose something is, by name
     owned: int  # how often something is somebody's
     stamp: str  # the day it is noted under, where that stands before it
     whence: frozenset[str]
     whither: frozenset[str]
     about: frozenset[str]  # whom it speaks of without a name, as its heading tells
     once: bool  # it tells what happened on the day it is noted under
+    happened: bool  # it tells what was done or took place, which may be so again
     mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
     past: frozenset[str]  # verbs in the past, which another line may have in the present
     counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
+    after: tuple[frozenset[str], ...]  # what follows "then", "over" and "not"
+    turned: bool  # it has one of the forms of which is known how many there may be
+    claim: Claim | None  # of what it says what, where that has one value at a time
 
     @property
     def noted(self) -> str:
         """The day it happened on, if it tells of one day and does not say which: that of its stamp, or of its log."""
-        if not self.once or self.dates:
+        if self.dates:
             return ""
+        if not self.once:
+            return self.stamp if self.happened else ""
         return self.stamp or (self.line.day.isoformat() if self.line.day else "")
 
     @property
@@ -192,10 +229,11 @@ class _Spoken:
 
 def _stated(text: str) -> tuple[str, str]:
     """What a line states, and the day it is noted under."""
-    text = _normal(text)
+    text = _untitled(_normal(text))
     found = _STAMP.match(text)
     day = DATES.search(found[0]) if found else None
-    text = text[found.end() :] if found else text
+    text = _untitled(text[found.end() :]) if found else text
+    text = _without_note(text)
     told = _TOLD.match(text)
     if told:
         text = _TOLD_TAIL.sub("", text[told.end() :])
@@ -206,9 +244,24 @@ def _stated(text: str) -> tuple[str, str]:
     return text, _day(day) if day else ""
 
 
+def _untitled(text: str) -> str:
+    """A statement without the topic it is filed under: "Health: Ana is allergic to nuts"."""
+    found = _TITLE.match(text)
+    return text[found.end() :] if found and found[1].lower() in _TITLES else text
+
+
+def _without_note(text: str) -> str:
+    """A statement without when it was noted, where that stands behind it."""
+    at = max(text.rfind(sign, -48) for sign in _NOTES) if len(text) > 48 else max(map(text.rfind, _NOTES))
+    start = max(0, at - 4)
+    return text[:start] + _NOTED_TAIL.sub("", text[start:]) if at >= 0 else text
+
+
 def _normal(text: str) -> str:
     drawn = bullet_text(text).translate(_DRAWN)
-    return _SHORT.sub(_spelt_out, unicodedata.normalize("NFKC", drawn)).strip()
+    whole = drawn if drawn.isascii() else unicodedata.normalize("NFKC", drawn)
+    whole = whole.replace(" 's ", "'s ")
+    return " ".join((_SHORT.sub(_spelt_out, whole) if "w/" in whole or "W/" in whole else whole).split())
 
 
 def _spelt_out(found: re.Match[str]) -> str:
@@ -219,21 +272,64 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
     dates: list[str] = []
     bare = text
     if any(map(str.isdigit, text)):
-        bare = _ORDINAL.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
+        bare = _ORDINAL.sub(
+            "", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
+        )
     bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
     raw = cut if bare is text else WORD.findall(bare)
     words = _words(raw, bool(dates))
     carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
-    parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    turn = turned(bare if raw and _is_name(raw, 0, spoken) else bare[:1].lower() + bare[1:])
+    if turn is None:
+        parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    else:
+        parted = WORD.findall(turn.words.replace("\0", "0"))
+        said = _words(WORD.findall(turn.words), bool(dates))
+        carrying = [word for word in said if word not in SMALL and word not in NEGATIONS]
     names, roles = _names(parted, spoken)
     return Read(
         line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
         tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in words]) % 2 == 1, names, roles, not _BY.isdisjoint(words),
-        text.count("'s "), stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
-        _is_once(words), (not TO_COME.isdisjoint(words), not WAS.isdisjoint(words) and IS.isdisjoint(words)), _past(words),
-        _counted(words),
+        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, turn is None and not _BY.isdisjoint(words),
+        _owners(text, names), (turn.words if turn else text).count("'s "),
+        stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
+        _is_once(words), _has_happened([word.lower() for word in raw]), (not TO_COME.isdisjoint(words), _is_over(words)), _past(words),
+        _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and not turn.noun, _claim(turn, names),
     )  # fmt: skip
+
+
+def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
+    """What a line says of what, where it has a form that tells; of what somebody calls theirs, only what there is one of."""
+    if turn is None or not (turn.single or turn.noun):
+        return None
+    of, noun, value = (_carrying(part) for part in (turn.of, turn.noun, turn.value))
+    if (
+        not of
+        or of[0][0].isdigit()
+        or (turn.noun and names.issuperset(noun))
+        or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun)))
+    ):
+        return None
+    kind = "" if turn.noun and not turn.kind.endswith("expires B") else turn.kind
+    return Claim(kind, frozenset(map(canonical, (*of, *noun))), value, turn.value[:1].isupper())
+
+
+@lru_cache(maxsize=65_536)
+def _carrying(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _words(WORD.findall(text), True) if word not in SMALL and word not in NEGATIONS)
+
+
+def _is_over(words: Sequence[str]) -> bool:
+    """Whether a line tells what was and is no more."""
+    return not FORMER.isdisjoint(words) or (not WAS.isdisjoint(words) and IS.isdisjoint(words))
+
+
+def _owners(text: str, names: frozenset[str]) -> frozenset[str]:
+    """The names that something belongs to: before "'s", and after "of"."""
+    if not names or not ("'s " in text or " of " in text):
+        return frozenset()
+    found = {plain(one) for pair in _OWNER.findall(text) for one in WORD.findall(pair[0] or pair[1])}
+    return frozenset(found) & names
 
 
 def _past(words: Sequence[str]) -> frozenset[str]:
@@ -282,8 +378,11 @@ def _parts(raw: str) -> tuple[str, ...]:
 
 def _read_phrases(words: list[str]) -> list[str]:
     known, found, at = phrases(), list[str](), 0
+    if known.keys().isdisjoint(words):
+        return words
     while at < len(words):
-        row = next((row for row in known.get(words[at], ()) if tuple(words[at : at + len(row[0])]) == row[0]), None)
+        rows = known.get(words[at])
+        row = next((row for row in rows if tuple(words[at : at + len(row[0])]) == row[0]), None) if rows else None
         found += row[1] if row else (words[at],)
         at += len(row[0]) if row else 1
     return found
@@ -314,12 +413,30 @@ def _is_once(words: Sequence[str]) -> bool:
     return deed or not PASSING.isdisjoint(words)
 
 
+def _has_happened(words: Sequence[str]) -> bool:
+    """Whether a line tells of the past what is no lasting state."""
+    if not LASTING.isdisjoint(words):
+        return False
+    if not BE_OR_HAVE.isdisjoint(words):
+        return not HAPPENED.isdisjoint(words)
+    return "did" in words or not DEEDS.isdisjoint(words) or any(word.endswith("ed") and len(word) > 4 for word in words)
+
+
 def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
     """The words that such a preposition leads in, articles aside."""
     if leading.isdisjoint(words):
         return frozenset()
     carrying = [word for word in words if word not in SMALL or word in _FROM or word in _TO]
     return frozenset(word for before, word in pairwise(carrying) if before in leading)
+
+
+def _behind(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
+    """What stands for the two words that carry meaning after one of these."""
+    if leading.isdisjoint(words):
+        return frozenset()
+    last = max(place for place, word in enumerate(words) if word in leading)
+    carrying = [word for word in words[last + 1 :] if word not in SMALL and word not in NEGATIONS]
+    return frozenset(map(canonical, carrying[:2]))
 
 
 def _taken(found: re.Match[str], dates: list[str]) -> str:
@@ -345,15 +462,21 @@ def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -
     """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
     if not under or (raw and plain(raw[0]).removesuffix("'s") in names):
         return frozenset()
-    titles = [word for word in WORD.findall(_normal(under)) if word.lower() not in _TITLES]
+    titles = [word for part in under.split(" / ") for word in _title_words(part, spoken) if word.lower() not in _TITLES]
     found = {plain(word).removesuffix("'s") for word in titles if word[0].isupper() and not spoken.is_ordinary(word)}
     return frozenset() if found & names else frozenset(found)
+
+
+def _title_words(title: str, spoken: _Spoken) -> list[str]:
+    """The words of a heading that can be names: its first has a capital anyway, so in a longer one it has to be a name elsewhere."""
+    words = WORD.findall(_normal(title))
+    return words[len(words) > 2 and words[0].removesuffix("'s") not in spoken.within :]
 
 
 def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple[str, ...]]:
     found, roles, before = set[str](), list[str](), ""
     for place, word in enumerate(words):
-        if word[0].isupper() and _is_name(words, place, spoken):
+        if is_label(word) or (word[0].isupper() and _is_name(words, place, spoken)):
             name = plain(word).removesuffix("'s")
             found.add(name)
             roles += [name] if before not in _BEFORE and name not in roles else []
@@ -362,6 +485,11 @@ def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple
             continue
         before = word.lower()
     return frozenset(found), tuple(roles)
+
+
+def is_label(word: str) -> bool:
+    """Whether a word is letters with a number, as machines, rooms and parts are called: web-01, C6."""
+    return word[-1].isdigit() and not word[0].isdigit()
 
 
 def _is_name(words: Sequence[str], place: int, spoken: _Spoken) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.hygiene.lines import Group, Line, Sameness, Twin
 from anima.hygiene.reading import WORD, Read, as_read
-from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, canonical
+from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, NEGATIONS, SMALL, SYMMETRIC, canonical
 
 if TYPE_CHECKING:
     from anima.hygiene.lines import Vectors
@@ -76,8 +76,14 @@ def _same_roles(one: Read, other: Read) -> bool:
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
     if not (noted or _same_days(one.dates, other.dates)):
         return False
-    if one.whence & other.whither or one.whither & other.whence:
+    if one.whence & other.whither or one.whither & other.whence or not _same_order(one, other):
         return False
+    if not SYMMETRIC.isdisjoint(one.bag & other.bag):
+        return True
+    if one.claim and other.claim and one.claim.of == other.claim.of and {*one.claim.value} == {*other.claim.value}:
+        return True
+    if one.owners and other.owners:
+        return not one.owners.isdisjoint(other.owners)
     if one.passive != other.passive or len(one.names) < 2 or not one.roles or not other.roles:
         return True
     shared = {*one.roles} & {*other.roles}
@@ -85,12 +91,22 @@ def _same_roles(one: Read, other: Read) -> bool:
     return in_order and one.roles[:1] == other.roles[:1]
 
 
+def _same_order(one: Read, other: Read) -> bool:
+    """Whether what comes then, what is left for something better and what is denied is the same in both."""
+    for mine, theirs in zip(one.after, other.after, strict=True):
+        if mine and theirs and mine.isdisjoint(theirs) and (mine & other.bag or theirs & one.bag):
+            return False
+    return True
+
+
 def _same_mood(one: Read, other: Read) -> bool:
     """Whether both tell what is, what was, or what may come; and count the same things."""
+    if one.claim and other.claim and one.claim.kind == other.claim.kind == "A born B":
+        return True  # a birth is past, and holds
     if one.mood[0] != other.mood[0] or (one.mood[1] and _is_now(other)) or (other.mood[1] and _is_now(one)):
         return False
     for a, b in ((one, other), (other, one)):
-        if a.past and (told := a.past & b.bag) and told - _in_past(b):
+        if a.past and not b.mood[1] and not b.happened and (told := a.past & b.bag) and told - _in_past(b):
             return False
     if not one.counted or not other.counted:
         return True
@@ -305,7 +321,8 @@ def _evidence(one: Read, other: Read) -> str:
     if one.text == other.text:
         return "the same text"
     if one.bag == other.bag:
-        return "the same words that carry meaning: " + ", ".join(_spelt(one, one.bag, 8))
+        carrying = [word for word in one.plain if word not in SMALL and word not in NEGATIONS and not word[0].isdigit()]
+        return "the same words that carry meaning: " + ", ".join(list(dict.fromkeys(carrying))[:8])
     differ = ", ".join((*_spelt(one, one.bag - other.bag, 3), *_spelt(other, other.bag - one.bag, 3)))
     return f"{len(one.bag & other.bag)} shared words; they differ in: {differ}"
 

@@ -28,25 +28,37 @@ def _set(text: str) -> frozenset[str]:
 # Words that tell how a thing is said, not what.
 SMALL = _set(
     """a an the and or of to in on at for with by is are was were be been being am it its this that these those his her hers
-    their theirs my your our as from has have had having do does did doing done will would shall should can could may might he
-    she they we you i him them me us there here also who whom which whose what when where so than then very really just quite
-    already currently now still about into onto upon within through via over around during per but too both own such some any
-    that's there's it's user owner himself herself themselves itself oneself one ones thing things stuff etc please though
+    their theirs my your our as from has have had having do does did doing done will would shall should can
+    could may might he
+    she they we you i him them me us there here also who whom which whose what when where so than then very
+    really just quite
+    already currently now still about into onto upon within through via over around during per but too both own
+    such some any
+    that's there's it's user owner himself herself themselves itself oneself one ones thing things stuff etc
+    please though
     however actually basically simply usually generally normally typically mostly mainly always ever yet even back up
-    along at regularly apparently ok okay well let lets re mr mrs ms dr s d ll ve m o else while if as able
-    el la los las un una unos unas lo al del de que en y e o u es son era fue ser esta estan este esta estos estas ese esa eso
-    con por para su sus mi mis tu tus se le les me te nos ya muy mas pero como cuando donde tambien hay ha han he haber sido
-    siendo estar suele suelen normalmente generalmente siempre cada ella ellos ellas usuario usuaria uno entre sobre desde
-    the der die das den dem des ein eine einen einem einer eines und oder ist sind war waren sein seine seinen ihr ihre ihren
-    ihrem ihrer mein meine mit von vom im am an auf aus bei beim zu zum zur fur furs ins ans ums in nach uber unter er sie es
-    wir man hat haben hatte hatten wird werden wurde wurden worden kann konnen soll sollte auch schon noch sehr immer meist
+    something anything someone somebody everything anyone along at regularly apparently ok okay well let lets re
+    mr mrs ms dr s d ll ve m o else while if as able
+    el la los las un una unos unas lo al del de que en y e o u es son era fue ser esta estan este esta estos
+    estas ese esa eso
+    con por para su sus mi mis tu tus se le les me te nos ya muy mas pero como cuando donde tambien hay ha han
+    he haber sido
+    siendo estar suele suelen normalmente generalmente siempre cada ella ellos ellas usuario usuaria uno entre
+    sobre desde
+    the der die das den dem des ein eine einen einem einer eines und oder ist sind war waren sein seine seinen
+    ihr ihre ihren
+    ihrem ihrer mein meine mit von vom im am an auf aus bei beim zu zum zur fur furs ins ans ums in nach uber
+    unter er sie es
+    wir man hat haben hatte hatten wird werden wurde wurden worden kann konnen soll sollte auch schon noch sehr
+    immer meist
     meistens normalerweise dass als wie wenn wo da so nur dann denn sich ihm ihn uns regel gern nutzer nutzerin benutzer
     le les du une et est sont pour sur il elle au aux ce cette avec dans os as um uma sao com em na no da dos das ao
     gli di che sono per il lo con della del"""
 )
 NEGATIONS = _set(
     """not no never nor none neither without cannot nobody nothing nowhere nicht kein keine keinen keinem keiner nie niemals
-    ohne niemand nichts sin nunca ni jamas tampoco nadie nada ningun ninguna ninguno ne pas jamais sans nao nem sem non mai
+    ohne niemand nichts sin nunca ni jamas tampoco nadie nada ningun ninguna ninguno ne pas jamais sans nao nem
+    sem non mai
     senza"""
 )
 NUMBERS = {
@@ -63,24 +75,54 @@ NUMBERS = {
 }  # fmt: skip
 WEEKDAYS = _set(
     """monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun lunes martes
-    miercoles jueves viernes sabado domingo montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do
+    miercoles jueves viernes sabado domingo montag dienstag mittwoch donnerstag freitag samstag sonnabend
+    sonntag mo di mi do
     fr sa so"""
 )
 # What tells that something is only to come, or may.
-TO_COME = _set("will shall might could gonna maybe perhaps quizas vielleicht")
+TO_COME = _set(
+    "will shall might could gonna maybe perhaps quizas vielleicht plans planning intends hopes considering thinking"
+)
 WAS, IS = _set("was were era eran fue fueron war waren"), _set("is are am es son ist sind")
 BE_OR_HAVE = _set("is are was were be been being has have had gets got")
+FORMER = _set("former formerly previously earlier ex")
+# What of the past is no single event; and what tells that something was one.
+LASTING = _set("""born native grew raised studied graduated enrolled used formerly former lived based since known written
+    married""")
+HAPPENED = _set("was were had did got fue fueron war waren wurde hatte")
 # Words that, where a line is noted under a day, speak of that day alone.
 PASSING = _set("""today tonight yesterday tomorrow hoy ayer heute gestern this morning afternoon evening""")
 # Verbs in the past that begin a note of what happened once.
 DEEDS = _set(
     """ran went met saw ate drank bought sold paid sent wrote read spoke told gave took made did got came left slept swam
-    drove rode flew won lost found built broke fell caught held heard brought taught thought spent kept began rang sang set
-    put cut hit hablo llamo compro pago fue vio comio hizo envio visito kam ging traf sah kaufte bezahlte rief schrieb"""
+    drove rode flew won lost found built broke fell caught held heard brought taught thought spent kept began
+    rang sang set
+    put cut hit let gave underwent hosted rebooted threw shot lent hablo llamo compro pago fue vio comio hizo
+    envio visito kam ging traf sah kaufte bezahlte rief schrieb"""
 )
 
 # What several words say together, by what they are read as. "~" is a denial, and "-" nothing at all.
 _PHRASES = """
+    used to=formerly;is used to=use;are used to=use;in the past=formerly;at one time=formerly;came into the
+    world=born;native
+    of=born in;number plate=plate;license plate=plate;licence plate=plate;registration number=plate;registered
+    as=plate;backed
+    up=backup;backs up=backup;back up=backup;gets backed up=backup;went down=outage;was down=outage;is
+    down=outage;without
+    pay=volunteer;works without pay=volunteer;home office=homeoffice;work from home=homeoffice;works from
+    home=homeoffice;working from home=homeoffice;worked from home=homeoffice;unable to=~;not able to=~;knows how
+    to=-;know how
+    to=-;able to=-;likes it best=prefer;like it best=prefer;likes to have=take;like to have=take;likes to
+    drink=drink;text editor=editor;phone call=phone;shoe size=size shoe;takes a=take;data centre=datacentre;data
+    center=datacentre;date of birth=born;due date=due;ip address=ip;email address=email;e mail=email;phone
+    number=phone;telephone number=phone;mobile number=phone;operating system=os;wi fi=wifi;runs out=expire;run
+    out=expire;ran
+    out=expire;valid until=expire;expiry date=expire;expiration date=expire;comes to an end=end;came to an end=end;cut
+    down on=reduce;cuts down on=reduce;takes part in=attend;took part in=attend;participates in=attend;participated
+    in=attend;makes use of=use;make use of=use;have a look=look;takes over=takeover;took over=takeover;gets along
+    with=like;fell ill=ill;is afraid of=afraid;in past=formerly;each other=-;one another=-;on a regular
+    basis=-;as a rule=-;for the time
+    being=-;at the moment=-;right now=-;these days=-;at present=-;
     would like to get=want;would like to have=want;d like to get=want;d like to have=want;would like to=want;would
     like=want;d like=want;wants to get=want;wants to have=want;likes to get=want;can not stand=hate;can not
     bear=hate;not like=hate;does not like=hate;not fond of=hate;would rather have=prefer;would rather get=prefer;would
@@ -136,6 +178,23 @@ _PHRASES = """
 """
 # Words that make no other fact of a line. Each row stands for its first word; a word belongs to its first row.
 _SAME = """
+    own owns owner owned possess possesses belong belongs possession;restart reboot restarted rebooted reboots
+    restarts;located location situated housed;vaccinate vaccination vaccine jab vaccinated immunised
+    inoculated;subscribe subscriber subscription subscribed subscribes;volunteer voluntary unpaid volunteers
+    volunteering;depend depends dependent dependency dependencies rely relies;outage unavailable downtime
+    outages;fracture fractured break broke;earn earns earned;marry wedding marriage married wed
+    verheiratet casado casada boda hochzeit;move relocate moved relocated moving relocation mudarse mudanza umzug;attend
+    attends attended attendance;plate registration registered;mentor mentee mentors mentored;born birthplace
+    native;former formerly previously;cancel cancelled canceled scrap;ram memory;disk storage;timezone
+    tz;flatmate roommate housemate;sibling siblings;partner girlfriend boyfriend;neighbour neighbor;surname
+    lastname;nickname alias;passport pass;folder directory dir;certificate cert;repository repo;ticket
+    issue;config configuration settings;monthly month;weekly week;headquarters hq;fee charge;
+    author writer;nationality citizenship citizen;expiry expiration expire expires expired lapse;invite invitation
+    invited;recommend recommendation recommended;argue argument quarrel;celebrate celebration;translate
+    translation;donate donation donated;inherit inheritance inherited;adopt adoption adopted;complain
+    complaint;promise promised;injure injury injured;win won victory;sign signed signature;measure
+    measured measurement;supply supplies supplied supplier provide provided provider;publish published
+    publisher;fund funded funding;sponsor sponsored;
     like enjoy love fond favour adore appreciate gustar gusta encanta mag liebt mogen;prefer preference favourite
     favorite preferir prefiere prefieren bevorzugt lieber;hate dislike detest loathe despise odia detesta hasst;live
     reside residence dwell vive viven vivir wohnt wohnen lebt leben;work employ employer working trabaja trabajan
@@ -144,14 +203,15 @@ _SAME = """
     acquire compra compro comprar comprado kauft kaufte gekauft kaufen;sell sold vende vendio verkauft verkaufte;begin
     began begun start commence kick empieza empezo comienza comenzo beginnt begann anfangen fangt;end finish conclude
     complete termina acaba finaliza endet endete;expire lapse caduca vence lauft ablaufen;big large huge great grande
-    gross;small little tiny pequeno klein;phone mobile cellphone smartphone handset telephone telefono movil handy
+    gross;small little tiny pequeno klein;phone call called calls calling ring rang rung dial telephoned mobile
+    cellphone smartphone handset telephone telefono movil handy
     telefon;car automobile auto vehicle coche carro wagen;bike bicycle bici bicicleta fahrrad rad;doctor physician gp
     medico arzt arztin;meet met meeting meetings appointment reunion cita treffen trifft traf termin besprechung;want
     wish desire quiere quieren querer will mochte wunscht;need require must necesita braucht brauchen benotigt;keep
     kept retain store stored guarda behalt;get got receive obtain gets recibe bekommt erhalt;give gave given hand da
     dio gibt gab;show shown display muestra zeigt;fix repair mend repariert arregla reparo;change alter modify edit
-    amend cambia cambio andert geandert;child children kid kids hijo hija hijos ninos kind kinder;name call named
-    called nombre llama llamado heisst heissen;tell told inform notify dice dijo sagt sagte;say said state mention
+    amend cambia cambio andert geandert;child children kid kids hijo hija hijos ninos kind kinder;name named
+    nombre llama llamado heisst heissen;tell told inform notify dice dijo sagt sagte;say said state mention
     remark;ask request asked pide pidio bittet fragt;answer reply respond response contesta responde antwortet
     responses;help assist support aid ayuda hilft;cost price cuesta precio kostet preis;pay paid paying paga pago
     pagar zahlt bezahlt;choose chose chosen pick select opt elige wahlt;quick fast rapid speedy rapido schnell;slow
@@ -167,7 +227,8 @@ _SAME = """
     chefin;colleague coworker workmate companero companera kollege kollegin;go went gone head va van ir fue geht gehen
     ging;come came arrive viene llega kommt kam;drive drove driven conduce fahrt fahren gefahren fuhr;fly flew flown
     flight plane vuela vuelo fliegt flog flug planes flights;walk stroll camina pasea spaziert;write wrote written
-    author escribe escribio escrito schreibt schrieb geschrieben;make made create build built produce hace hizo macht
+    author escribe escribio escrito schreibt schrieb geschrieben;make made create build built produce
+    manufacture manufactured manufacturer maker hace hizo macht
     machte gemacht;leave left depart sale salio verlasst;take took taken toma tomo nimmt nahm;eat ate eaten isst
     gegessen;drink drank drunk bebe trinkt;think thought believe reckon piensa cree denkt glaubt;bring brought trae
     bringt brachte;send sent forward envia manda schickt sendet;find found locate encuentra findet fand;lose lost
@@ -175,9 +236,10 @@ _SAME = """
     feet;sleep slept duerme schlaft;run ran operate;know knew known sabe conoce kennt weiss;sit sat;stand stood;grow
     grew grown;wear wore worn lleva tragt;hear heard oye hort;spend spent gasta verbringt;become became;medicine
     medication drug pill tablet meds pastilla medicamento tablette medikament;cilantro coriander;responsible
-    responsibility charge duty own owns responsibilities;handle manage process lead leads gestiona leitet
+    responsibility charge duty responsibilities;handle manage process lead leads gestiona leitet
     fuhrt;summary overview digest resumen ubersicht zusammenfassung;email mail emails mails correo;message text sms
-    mensaje nachricht;approve approval authorise authorize permit allow aprueba genehmigt;reject refuse decline
+    mensaje nachricht;approve approval authorise authorize permit permits permitted permission allow allowed
+    aprueba genehmigt;reject refuse decline
     deny;accounts books ledger bookkeeping;company firm business empresa firma unternehmen businesses;money dinero
     geld;salary wage sueldo gehalt;rent lease alquiler miete;contract agreement contrato vertrag;bill invoice factura
     rechnung;budget presupuesto;password passphrase passcode contrasena clave passwort kennwort;computer pc laptop
@@ -187,7 +249,7 @@ _SAME = """
     aktiviert;disable deactivate desactiva deaktiviert;install instala installiert;reach access accessible connect
     serve serves served serving;plan intend intention planning scheduled planea plant vorhat plans planned;postpone
     delay reschedule aplaza verschoben verschiebt;cancel scrap cancela abgesagt storniert;decide decision resolve
-    decidio entschied beschlossen;agree consent acuerda vereinbart agreed agrees;meal food comida essen;breakfast
+    decidio entschied beschlossen;agree consent acuerda vereinbart agreed agrees;meal dish food comida essen;breakfast
     desayuno fruhstuck;lunch almuerzo mittagessen;dinner cena abendessen;meat carne fleisch;fish pescado
     fisch;vegetarian veggie vegetariano vegetarisch vegetarier;sugar azucar zucker;ill sick unwell enfermo
     krank;surgery operation operated cirugia;pain ache hurt dolor schmerz;noise sound hum humming ruido gerausch;cold
@@ -205,7 +267,7 @@ _SAME = """
     tuesdays;wednesday mittwoch miercoles wednesdays;thursday donnerstag jueves thursdays;friday freitag viernes
     fridays;saturday samstag sabado saturdays;sunday sonntag domingo sundays;euro euros eur;dollar dollars usd;pound
     pounds gbp;kilometre km kilometer kilometers kilometres;metre meter meters metres;kilogram kg kilo kilos
-    kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day days dia dias tag tage;week
+    kilograms;minute min minutes minuto;hour hr hours hora horas stunde stunden uhr;day days dia dias tage;week
     weeks semana woche;month months mes monat;year years ano jahr jahre;percent pct prozent;gigabyte gb;terabyte
     tb;emergency urgent emergencia notfall;insurance insure insured seguro versicherung;wedding marriage boda
     hochzeit;marry married verheiratet casado casada;divorce divorced separated;die died dead deceased murio
@@ -216,7 +278,7 @@ _SAME = """
     nummer;tool app application program software programm;team squad crew equipo;project proyecto projekt;client
     customer cliente kunde;goal aim target objective;idea notion;reason cause motive;result outcome;problem trouble
     difficulty;way manner;direct straight;quiet silent mute muted;noisy loud;over versus vs;under below beneath
-    underneath;before antes vor bevor;after despues;between among;owe owes;possess belongs belong;rule policy
+    underneath;before antes vor bevor;after despues;between among;owe owes;rule policy
     norm;prohibit forbid ban forbidden;check verify inspect examine review revisa pruft;search seek busca
     sucht;organise organize arrange;paint painted;collect gather fetch;jam stick;rebuild rebuilt recreate
     regenerate;read reads lee liest;play plays juega spielt toca;cook cooks cocina kocht;clean tidy limpia putzt;swim
@@ -252,7 +314,13 @@ def _rows() -> tuple[dict[str, str], dict[str, str]]:
 def is_known(word: str) -> bool:
     """Whether a word, as `plain` gives it, is one of the tables: no name."""
     words, stems = _rows()
-    return word in SMALL or word in NEGATIONS or word in words or stem(word) in stems
+    return (
+        word in SMALL
+        or word in NEGATIONS
+        or word in words
+        or (word in WEEKDAYS and len(word) > 2)
+        or stem(word) in stems
+    )
 
 
 @lru_cache(maxsize=1)
@@ -283,11 +351,42 @@ def canonical(word: str) -> str:
 LIMITS = frozenset(
     canonical(word)
     for word in """only except unless if maybe perhaps sometimes rarely seldom occasionally until before after almost nearly
-        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast""".split()
+        half solo excepto quizas hasta antes despues casi nur ausser vielleicht manchmal selten bis vor fast
+        weekly daily monthly yearly nightly hourly twice once thrice 1x 2x 3x mornings evenings""".split()
 )
 # Verbs that say little by themselves: one of them may stand for another when everything else is the same.
 LIGHT = frozenset(
     canonical(word)
     for word in """get take make do handle responsible serve reach run operate use provide offer host perform hold have keep
-        job work go start find give pay hacer tener usar machen haben nutzen""".split()
+        job work go start find give pay dose assign equip install amount come fall have visit trip drink wear
+        measure stand located include receive have got apply fit feature contain count hacer tener usar machen haben nutzen""".split()
+)
+
+# Words of which only one can hold of a thing at a time.
+_OPPOSED = [
+    frozenset(map(canonical, pair.split()))
+    for pair in """on off;open shut;enable disable;active inactive;public private;allow prohibit;like hate;alive dead;tolerant
+        intolerant;vegetarian meat;single married;married divorce;early late;hot cold;cheap expensive;big small;fast slow;full
+        empty;online offline;manual automatic;left right;indoors outdoors;mandatory optional;safe dangerous;accept
+        reject;fix broken;morning evening;weekly monthly;daily weekly;even odd;deep shallow;wet dry;loud quiet;available
+        unavailable;encrypted unencrypted;locked unlocked;employed unemployed;remote onsite""".split(";")
+]
+OPPOSITES: dict[str, list[frozenset[str]]] = {
+    word: [pair for pair in _OPPOSED if word in pair] for pair in _OPPOSED for word in pair if len(pair) == 2
+}
+# What holds of two just as it holds the other way round.
+SYMMETRIC = frozenset(canonical(word) for word in "marry meet friend neighbour colleague cousin twin sibling".split())
+# What there is one of: of a person, a thing or a project.
+SINGLE = frozenset(
+    canonical(word)
+    for word in """address age ancestry bank birthday birthplace blood boss budget capital captain ceiling client code colour
+    commander dentist deadline director doctor domain editor employer expiry fiancee gate gp hairdresser height
+    hometown
+    hotel husband insurer ip landlord landlady lead leader license limit maintainer major manager mascot mayor
+    nationality
+    nickname number operator owner pace passphrase password pediatrician phone physician pin plan plate port
+    president
+    price principal provider quota rank rate rent salary size sponsor supervisor surname therapist timezone
+    title treasurer
+        vet veterinarian version wage weight wife""".split()
 )
