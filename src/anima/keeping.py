@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from itertools import chain
 
 from anima.books import Books
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
@@ -69,6 +70,7 @@ class Keeping:
 
     def __init__(self, books: Books, writing: Writing, *, clock: Callable[[], datetime]) -> None:
         self.books, self.writing, self.clock = books, writing, clock
+        self._looked_up: tuple[str | None, str, tuple[str, ...]] = (None, "", ())  # tip, change, its revisions
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
@@ -239,12 +241,24 @@ class Keeping:
         if digest is None:
             return None
         history = self._need_history()
-        for revision in history.log(self._spelt(path), limit=100_000):
-            text = self._shown(history, revision.id, path)
+        # Nearly always the revision that brought the change, or the one before it, has it. Asking for the revisions of one
+        # document compares whole trees, which for a change of a thousand documents is a thousand times as much.
+        nearest = self._nearest(history, intent.id)
+        for revision in chain(nearest, (r.id for r in history.log(self._spelt(path), limit=100_000))):
+            text = self._shown(history, revision, path)
             if text is not None and self.books.key.of(text) == digest:
                 return text
         raise NoSuchRevision(f"history does not hold {path} as it was around change {intent.id}",
                              hint="it was made while history was off, or its file was larger than 1 MiB")  # fmt: skip
+
+    def _nearest(self, history: History, change: str) -> tuple[str, ...]:
+        """The revision that holds a change, and the one before it. Looked up once for all documents of one change."""
+        head = history.head()
+        if self._looked_up[:2] != (head, change):
+            line = history.log(limit=100_000)
+            place = next((n for n, found in enumerate(line) if change in (found.batch or "").split()), len(line))
+            self._looked_up = (head, change, tuple(found.id for found in line[place : place + 2]))
+        return self._looked_up[2]
 
     def _keyed(self, text: str | None) -> str | None:
         return None if text is None else self.books.key.of(text)
