@@ -971,6 +971,22 @@ def test_pruning_never_takes_the_last_nor_the_newest_that_can_be_read_back(root:
         assert [each.path for each in home.snapshots()] == [newest.path, second.path]
 
 
+@pytest.mark.parametrize("link", [".anima", ".anima/snapshots"])
+def test_a_link_does_not_lead_pruning_to_the_snapshots_of_another_home(link: str, root: Path, tmp_path: Path) -> None:
+    with opened(root, clock=(clock := Clock())) as home:
+        for number in range(3):
+            clock.forward(days=1)
+            home.note(f"day {number}")
+            home.snapshot()
+    theirs = tmp_path / "downloaded"
+    (theirs / link).parent.mkdir(parents=True)
+    (theirs / "MEMORY.md").write_text("- x\n")
+    (theirs / link).symlink_to(root / link)
+    with opened(theirs, settings={"snapshot.keep": 1}) as home:
+        assert home.snapshots() == home.prune_snapshots() == ()
+    assert len(list((root / ".anima/snapshots").glob("*.tar.gz"))) == 3
+
+
 def test_a_sealed_one_does_not_stand_for_one_that_can_be_read() -> None:
     at = Clock().now
     new, mid, old = (Kept(f"/x/{n}", at - timedelta(days=n), "", "0" * 12, 1, n == 0) for n in range(3))

@@ -688,6 +688,11 @@ class Home:
         """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
         self._register.note(self.root, inode=os.fstat(self.store.fd).st_ino, trusted=True)
 
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether this user made this folder, or said trust-home: what it says of places outside it is then believed."""
+        return self._register.trusts(self.root, os.fstat(self.store.fd).st_ino)
+
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""
         agents = DocPath.parse(self.layout.row("agents").path)

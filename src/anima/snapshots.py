@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OWN = ".anima/snapshots"
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
+_ENDINGS = (".tar.gz", ".tar.gz.age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ def _target(home: Home, to: str | None) -> tuple[str, str]:
     path = os.path.abspath(os.path.expanduser(to))
     folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
     _check_outside(home, folder)
-    if name and not name.endswith((".tar.gz", ".tar.gz.age")):
+    if name and not name.endswith(_ENDINGS):
         raise BadArguments(
             f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
         )
@@ -264,25 +265,34 @@ def _shelves(home: Home) -> list[Shelf]:
     return [Shelf(folder) for folder in dict.fromkeys((own, folder_of(home)))]
 
 
-def everywhere(home: Home) -> tuple[list[Kept], list[str]]:
-    """Every archive this home knows of, also where the owner had one written; and those that are not there now."""
-    here = _kept(home)
+def everywhere(home: Home) -> tuple[list[Kept], list[tuple[str, str]]]:
+    """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with why.
+
+    The list of places lies in the home, so it is believed only where this user vouches for the folder: one that came
+    from somebody else could name any file of theirs.
+    """
+    here, away = _kept(home), list[tuple[str, str]]()
     paths = {kept.path for kept in here}
-    others = [path for path in _elsewhere(home) if path not in paths]
-    found = [(path, sealed.sealing_at(path)) for path in others]
-    for path, state in found:
-        if state is not None:
-            at = kept_at(path)
-            here.append(at or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
-    return here, [path for path, state in found if state is None]
+    for path in (path for path in _elsewhere(home) if path not in paths):
+        if not home.is_vouched_for:
+            away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
+        elif (state := sealed.sealing_at(path)) is None:
+            away.append((path, "a snapshot that is not there now, and may hold it"))
+        else:
+            here.append(kept_at(path) or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
+    return here, away
 
 
 def _elsewhere(home: Home) -> list[str]:
     try:
         found = json.loads(home.books.machine.get(_ELSEWHERE) or b"[]")
-        return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
+        return [path for path in found if _is_place(path)] if isinstance(found, list) else []
     except (ValueError, RecursionError):
         return []
+
+
+def _is_place(path: object) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path
 
 
 def _note_elsewhere(home: Home, path: str) -> None:
