@@ -341,7 +341,10 @@ def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):
 
 def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(home, tmp_path):
     """Its list of snapshots elsewhere would have any file removed that cannot be read as one."""
-    mine = {tmp_path / "backup.tar.gz": b"years of work", tmp_path / "vault.tar.gz.age": b"age-encryption.org/v1\nsealed"}
+    mine = {
+        tmp_path / "backup.tar.gz": b"years of work",
+        tmp_path / "vault.tar.gz.age": b"age-encryption.org/v1\nsealed",
+    }
     for path, data in mine.items():
         path.write_bytes(data)
     home.remember(SECRET)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import io
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -668,6 +670,80 @@ def journal(root: Path) -> None:
 
 def is_new(root: Path) -> bool:
     return (root / "MEMORY.md").read_bytes() == b"- restored\n" and not (root / "USER.md").exists()
+
+
+def test_what_could_make_git_run_a_program_does_not_come_from_a_stranger(root: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path / 'sprung'}\n")
+    trap.chmod(0o755)
+    own = (root / ".git/config").read_bytes()
+    (root / ".git/config").write_bytes(own + f"\tfsmonitor = {trap}\n\tpager = {trap}\n".encode())
+    for name in ("hooks/post-checkout", "modules/x/config", "objects/info/alternates", "commondir", "config.worktree"):
+        (root / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / ".git" / name).write_text(".")
+    kept = taken(root, to=f"{tmp_path}/evil.tar.gz")
+    told = restored(kept, tmp_path / "target", dry_run=True)
+    done = restored(kept, tmp_path / "target")
+    target = tmp_path / "target/.git"
+    assert "run a program" in told.notes[0] and "run a program" in done.notes[0] and told.new == done.new
+    assert (target / "config").read_bytes() == own
+    assert not any(
+        (target / name).exists()
+        for name in ("hooks", "modules", "objects/info/alternates", "commondir", "config.worktree")
+    )
+    subprocess.run(["git", "status"], cwd=tmp_path / "target", check=True, capture_output=True)
+    assert not (tmp_path / "sprung").exists()
+    with opened(tmp_path / "target") as home:
+        assert home.history() and home.audit().ok
+    restored(kept, root)  # of this very home: its owner put them there
+    assert (root / ".git/hooks/post-checkout").exists() and b"fsmonitor" in (root / ".git/config").read_bytes()
+
+
+def test_a_strangers_home_never_has_the_trust_of_what_stood_there_even_for_a_moment(root: Path, tmp_path: Path) -> None:
+    """A full disk leaves the restore to whoever opens the home next, who must not trust it."""
+    kept = crafted(tmp_path / "evil.tar.gz", [("MEMORY.md", b"- x\n"), ("anima.toml", b'[gate]\npreset = "open"\n')])
+    (root / ".anima/index.lock").unlink(missing_ok=True)
+    (root / ".anima/index.lock").mkdir()
+    with pytest.raises(HomeError, match="when the home is next opened"):
+        restored(kept, root, other=True)
+    (root / ".anima/index.lock").rmdir()
+    with opened(root) as home:
+        assert home.read("MEMORY.md").text == "- x\n" and not home.config.trusted
+
+
+def test_where_trust_cannot_be_taken_back_a_strangers_home_is_not_restored(root: Path, tmp_path: Path) -> None:
+    kept = crafted(tmp_path / "evil.tar.gz", [("MEMORY.md", b"- x\n"), ("anima.toml", b'[gate]\npreset = "open"\n')])
+    listed = Path(os.environ["ANIMA_CONFIG"]) / ".homes.tmp"
+    listed.mkdir()
+    with pytest.raises(Damaged, match="list of homes"):
+        restored(kept, root, other=True)
+    listed.rmdir()
+    with opened(root) as home:
+        assert "Samsung" in home.read("MEMORY.md").text and home.config.trusted
+
+
+def test_an_interrupt_after_the_journal_does_not_pretend_that_nothing_was_done(root: Path) -> None:
+    kept = taken(root)
+    changed(root)
+    lock = os.open(root / ".anima/index.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # a swap waits for whoever writes an index, so the interrupt finds it there
+
+    def interrupt(*_: object) -> None:
+        if not (root / ".anima/restoring").exists():
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert restored(kept, root).done
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        os.close(lock)
+    assert not (root / ".anima/restoring").exists() and (root / "TOOLS.md").exists()
 
 
 def test_whoever_opens_a_home_finishes_a_restore_before_reading(root: Path) -> None:

@@ -385,7 +385,9 @@ def _draw_snapshots(drawing: _Drawing, keep: Iterable[str]) -> Iterator[tuple[Ke
     drawing.left += [Left(path, why) for path, why in away]
     for kept in found:
         opaque = "sealed" if kept.sealed else "" if snapshots.is_sound(kept) else "damaged"
-        if opaque == "damaged" and not kept.digest:  # under a name of the owner's choice, it may be something else by now
+        if (
+            opaque == "damaged" and not kept.digest
+        ):  # under a name of the owner's choice, it may be something else by now
             drawing.left.append(Left(kept.path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
         elif opaque or _holds(drawing, kept, keep):
             why = f"it is {opaque}, so that nobody can look into it, and is removed" if opaque else "holds it"
