@@ -533,6 +533,13 @@ def test_the_same_home_keeps_its_trust(root: Path) -> None:
         assert home.config.trusted
 
 
+@pytest.mark.parametrize("words", [{"size": "9" * 5000}, {"size": "²"}, {"path": "home/a.md", "size": "0" * 30}])
+def test_numbers_that_are_none_are_told(words: dict[str, str], tmp_path: Path) -> None:
+    info = tarfile.TarInfo("home/a.md")
+    info.pax_headers = words
+    assert refused(crafted(tmp_path / "x.tar.gz", [("b.md", b"")], members=[info]), tmp_path)
+
+
 def test_what_stands_in_the_way_is_named_and_nothing_is_written(root: Path, tmp_path: Path) -> None:
     with opened(root) as home:
         home.write("notes/a.md", "- a\n")
@@ -840,6 +847,63 @@ except Damaged as error:
     assert "cannot be written" in done.stdout, done.stderr
     assert list((root / ".anima").rglob("*.gz")) == list((root / ".anima").rglob("*.part")) == []
     assert taken(root).is_file()
+
+
+@pytest.fixture
+def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that behaves as a stick from the shop: no second names for a file, no modes."""
+    stick, link, chmod = tmp_path / "stick", os.link, os.chmod
+    stick.mkdir()
+
+    def on_it(place: Any) -> bool:
+        return (os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else str(place)).startswith(str(stick))
+
+    def refusing(real: Any) -> Any:
+        def call(place: Any, *args: Any, **more: Any) -> None:
+            if on_it(place):
+                raise PermissionError(1, "Operation not permitted")
+            real(place, *args, **more)
+
+        return call
+
+    monkeypatch.setattr(os, "link", refusing(link))
+    monkeypatch.setattr(os, "chmod", refusing(chmod))
+    monkeypatch.setattr(os, "fchmod", refusing(os.fchmod))
+    return stick
+
+
+def test_a_home_can_be_carried_on_a_stick(root: Path, stick: Path, tmp_path: Path) -> None:
+    with opened(root) as home:
+        for to in (f"{stick}/", f"{stick}/aria.tar.gz"):
+            home.verify_snapshot(home.snapshot(to=to).path)
+        with pytest.raises(Refused, match="not overwritten"):
+            home.snapshot(to=f"{stick}/aria.tar.gz")
+        home.export(stick / "aria")
+        home.export(stick / "aria.jsonl", format="jsonl")
+        with pytest.raises(Refused, match="overwrites nothing"):
+            home.export(stick / "aria.jsonl", format="jsonl")
+    assert not list(stick.glob(".*")) and (stick / "aria/MEMORY.md").is_file()
+    restored(stick / "aria.tar.gz", tmp_path / "target")
+    with Home.create(tmp_path / "another", clock=Clock()) as other:
+        assert other.import_from(stick / "aria.jsonl", replace=True).replaced
+
+
+@pytest.mark.parametrize("asked", [{"to": "aria.tar.gz.age"}, {"to": "aria.tar.gz", "passphrase": "open sesame"}])
+def test_a_name_does_not_say_sealed_of_what_is_not(root: Path, tmp_path: Path, asked: dict[str, str]) -> None:
+    pytest.importorskip("pyrage")
+    with opened(root) as home, pytest.raises(BadArguments, match=r"seal"):
+        home.snapshot(**{**asked, "to": str(tmp_path / asked["to"])})
+    assert not list(tmp_path.glob("aria*"))
+
+
+def test_a_user_there_is_not_is_told(root: Path) -> None:
+    nobody = "~no-such-user-here/aria.tar.gz"
+    with opened(root) as home:
+        for verb in (home.export, home.import_from, lambda to: home.snapshot(to=to)):
+            with pytest.raises(BadArguments, match="no user of that name"):
+                verb(nobody)
+    with pytest.raises(BadArguments, match="no user of that name"):
+        restored("latest", Path(nobody))
 
 
 def test_what_a_killed_snapshot_left_is_swept_up(root: Path) -> None:

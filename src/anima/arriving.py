@@ -39,7 +39,7 @@ from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, h
 from anima.places import Table, Talk, planned, talk_at
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.lines import MAX_LINE
-from anima.store.outside import Opened, lines_in, open_file, private
+from anima.store.outside import Opened, expanded, lines_in, open_file, private
 from anima.transcript import VERSION, kept, transcripts_in
 from anima.writing import owners
 
@@ -267,7 +267,7 @@ def import_from(
     files: bool = True, sessions: bool = True, progress: Progress | None = None,
 ) -> Imported:  # fmt: skip
     """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
-    with _opened(home, Path(source).expanduser(), format) as found:
+    with _opened(home, expanded(source), format) as found:
         places, whole = _places(home, found), len(found.paths)
         arriving = _Arriving(home, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):

@@ -33,6 +33,7 @@ from anima.store.archive import File, Manifest, Progress
 from anima.store.folder import FolderStore, is_restoring
 from anima.store.foreign import bytes_of, files_in
 from anima.store.machine import Machine
+from anima.store.outside import expanded
 from anima.store.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -116,10 +117,11 @@ class _Place:
 
 
 def restore(
-    given: str, path: Path, *, opens: Opens, register: Register, now: datetime, identities: Sequence[str] = (),
+    given: str, path: str | Path, *, opens: Opens, register: Register, now: datetime, identities: Sequence[str] = (),
     passphrase: str | None = None, other: bool = False, dry_run: bool = False, progress: Progress | None = None,
 ) -> Restoration:  # fmt: skip
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
+    path = expanded(path)
     source = _verified(_found(given, path, opens), identities, passphrase, progress)
     if dry_run and not path.is_dir():
         source = _guarded(source)
@@ -219,8 +221,8 @@ def _check_home(source: _Source, place: _Place, seen: Sized, other: bool) -> Non
     if not seen or other or _is_same(source, place):
         return
     what = "another home" if place.store.stat(_KEY) is not None else f"{len(seen):,} files that are no home of anima's"
-    raise Refused(f"{place.store.root}: {what} stands here, and this snapshot is of {source.manifest.agent or 'another'} "
-                  f"({source.manifest.home}); nothing was written", rule="another-home",
+    raise Refused(f"{place.store.root}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
+                  f"({printable(source.manifest.home)}); nothing was written", rule="another-home",
                   hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first")  # fmt: skip
 
 

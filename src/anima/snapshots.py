@@ -22,6 +22,7 @@ from anima.store import archive, sealed
 from anima.store.archive import Manifest, Progress
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine
+from anima.store.outside import expanded
 from anima.store.shelf import Kept, Shelf, checked_label, kept_at, name_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def take(
     sealing = asked or Sealing(home.config.snapshot.recipients)
     sealed.check(sealing.recipients, sealing.passphrase)
     folder, name = _target(home, to)
+    if name and name.endswith(sealed.ENDING) != bool(sealing):
+        why, hint = _misnamed(name, bool(sealing))
+        raise BadArguments(why, hint=hint)
     with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
         return put(Shelf(folder), made, at=home.clock(), label=label, name=name, sealing=sealing, again=bool(asked),
                    on_new=None if to is None else lambda path: _note_elsewhere(home, path))  # fmt: skip
@@ -113,7 +117,7 @@ def _target(home: Home, to: str | None) -> tuple[str, str]:
     """The folder an archive goes to, and its name if the owner chose one."""
     if to is None:
         return folder_of(home), ""
-    path = os.path.abspath(os.path.expanduser(to))
+    path = os.path.abspath(expanded(to))
     folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
     _check_outside(home, folder)
     if name and not name.endswith(_ENDINGS):
@@ -121,6 +125,16 @@ def _target(home: Home, to: str | None) -> tuple[str, str]:
             f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
         )
     return folder, name
+
+
+def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
+    """A name must not say of an archive that nobody can read it when anybody can."""
+    if is_sealed:
+        return f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age", f"--to {name}.age"
+    return (
+        f"{name} is the name of a sealed snapshot, and this one is not sealed",
+        "seal it: --to-recipient KEY, or --passphrase",
+    )
 
 
 def folder_of(home: Home) -> str:

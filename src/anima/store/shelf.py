@@ -16,7 +16,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from anima.errors import BadArguments, Damaged, Refused
+from anima.store.folder import give_mode
 from anima.store.machine import FOLDER
+from anima.store.outside import name_anew
 
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
@@ -91,10 +93,10 @@ class Shelf:
             fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.fchmod(fd, 0o600)
+                give_mode(fd, 0o600)
                 write(fd)
                 os.fsync(fd)
-                os.link(part, target) if only_new else os.rename(part, target)
+                name_anew(part, target) if only_new else os.rename(part, target)
                 self._sync()
             finally:
                 os.close(fd)
