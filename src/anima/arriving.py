@@ -458,6 +458,12 @@ class _Arriving:
         if self.dry_run:
             _exhausted(lines)
         else:
+            books = self.home.books
+            with books.machine.lock.hold():
+                books.finish()
+                books.ledger.add(
+                    "file", {"path": path.text, "session": talk.id}
+                )  # first, so that nobody takes it for our own
             with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
                 file.rewrite(lambda: lines)
         self._note("sessions", path.text)
