@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import tarfile
 import tempfile
 import unicodedata
@@ -336,6 +337,36 @@ def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):
     assert [where for where, _ in done.left] == [str(away)]
     assert SECRET.encode() not in gzip.decompress(here.read_bytes())
     home.verify_snapshot(here)
+
+
+def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(home, tmp_path):
+    """Its list of snapshots elsewhere would have any file removed that cannot be read as one."""
+    mine = {
+        tmp_path / "backup.tar.gz": b"years of work",
+        tmp_path / "vault.tar.gz.age": b"age-encryption.org/v1\nsealed",
+    }
+    for path, data in mine.items():
+        path.write_bytes(data)
+    home.remember(SECRET)
+    home.snapshot()
+    listed = json.dumps([str(path) for path in mine] + ["relative.tar.gz", 7])
+    (Path(home.root) / ".anima/snapshots/elsewhere").write_text(listed)
+    home.close()
+    stranger = Path(home.root).with_name("downloaded")
+    shutil.copytree(home.root, stranger)
+    with Home.open(stranger, clock=home.clock) as theirs:
+        done = theirs.forget(text=SECRET, purge=True)
+    assert {where for where, _ in done.left} == {str(path) for path in mine}
+    assert {path: path.read_bytes() for path in mine} == mine
+
+
+def test_a_file_that_took_the_place_of_a_snapshot_is_left_alone(home, tmp_path):
+    home.remember(SECRET)
+    place = tmp_path / "aria.tar.gz"
+    home.snapshot(to=place)
+    place.write_bytes(b"another backup by now")
+    done = home.forget(text=SECRET, purge=True)
+    assert [where for where, _ in done.left] == [str(place)] and place.read_bytes() == b"another backup by now"
 
 
 def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home):

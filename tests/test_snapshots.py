@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import io
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -531,6 +533,13 @@ def test_the_same_home_keeps_its_trust(root: Path) -> None:
         assert home.config.trusted
 
 
+@pytest.mark.parametrize("words", [{"size": "9" * 5000}, {"size": "²"}, {"path": "home/a.md", "size": "0" * 30}])
+def test_numbers_that_are_none_are_told(words: dict[str, str], tmp_path: Path) -> None:
+    info = tarfile.TarInfo("home/a.md")
+    info.pax_headers = words
+    assert refused(crafted(tmp_path / "x.tar.gz", [("b.md", b"")], members=[info]), tmp_path)
+
+
 def test_what_stands_in_the_way_is_named_and_nothing_is_written(root: Path, tmp_path: Path) -> None:
     with opened(root) as home:
         home.write("notes/a.md", "- a\n")
@@ -670,6 +679,80 @@ def is_new(root: Path) -> bool:
     return (root / "MEMORY.md").read_bytes() == b"- restored\n" and not (root / "USER.md").exists()
 
 
+def test_what_could_make_git_run_a_program_does_not_come_from_a_stranger(root: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path / 'sprung'}\n")
+    trap.chmod(0o755)
+    own = (root / ".git/config").read_bytes()
+    (root / ".git/config").write_bytes(own + f"\tfsmonitor = {trap}\n\tpager = {trap}\n".encode())
+    for name in ("hooks/post-checkout", "modules/x/config", "objects/info/alternates", "commondir", "config.worktree"):
+        (root / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / ".git" / name).write_text(".")
+    kept = taken(root, to=f"{tmp_path}/evil.tar.gz")
+    told = restored(kept, tmp_path / "target", dry_run=True)
+    done = restored(kept, tmp_path / "target")
+    target = tmp_path / "target/.git"
+    assert "run a program" in told.notes[0] and "run a program" in done.notes[0] and told.new == done.new
+    assert (target / "config").read_bytes() == own
+    assert not any(
+        (target / name).exists()
+        for name in ("hooks", "modules", "objects/info/alternates", "commondir", "config.worktree")
+    )
+    subprocess.run(["git", "status"], cwd=tmp_path / "target", check=True, capture_output=True)
+    assert not (tmp_path / "sprung").exists()
+    with opened(tmp_path / "target") as home:
+        assert home.history() and home.audit().ok
+    restored(kept, root)  # of this very home: its owner put them there
+    assert (root / ".git/hooks/post-checkout").exists() and b"fsmonitor" in (root / ".git/config").read_bytes()
+
+
+def test_a_strangers_home_never_has_the_trust_of_what_stood_there_even_for_a_moment(root: Path, tmp_path: Path) -> None:
+    """A full disk leaves the restore to whoever opens the home next, who must not trust it."""
+    kept = crafted(tmp_path / "evil.tar.gz", [("MEMORY.md", b"- x\n"), ("anima.toml", b'[gate]\npreset = "open"\n')])
+    (root / ".anima/index.lock").unlink(missing_ok=True)
+    (root / ".anima/index.lock").mkdir()
+    with pytest.raises(HomeError, match="when the home is next opened"):
+        restored(kept, root, other=True)
+    (root / ".anima/index.lock").rmdir()
+    with opened(root) as home:
+        assert home.read("MEMORY.md").text == "- x\n" and not home.config.trusted
+
+
+def test_where_trust_cannot_be_taken_back_a_strangers_home_is_not_restored(root: Path, tmp_path: Path) -> None:
+    kept = crafted(tmp_path / "evil.tar.gz", [("MEMORY.md", b"- x\n"), ("anima.toml", b'[gate]\npreset = "open"\n')])
+    listed = Path(os.environ["ANIMA_CONFIG"]) / ".homes.tmp"
+    listed.mkdir()
+    with pytest.raises(Damaged, match="list of homes"):
+        restored(kept, root, other=True)
+    listed.rmdir()
+    with opened(root) as home:
+        assert "Samsung" in home.read("MEMORY.md").text and home.config.trusted
+
+
+def test_an_interrupt_after_the_journal_does_not_pretend_that_nothing_was_done(root: Path) -> None:
+    kept = taken(root)
+    changed(root)
+    lock = os.open(root / ".anima/index.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # a swap waits for whoever writes an index, so the interrupt finds it there
+
+    def interrupt(*_: object) -> None:
+        if not (root / ".anima/restoring").exists():
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert restored(kept, root).done
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        os.close(lock)
+    assert not (root / ".anima/restoring").exists() and (root / "TOOLS.md").exists()
+
+
 def test_whoever_opens_a_home_finishes_a_restore_before_reading(root: Path) -> None:
     journal(root)
     with opened(root) as home:
@@ -764,6 +847,63 @@ except Damaged as error:
     assert "cannot be written" in done.stdout, done.stderr
     assert list((root / ".anima").rglob("*.gz")) == list((root / ".anima").rglob("*.part")) == []
     assert taken(root).is_file()
+
+
+@pytest.fixture
+def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that behaves as a stick from the shop: no second names for a file, no modes."""
+    stick, link, chmod = tmp_path / "stick", os.link, os.chmod
+    stick.mkdir()
+
+    def on_it(place: Any) -> bool:
+        return (os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else str(place)).startswith(str(stick))
+
+    def refusing(real: Any) -> Any:
+        def call(place: Any, *args: Any, **more: Any) -> None:
+            if on_it(place):
+                raise PermissionError(1, "Operation not permitted")
+            real(place, *args, **more)
+
+        return call
+
+    monkeypatch.setattr(os, "link", refusing(link))
+    monkeypatch.setattr(os, "chmod", refusing(chmod))
+    monkeypatch.setattr(os, "fchmod", refusing(os.fchmod))
+    return stick
+
+
+def test_a_home_can_be_carried_on_a_stick(root: Path, stick: Path, tmp_path: Path) -> None:
+    with opened(root) as home:
+        for to in (f"{stick}/", f"{stick}/aria.tar.gz"):
+            home.verify_snapshot(home.snapshot(to=to).path)
+        with pytest.raises(Refused, match="not overwritten"):
+            home.snapshot(to=f"{stick}/aria.tar.gz")
+        home.export(stick / "aria")
+        home.export(stick / "aria.jsonl", format="jsonl")
+        with pytest.raises(Refused, match="overwrites nothing"):
+            home.export(stick / "aria.jsonl", format="jsonl")
+    assert not list(stick.glob(".*")) and (stick / "aria/MEMORY.md").is_file()
+    restored(stick / "aria.tar.gz", tmp_path / "target")
+    with Home.create(tmp_path / "another", clock=Clock()) as other:
+        assert other.import_from(stick / "aria.jsonl", replace=True).replaced
+
+
+@pytest.mark.parametrize("asked", [{"to": "aria.tar.gz.age"}, {"to": "aria.tar.gz", "passphrase": "open sesame"}])
+def test_a_name_does_not_say_sealed_of_what_is_not(root: Path, tmp_path: Path, asked: dict[str, str]) -> None:
+    pytest.importorskip("pyrage")
+    with opened(root) as home, pytest.raises(BadArguments, match=r"seal"):
+        home.snapshot(**{**asked, "to": str(tmp_path / asked["to"])})
+    assert not list(tmp_path.glob("aria*"))
+
+
+def test_a_user_there_is_not_is_told(root: Path) -> None:
+    nobody = "~no-such-user-here/aria.tar.gz"
+    with opened(root) as home:
+        for verb in (home.export, home.import_from, lambda to: home.snapshot(to=to)):
+            with pytest.raises(BadArguments, match="no user of that name"):
+                verb(nobody)
+    with pytest.raises(BadArguments, match="no user of that name"):
+        restored("latest", Path(nobody))
 
 
 def test_what_a_killed_snapshot_left_is_swept_up(root: Path) -> None:
@@ -969,6 +1109,22 @@ def test_pruning_never_takes_the_last_nor_the_newest_that_can_be_read_back(root:
         home.clock.forward(days=1000)  # type: ignore[attr-defined]
         home.prune_snapshots()
         assert [each.path for each in home.snapshots()] == [newest.path, second.path]
+
+
+@pytest.mark.parametrize("link", [".anima", ".anima/snapshots"])
+def test_a_link_does_not_lead_pruning_to_the_snapshots_of_another_home(link: str, root: Path, tmp_path: Path) -> None:
+    with opened(root, clock=(clock := Clock())) as home:
+        for number in range(3):
+            clock.forward(days=1)
+            home.note(f"day {number}")
+            home.snapshot()
+    theirs = tmp_path / "downloaded"
+    (theirs / link).parent.mkdir(parents=True)
+    (theirs / "MEMORY.md").write_text("- x\n")
+    (theirs / link).symlink_to(root / link)
+    with opened(theirs, settings={"snapshot.keep": 1}) as home:
+        assert home.snapshots() == home.prune_snapshots() == ()
+    assert len(list((root / ".anima/snapshots").glob("*.tar.gz"))) == 3
 
 
 def test_a_sealed_one_does_not_stand_for_one_that_can_be_read() -> None:

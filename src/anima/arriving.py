@@ -34,14 +34,14 @@ from anima.errors import (
 )
 from anima.gate.files import judge_file
 from anima.layout import Policy
-from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, digest_of, fold
+from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.lines import MAX_LINE
-from anima.store.outside import Opened, lines_in, open_file, private
+from anima.store.outside import Opened, expanded, lines_in, open_file, private
 from anima.transcript import VERSION, kept, transcripts_in
-from anima.writing import owners
+from anima.writing import owners, scan_added
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -66,6 +66,9 @@ class Imported:
     sessions: tuple[str, ...] = ()  # transcripts
     files: tuple[str, ...] = ()  # other files
     changes: tuple[str, ...] = ()
+    doubtful: tuple[
+        tuple[str, str], ...
+    ] = ()  # documents with what the scan warns of: they are in every prompt's reach now
     dry_run: bool = False
 
 
@@ -267,7 +270,7 @@ def import_from(
     files: bool = True, sessions: bool = True, progress: Progress | None = None,
 ) -> Imported:  # fmt: skip
     """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
-    with _opened(home, Path(source).expanduser(), format) as found:
+    with _opened(home, expanded(source), format) as found:
         places, whole = _places(home, found), len(found.paths)
         arriving = _Arriving(home, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
@@ -294,7 +297,7 @@ class _Arriving:
     _folders: set[str] = field(default_factory=set)
 
     def told(self, left_out: Iterable[tuple[str, str]]) -> Imported:
-        names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes")
+        names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes", "doubtful")
         fields: dict[str, Any] = {name: tuple(self.done.get(name, ())) for name in names}
         return Imported(**fields, left_out=(*left_out, *self.done.get("left_out", ())), dry_run=self.dry_run)
 
@@ -357,9 +360,16 @@ class _Arriving:
             self.home.books.hand.look(path, whole=False)  # raises Refused for what is not ours to write
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
+            self._doubt(now, change)
             self._queue(replace(change, actor=Actor.IMPORTER))
         else:
             self._note("differs", path.text)
+
+    def _doubt(self, now: str | None, change: Change) -> None:
+        """An import is the owner's own decision, so what the scan sees does not stop it; but it is said, before and after."""
+        for found in scan_added(now, change):
+            if found.severity >= Severity.WARN:
+                self._note("doubtful", (change.path.text, f"line {found.line}: {found.message}"))
 
     def _standing(self, path: DocPath) -> str | None:
         try:
@@ -458,6 +468,12 @@ class _Arriving:
         if self.dry_run:
             _exhausted(lines)
         else:
+            books = self.home.books
+            with books.machine.lock.hold():
+                books.finish()
+                books.ledger.add(
+                    "file", {"path": path.text, "session": talk.id}
+                )  # first, so that nobody takes it for our own
             with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
                 file.rewrite(lambda: lines)
         self._note("sessions", path.text)

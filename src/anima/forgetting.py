@@ -382,10 +382,14 @@ def _draw_snapshots(drawing: _Drawing, keep: Iterable[str]) -> Iterator[tuple[Ke
     if home.store.stat(purging.SNAPSHOTS.rstrip("/")) is None and not home.config.snapshot.dir:
         return
     found, away = snapshots.everywhere(home)
-    drawing.left += [Left(path, "a snapshot that is not there now, and may hold it") for path in away]
+    drawing.left += [Left(path, why) for path, why in away]
     for kept in found:
         opaque = "sealed" if kept.sealed else "" if snapshots.is_sound(kept) else "damaged"
-        if opaque or _holds(drawing, kept, keep):
+        if (
+            opaque == "damaged" and not kept.digest
+        ):  # under a name of the owner's choice, it may be something else by now
+            drawing.left.append(Left(kept.path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
+        elif opaque or _holds(drawing, kept, keep):
             why = f"it is {opaque}, so that nobody can look into it, and is removed" if opaque else "holds it"
             drawing.touched.append(Touched(place="snapshot", where=kept.name if kept.digest else kept.path, why=why))
             yield kept, not opaque

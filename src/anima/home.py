@@ -136,7 +136,7 @@ class Home:
                 check(key, value)
         register = Register(user_folder(os.environ if env is None else env))
         now = (clock or (lambda: datetime.now(UTC)))()
-        brand_new = opening.make(Path(path).expanduser(), register, again=again, now=now)
+        brand_new = opening.make(path, register, again=again, now=now)
         home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
@@ -679,7 +679,7 @@ class Home:
         given = os.environ if env is None else env
         moment = clock or (lambda: datetime.now(UTC))
         opens = lambda place, settings=None: cls.open(place, settings=settings, clock=moment, env=given)  # noqa: E731
-        return restore(str(archive), Path(path).expanduser(), opens=opens, register=Register(user_folder(given)), now=moment(),
+        return restore(str(archive), path, opens=opens, register=Register(user_folder(given)), now=moment(),
                        identities=identities, passphrase=passphrase, other=other, dry_run=dry_run, progress=progress)  # fmt: skip
 
     # -- trust ------------------------------------------------------------------------------------------------------------
@@ -687,6 +687,11 @@ class Home:
     def trust(self) -> None:
         """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
         self._register.note(self.root, inode=os.fstat(self.store.fd).st_ino, trusted=True)
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
+        return self._register.trusts(self.root, os.fstat(self.store.fd).st_ino)
 
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""

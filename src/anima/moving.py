@@ -30,7 +30,7 @@ from anima.model import DocPath, Entry
 from anima.places import Table, is_list, planned, talk_at, way_back
 from anima.store.folder import FolderStore
 from anima.store.lines import MAX_LINE
-from anima.store.outside import Crate, Opened, Sheet, Stream, private
+from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
 from anima.transcript import Header, parse
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def export(
     if not isinstance(target, str | Path) and format != "jsonl":
         raise BadArguments(f"{format} is a folder, and cannot go to a stream", hint="--format jsonl can")
     if isinstance(target, str | Path):
-        target = Path(target).expanduser()
+        target = expanded(target)
         _check_outside(home, target)
     leaving = _Leaving(home, sessions=sessions, progress=progress)
     if format == "jsonl":

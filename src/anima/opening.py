@@ -75,9 +75,11 @@ def _whole(store: FolderStore) -> FolderStore:
     return FolderStore(store.root)
 
 
-def make(path: Path, register: Register, *, again: bool, now: datetime) -> bool:
+def make(path: str | Path, register: Register, *, again: bool, now: datetime) -> bool:
     """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there."""
-    store = _folder(path, register, again)
+    from anima.store.outside import expanded
+
+    store = _folder(expanded(path), register, again)
     try:
         brand_new = not has_life(store)
         dialect = "anima" if brand_new else detected(store, Config()).dialect

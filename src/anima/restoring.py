@@ -8,11 +8,12 @@ Not here: taking snapshots (snapshots).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ from anima.store.archive import File, Manifest, Progress
 from anima.store.folder import FolderStore, is_restoring
 from anima.store.foreign import bytes_of, files_in
 from anima.store.machine import Machine
+from anima.store.outside import expanded
 from anima.store.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 BEFORE = "before-restore"
 _KEY, _LIST = ".anima/key", f".anima/{FORGOTTEN}"
 _KEEP = {_KEY: 64, _LIST: 64 * 2**20}
+_REPOSITORIES = {".git/": False, ".anima/history.git/": True}  # and whether it is bare
 _TREE = "home"  # beneath the area, where a home is cleaned before it takes its place
 Opens = Callable[..., "Home"]
 Seen = Mapping[str, tuple[File, int]]
@@ -72,6 +75,17 @@ class _Source(NamedTuple):
     passphrase: str | None
     manifest: Manifest
     kept: Mapping[str, bytes]
+    instead: Mapping[str, bytes | None] = {}  # what is written in place of a file's own bytes; None for nothing
+
+    @property
+    def files(self) -> Iterator[File]:
+        """Every file as it will stand in the home."""
+        for file in self.manifest.files:
+            data = self.instead.get(file.path, b"")
+            if file.path not in self.instead:
+                yield file
+            elif data is not None:
+                yield file._replace(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 class _Staged(NamedTuple):
@@ -103,14 +117,17 @@ class _Place:
 
 
 def restore(
-    given: str, path: Path, *, opens: Opens, register: Register, now: datetime, identities: Sequence[str] = (),
+    given: str, path: str | Path, *, opens: Opens, register: Register, now: datetime, identities: Sequence[str] = (),
     passphrase: str | None = None, other: bool = False, dry_run: bool = False, progress: Progress | None = None,
 ) -> Restoration:  # fmt: skip
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
+    path = expanded(path)
     source = _verified(_found(given, path, opens), identities, passphrase, progress)
     if dry_run and not path.is_dir():
-        return _compared(source, {}, str(path))
+        source = _guarded(source)
+        return replace(_compared(source, {}, str(path)), notes=_about_git(source))
     with _place(path, opens) as place:
+        source = source if _is_same(source, place) else _guarded(source)
         _check_home(source, place, archive.census(place.store)[0], other)  # before the lock leaves a trace
         if dry_run:
             return _told(source, place)
@@ -132,6 +149,25 @@ def _verified(found: str, identities: Sequence[str], passphrase: str | None, pro
     with sealed.opened(found, identities=identities, passphrase=passphrase) as raw:
         manifest, kept = archive.verify(raw, keep=_KEEP, progress=progress)
     return _Source(found, identities, passphrase, manifest, kept)
+
+
+def _guarded(source: _Source) -> _Source:
+    """The archive of a home that is not the one here: whoever made it must not make the owner's git run anything."""
+    from anima.store.gitdir import harmless
+
+    instead: dict[str, bytes | None] = {}
+    for file in source.manifest.files:
+        for folder, bare in _REPOSITORIES.items():
+            own = harmless(file.path.removeprefix(folder), b"", bare=bare) if file.path.startswith(folder) else b""
+            if own is None or (own and hashlib.sha256(own).hexdigest() != file.sha256):
+                instead[file.path] = own
+    return source._replace(instead=instead)
+
+
+def _about_git(source: _Source) -> tuple[str, ...]:
+    names = [printable(path, 60) for path in source.instead]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (f"{shown} could make git run a program, so it is left out or as anima writes it",) if names else ()
 
 
 @contextmanager
@@ -168,12 +204,12 @@ def _told(source: _Source, place: _Place) -> Restoration:
     found = _compared(source, seen, place.store.root)
     left = archive.census(place.store)[1]
     _check_ways(place.store, found, left)
-    return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, place)))
+    return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, place)), notes=_about_git(source))
 
 
 def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
     manifest = source.manifest
-    wanted = {file.path: file for file in (manifest.files if files is None else files)}
+    wanted = {file.path: file for file in (source.files if files is None else files)}
     new = tuple(path for path in wanted if path not in seen)
     changed = tuple(path for path, file in wanted.items() if path in seen and seen[path][0].sha256 != file.sha256)
     return Restoration(home=root, archive=source.path, digest=manifest.digest, agent=manifest.agent, new=new, changed=changed, done=False,
@@ -185,8 +221,8 @@ def _check_home(source: _Source, place: _Place, seen: Sized, other: bool) -> Non
     if not seen or other or _is_same(source, place):
         return
     what = "another home" if place.store.stat(_KEY) is not None else f"{len(seen):,} files that are no home of anima's"
-    raise Refused(f"{place.store.root}: {what} stands here, and this snapshot is of {source.manifest.agent or 'another'} "
-                  f"({source.manifest.home}); nothing was written", rule="another-home",
+    raise Refused(f"{place.store.root}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
+                  f"({printable(source.manifest.home)}); nothing was written", rule="another-home",
                   hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first")  # fmt: skip
 
 
@@ -247,7 +283,8 @@ def _done(
             "digest": source.manifest.digest,
             "before": before.digest if before else None,
         }
-        swap.begin(place.machine, swap.Swap(puts, found.gone, touches, json.dumps(said)))
+        with nullcontext() if is_same else _distrusted(store, register):
+            swap.begin(place.machine, swap.Swap(puts, found.gone, touches, json.dumps(said)))
     except BaseException:
         if not is_restoring(store):
             swap.clear(store)
@@ -267,13 +304,15 @@ def _staged(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phra
     """What differs, on the disk beside the home."""
     if fresh:
         return _cleaned(source, place, seen, fresh, opens)
-    found = _compared(source, seen, place.store.root)
+    found = replace(_compared(source, seen, place.store.root), notes=_about_git(source))
     numbers = {path: str(number) for number, path in enumerate((*found.new, *found.changed))}
     _check_space(place.store, (file.size for file in source.manifest.files if file.path in numbers))
     touches = []
     for file, mtime, pieces in _members(source):
+        if (own := source.instead.get(file.path, b"")) is None:
+            continue
         if file.path in numbers:
-            swap.stage(place.store, numbers[file.path], pieces, mode=file.mode, mtime=mtime)
+            swap.stage(place.store, numbers[file.path], [own] if own else pieces, mode=file.mode, mtime=mtime)
         elif seen[file.path][1] != mtime or seen[file.path][0].mode != file.mode:
             touches.append(swap.Touch(file.path, file.mode, mtime))  # or the next snapshot would differ
     return _Staged(found, tuple(swap.Put(staged, path) for path, staged in numbers.items()), tuple(touches))
@@ -292,6 +331,24 @@ def _check_space(store: FolderStore, sizes: Iterable[int]) -> None:
     disk, need = os.fstatvfs(store.fd), sum(size + 4096 for size in sizes)
     if (free := disk.f_bavail * disk.f_frsize) < need:
         raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
+
+
+@contextmanager
+def _distrusted(store: FolderStore, register: Register) -> Iterator[None]:
+    """Before another home counts here, the folder is trusted no more: a kill must not leave a stranger's configuration
+    with the trust of what stood here. Raises Damaged where that cannot be written down; nothing was restored then."""
+    inode = os.fstat(store.fd).st_ino
+    if not register.trusts(store.root, inode):
+        yield
+        return
+    register.note(store.root, inode=inode, trusted=False)
+    try:
+        yield
+    except BaseException:
+        if not is_restoring(store):
+            with suppress(HomeError):
+                register.note(store.root, inode=inode, trusted=True)
+        raise
 
 
 def _registered(source: _Source, place: _Place, register: Register, now: datetime, *, is_same: bool) -> list[str]:

@@ -85,7 +85,7 @@ class Session:
         last = talk.resumed
         if last is None:
             return
-        if last.damaged:
+        if last.damaged or self.home.transcripts.has_arrived(self.id):
             self.tainted |= UNTRUSTED
         elif last.state is not None:
             self.tainted |= origins(last.state.taint)

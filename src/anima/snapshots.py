@@ -22,6 +22,7 @@ from anima.store import archive, sealed
 from anima.store.archive import Manifest, Progress
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine
+from anima.store.outside import expanded
 from anima.store.shelf import Kept, Shelf, checked_label, kept_at, name_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 OWN = ".anima/snapshots"
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
+_ENDINGS = (".tar.gz", ".tar.gz.age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,9 @@ def take(
     sealing = asked or Sealing(home.config.snapshot.recipients)
     sealed.check(sealing.recipients, sealing.passphrase)
     folder, name = _target(home, to)
+    if name and name.endswith(sealed.ENDING) != bool(sealing):
+        why, hint = _misnamed(name, bool(sealing))
+        raise BadArguments(why, hint=hint)
     with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
         return put(Shelf(folder), made, at=home.clock(), label=label, name=name, sealing=sealing, again=bool(asked),
                    on_new=None if to is None else lambda path: _note_elsewhere(home, path))  # fmt: skip
@@ -112,14 +117,24 @@ def _target(home: Home, to: str | None) -> tuple[str, str]:
     """The folder an archive goes to, and its name if the owner chose one."""
     if to is None:
         return folder_of(home), ""
-    path = os.path.abspath(os.path.expanduser(to))
+    path = os.path.abspath(expanded(to))
     folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
     _check_outside(home, folder)
-    if name and not name.endswith((".tar.gz", ".tar.gz.age")):
+    if name and not name.endswith(_ENDINGS):
         raise BadArguments(
             f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
         )
     return folder, name
+
+
+def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
+    """A name must not say of an archive that nobody can read it when anybody can."""
+    if is_sealed:
+        return f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age", f"--to {name}.age"
+    return (
+        f"{name} is the name of a sealed snapshot, and this one is not sealed",
+        "seal it: --to-recipient KEY, or --passphrase",
+    )
 
 
 def folder_of(home: Home) -> str:
@@ -264,25 +279,34 @@ def _shelves(home: Home) -> list[Shelf]:
     return [Shelf(folder) for folder in dict.fromkeys((own, folder_of(home)))]
 
 
-def everywhere(home: Home) -> tuple[list[Kept], list[str]]:
-    """Every archive this home knows of, also where the owner had one written; and those that are not there now."""
-    here = _kept(home)
+def everywhere(home: Home) -> tuple[list[Kept], list[tuple[str, str]]]:
+    """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with why.
+
+    The list of places lies in the home, so it is believed only where this user vouches for the folder: one that came
+    from somebody else could name any file of theirs.
+    """
+    here, away = _kept(home), list[tuple[str, str]]()
     paths = {kept.path for kept in here}
-    others = [path for path in _elsewhere(home) if path not in paths]
-    found = [(path, sealed.sealing_at(path)) for path in others]
-    for path, state in found:
-        if state is not None:
-            at = kept_at(path)
-            here.append(at or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
-    return here, [path for path, state in found if state is None]
+    for path in (path for path in _elsewhere(home) if path not in paths):
+        if not home.is_vouched_for:
+            away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
+        elif (state := sealed.sealing_at(path)) is None:
+            away.append((path, "a snapshot that is not there now, and may hold it"))
+        else:
+            here.append(kept_at(path) or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
+    return here, away
 
 
 def _elsewhere(home: Home) -> list[str]:
     try:
         found = json.loads(home.books.machine.get(_ELSEWHERE) or b"[]")
-        return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
+        return [path for path in found if _is_place(path)] if isinstance(found, list) else []
     except (ValueError, RecursionError):
         return []
+
+
+def _is_place(path: object) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path
 
 
 def _note_elsewhere(home: Home, path: str) -> None:

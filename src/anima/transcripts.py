@@ -15,6 +15,7 @@ from anima.errors import HomeError, NoSuchSession
 from anima.index.talks import Talks
 from anima.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
+from anima.store.folder import Signature
 from anima.transcript import (
     VERSION,
     Header,
@@ -57,6 +58,7 @@ class Transcripts:
         self._finder: Finder | None = None
         self._talks: Talks | None = None
         self._doubts: dict[tuple[str, int], frozenset[Origin]] = {}
+        self._arrived: tuple[Signature | None, frozenset[str]] = (None, frozenset())
 
     def folders(self) -> tuple[LineFolder, ...]:
         """Every place transcripts of this home stand in, of all its agents; for the owner alone."""
@@ -159,6 +161,17 @@ class Transcripts:
         """The untrusted origins of what was said in some sessions: what each had read, and strangers' own words."""
         return frozenset[Origin]().union(*(self._doubt(id) for id in set(ids)))
 
+    def has_arrived(self, id: str) -> bool:
+        """Whether a transcript was imported: whoever wrote it could also write who spoke, and that nothing was read."""
+        now = self._home.store.signature(".anima/ledger.jsonl")
+        if self._arrived[0] != now:
+            found = self._home.books.ledger.records(kinds=("file",)) if self._home.books.begun else ()
+            self._arrived = (
+                now,
+                frozenset(str(record.fields["session"]) for record in found if "session" in record.fields),
+            )
+        return id in self._arrived[1]
+
     def _doubt(self, id: str) -> frozenset[Origin]:
         seen = self.folder.look(id)
         key = (id, seen.size if seen else -1)
@@ -172,7 +185,7 @@ class Transcripts:
                 found = resumed(file)
         except HomeError:
             return UNTRUSTED
-        if found is None or found.damaged or found.header.version > VERSION:
+        if found is None or found.damaged or found.header.version > VERSION or self.has_arrived(id):
             return UNTRUSTED  # what it had read may have been among what cannot be read now
         strange = found.header.scope == Scope.GROUP or bool(found.header.layer)
         return origins(found.state.taint if found.state else ()) | ({Origin.PEER} if strange else set())

@@ -114,6 +114,9 @@ def _show_imported(done: Imported, source: str) -> None:
     if done.differs:
         _list("differs", done.differs)
         whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")
+    if done.doubtful:
+        _list("look at", [f"{path}: {why}" for path, why in done.doubtful])
+        whisper("Those lines look like an attack or a secret, and what you import is trusted as your own words are.")
     _list("forgotten", [f"{path}: {counted(lines, 'line')} left out" for path, lines in done.forgotten])
     _list("left out", [f"{path}: {why}" for path, why in done.left_out])
 

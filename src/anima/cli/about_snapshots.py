@@ -162,12 +162,13 @@ def _restore(archive: str, home: str | None, json: bool, *, yes: bool, dry_run: 
         _show(found)
     if not dry_run:
         _ask(found, yes)
+        known = found.notes
         with progress_bar("restoring") as progress:
             found = Home.restore_snapshot(found.archive, place, progress=progress, **opening)
     if json:
         say_json(found)
     elif not dry_run:
-        _show_done(found)
+        _show_done(found, [note for note in found.notes if note not in known])
 
 
 def _ask(found: Restoration, yes: bool) -> None:
@@ -197,11 +198,13 @@ def _show(found: Restoration) -> None:
         whisper(f"stays: {inert(path)}: {inert(why)}")
     if found.forgotten:
         whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
-
-
-def _show_done(found: Restoration) -> None:
-    say(f"Restored {found.digest[:12]}." + (f" What was there is {found.before.name}." if found.before else ""))
     for note in found.notes:
+        whisper(f"note: {inert(note)}")
+
+
+def _show_done(found: Restoration, notes: Sequence[str]) -> None:
+    say(f"Restored {found.digest[:12]}." + (f" What was there is {found.before.name}." if found.before else ""))
+    for note in notes:
         whisper(f"note: {inert(note)}")
 
 

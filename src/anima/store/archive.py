@@ -550,7 +550,7 @@ def _next(plain: _Plain) -> tuple[str, int, int] | None:
         size = more.get("size", "")
         return (
             more.get("path", info.name),
-            int(size) if size.isdigit() else info.size,
+            int(size) if _is_number(size) else info.size,
             min(max(int(info.mtime), 0), _LATEST),
         )
 
@@ -560,7 +560,7 @@ def _long(raw: bytes) -> dict[str, str]:
     found = {}
     while raw:
         count, _, _ = raw.partition(b" ")
-        if not count.isdigit() or not len(count) + 3 <= int(count) <= len(raw):
+        if not _is_number(count.decode("latin-1")) or not len(count) + 3 <= int(count) <= len(raw):
             raise Damaged("the snapshot is damaged: it is no tar inside")
         key, _, value = raw[len(count) + 1 : int(count) - 1].partition(b"=")
         if key not in (b"path", b"size"):
@@ -570,6 +570,10 @@ def _long(raw: bytes) -> dict[str, str]:
         found[key.decode()] = value.decode("utf-8", "replace")
         raw = raw[int(count) :]
     return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20  # longer ones Python refuses to read
 
 
 def verify(

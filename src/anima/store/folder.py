@@ -14,6 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -349,7 +350,7 @@ class FolderStore:
             os.mkdir(name, 0o700, dir_fd=fd)
             made = open_beneath(fd, name, os.O_RDONLY | os.O_DIRECTORY)
             try:
-                os.fchmod(made, 0o700)  # whatever the umask
+                give_mode(made, 0o700)  # whatever the umask
             finally:
                 os.close(made)
             os.fsync(fd)
@@ -420,6 +421,13 @@ def _read_all(fd: int, size: int) -> bytes:
     while pieces[-1] and sum(map(len, pieces)) <= MAX_BYTES:
         pieces.append(os.read(fd, 65_536))
     return b"".join(pieces)
+
+
+def give_mode(made: int | Path, mode: int) -> None:
+    """Gives what we just made its mode. A disk that knows of none, as many a stick, says we may not: there everything has
+    the mode it was mounted with."""
+    with suppress(PermissionError):
+        os.chmod(made, mode)
 
 
 def write_all(fd: int, data: bytes) -> None:

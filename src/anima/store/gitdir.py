@@ -35,6 +35,10 @@ _GIT_LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
 _LOGS = ("logs", "logs/refs", "logs/refs/heads")
 _FOLDERS = ("objects", "objects/pack", "objects/info", "refs", "refs/heads", "info", *_LOGS)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without second names
+_ATTRIBUTES = "* -text"
+_PLAIN = re.compile(  # what git only ever reads as data
+    r"HEAD|ORIG_HEAD|anima|anima\.index|index|packed-refs|info/exclude|objects/info/packs|(?:refs|logs)/.+|objects/(?:[0-9a-f]{2}|pack)/[^/]+"
+)
 _MAX_OBJECT = 64 * 2**20
 _MAX_FILE = 256 * 2**20
 _PATIENCE = 10.0  # seconds; a commit takes a millisecond
@@ -323,12 +327,10 @@ def lay_out(path: str, *, bare: bool, exclude: Iterable[str]) -> None:
     """The files of an empty repository. A person's git must not change line endings, so we tell it."""
     for folder in ("", *_FOLDERS):
         os.makedirs(os.path.join(path, folder), mode=0o700, exist_ok=True)
-    config = ["[core]", "repositoryformatversion = 0", "filemode = false", f"bare = {str(bare).lower()}",
-              "logallrefupdates = true", "autocrlf = false", "safecrlf = false", "quotepath = false"]  # fmt: skip
     texts = {
-        "config": "\n\t".join(config),
+        "config": _config(bare),
         "info/exclude": "\n".join(["/.git.*", *exclude]),
-        "info/attributes": "* -text",
+        "info/attributes": _ATTRIBUTES,
         "HEAD": f"ref: {BRANCH}",
         MARK: f"anima history 1 {'bare' if bare else 'work'}",
     }
@@ -336,6 +338,21 @@ def lay_out(path: str, *, bare: bool, exclude: Iterable[str]) -> None:
         fd = os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text + "\n")
+
+
+def _config(bare: bool) -> str:
+    config = ["[core]", "repositoryformatversion = 0", "filemode = false", f"bare = {str(bare).lower()}",
+              "logallrefupdates = true", "autocrlf = false", "safecrlf = false", "quotepath = false"]  # fmt: skip
+    return "\n\t".join(config)
+
+
+def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
+    """What may stand under a name in a repository that somebody else made: `data`, our own text for it, or None for
+    nothing. With anything else a person's git could run a program there, or read other folders, at a mere `git log`."""
+    own = {"config": _config(bare), "info/attributes": _ATTRIBUTES}.get(name)
+    if own is not None:
+        return f"{own}\n".encode()
+    return data if _PLAIN.fullmatch(name) else None
 
 
 @contextmanager

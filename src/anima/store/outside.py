@@ -1,8 +1,8 @@
 """Files outside a home: an export as it is written, and a file that is read back.
 
 Promise: an export appears under its name whole or not at all; nothing that stands there is overwritten; it is for its
-owner alone (0700 and 0600, and 0700 for what can be run). A file is read only if it is a regular one, without waiting.
-Not here: what is exported (moving).
+owner alone (0700 and 0600, and 0700 for what can be run) where the disk knows of modes. A file is read only if it is a
+regular one, without waiting. Not here: what is exported (moving).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
 from anima.store.beneath import open_beneath, open_regular
-from anima.store.folder import FolderStore, write_all
+from anima.store.folder import FolderStore, give_mode, write_all
 
 BLOCK = 1 << 20
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 
 
 class Crate:
@@ -31,7 +32,7 @@ class Crate:
         self._temp = _beside(self.target)
         with _explained(self.target):
             os.mkdir(self._temp, 0o700)
-            os.chmod(self._temp, 0o700)
+            give_mode(self._temp, 0o700)
             self.store = FolderStore(self._temp)
 
     def put(self, path: str, pieces: Iterable[bytes], *, mode: int) -> None:
@@ -42,7 +43,7 @@ class Crate:
             try:
                 for piece in pieces:
                     write_all(fd, piece)
-                os.fchmod(fd, private(mode))
+                give_mode(fd, private(mode))
             finally:
                 os.close(fd)
 
@@ -70,7 +71,7 @@ class Sheet:
         self._temp = _beside(self.target)
         with _explained(self.target):
             self._fd = os.open(self._temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            os.fchmod(self._fd, 0o600)
+            give_mode(self._fd, 0o600)
 
     def write(self, data: bytes) -> None:
         with _explained(self.target):
@@ -79,7 +80,7 @@ class Sheet:
     def finish(self) -> None:
         with _explained(self.target):
             os.fsync(self._fd)
-            os.link(self._temp, self.target)  # unlike a rename, it never replaces a file
+            name_anew(self._temp, self.target)
             _sync_folder(self.target.parent)
         self.drop()
 
@@ -109,6 +110,16 @@ class Stream:
         """What was written is cut: the line that ends it is missing."""
 
 
+def expanded(path: str | Path) -> Path:
+    """A path as the owner means it, with their home for `~`. Raises BadArguments where it names a user there is not."""
+    try:
+        return Path(path).expanduser()
+    except (RuntimeError, ValueError):
+        raise BadArguments(
+            f"{printable(str(path))}: there is no user of that name", hint="write the path out"
+        ) from None
+
+
 def checked(target: Path, *, folder: bool) -> Path:
     """Where an export goes, if nothing stands there. Raises BadArguments or Refused."""
     try:
@@ -126,6 +137,18 @@ def checked(target: Path, *, folder: bool) -> Path:
     what = "the folder is not empty" if stat.S_ISDIR(found.st_mode) else "there is something of that name already"
     raise Refused(f"{target}: {what}; an export overwrites nothing", rule="export-target",
                   hint="name a place that does not exist yet")  # fmt: skip
+
+
+def name_anew(temp: str | Path, target: str | Path) -> None:
+    """Gives a file its name, and never replaces another. Raises FileExistsError. A stick has often no second names for a
+    file: there the name is taken by an empty one first, which a kill may leave."""
+    try:
+        os.link(temp, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.rename(temp, target)
 
 
 def private(mode: int) -> int:

@@ -16,6 +16,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from anima.errors import BadArguments, Damaged, Refused
+from anima.store.folder import give_mode
+from anima.store.machine import FOLDER
+from anima.store.outside import name_anew
 
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
@@ -71,9 +74,9 @@ class Shelf:
         self.folder = folder
 
     def all(self) -> list[Kept]:
-        """Every archive that is here, the newest first."""
+        """Every archive that is here, the newest first. Behind a link there are none: they are somebody else's."""
         try:
-            names = os.listdir(self.folder)
+            names = os.listdir(self.folder) if self._is_folder() else []
         except OSError:
             return []
         found = (kept_at(os.path.join(self.folder, name)) for name in names)
@@ -90,10 +93,10 @@ class Shelf:
             fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.fchmod(fd, 0o600)
+                give_mode(fd, 0o600)
                 write(fd)
                 os.fsync(fd)
-                os.link(part, target) if only_new else os.rename(part, target)
+                name_anew(part, target) if only_new else os.rename(part, target)
                 self._sync()
             finally:
                 os.close(fd)
@@ -119,10 +122,16 @@ class Shelf:
 
     def _make(self) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        if not stat.S_ISDIR(os.lstat(self.folder).st_mode):
+        if not self._is_folder():
             raise Damaged(
                 f"{os.path.basename(self.folder)} is a link where a folder of snapshots must be; nothing was changed"
             )
+
+    def _is_folder(self) -> bool:
+        """No link is followed, neither here nor at a home's `.anima`; above a folder of their choice the owner may have some."""
+        above = os.path.dirname(self.folder)
+        own = [self.folder, above] if os.path.basename(above) == FOLDER else [self.folder]
+        return all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in own)
 
     def _sweep(self) -> None:
         """Removes what a process that was killed left of an archive."""

@@ -119,7 +119,7 @@ def begin(machine: Machine, swap: Swap) -> None:
         raise
     try:
         carry_on(store, machine)
-    except Damaged:
+    except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
         _go_on(store, machine)
 
 
