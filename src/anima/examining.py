@@ -27,6 +27,7 @@ from anima.ledger import Fault, Key, Ledger, verify
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
 from anima.pending import Pending
+from anima.provenance import Provenance
 from anima.register import Register, folder, is_broken, served
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import FolderStore
@@ -34,8 +35,8 @@ from anima.store.foreign import bytes_of
 from anima.store.machine import ASIDE, FOLDER, STAGE, Machine
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
-LEDGER, KEY, LOCK, INDEX, TALKS = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite"
-FILES = (LEDGER, KEY, LOCK, "made", "doubt", FORGOTTEN, INDEX, "index.lock", TALKS)
+LEDGER, KEY, LOCK, INDEX, TALKS, DOUBT = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite", "doubt"
+FILES = (LEDGER, KEY, LOCK, "made", DOUBT, FORGOTTEN, INDEX, "index.lock", TALKS)
 FOLDERS = (PENDING, "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
@@ -112,7 +113,7 @@ def examine(patient: Patient) -> list[Remark]:
     found = looked("the disk", partial(_disk, patient)) + looked(".anima", partial(_machine, patient))
     checks = {"history": _history, "tokens": _tokens, "transcripts": _transcripts, "the clock": _clock}
     if kind_of(patient.store, FOLDER) == "folder":
-        more = {"the lock": _lock, "the ledger": _ledger, "waiting changes": _waiting, "the forgotten list": _forgotten,
+        more = {"the lock": _lock, "the ledger": _ledger, "trust": _folded, "waiting changes": _waiting, "the forgotten list": _forgotten,
                 "the index": _index, "the index of transcripts": _talks, "staged texts": _staged}  # fmt: skip
         checks = more | checks
     for what, check in checks.items():
@@ -236,6 +237,10 @@ def _key(patient: Patient) -> tuple[Key | None, Remark | None]:
     raw = patient.machine.get(KEY) if patient.stands(KEY) else None
     if raw is None:
         return None, remark("key-missing", KEY, "The key of the ledger is gone; its digests mean nothing without it.")
+    if raw and not any(raw):
+        return None, remark(
+            "key-broken", KEY, "The key of the ledger holds nothing but zeros, which anybody can guess."
+        )
     try:
         return Key(raw), None
     except Damaged:
@@ -263,6 +268,28 @@ def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
     for intent in waiting:
         yield remark("batch-interrupted", intent.edits[0].path if intent.edits else LEDGER,
                      f"Change {intent.id} was interrupted: it is neither done nor given up.")  # fmt: skip
+
+
+def _folded(patient: Patient) -> Iterator[Remark]:
+    """What only shows when the ledger is compared with what stands there. It is folded where there is reason to."""
+    unmarked = kind_of(patient.store, f"{FOLDER}/{DOUBT}") is None
+    blank = [
+        entry.path for entry in patient.store.list_all() if not entry.size and entry.path.casefold().endswith(".md")
+    ]
+    data = patient.ledger() if unmarked or blank else b""
+    if not data:
+        return
+    known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
+    known.fold(Ledger(Still(data), clock=lambda: patient.now).records())
+    if unmarked and known.is_doubtful and not patient.is_busy:
+        yield remark(
+            "doubt-missing", DOUBT, "The mark that this home has untrusted lines is gone, so prompts show them."
+        )
+    for path in blank:
+        if held := known.size_of(DocPath.parse(path)):
+            yield remark(
+                "document-emptied", path, f"{path} is empty, and held {held:,} bytes when anima last wrote it."
+            )
 
 
 def _clock(patient: Patient) -> Iterator[Remark]:

@@ -20,7 +20,7 @@ from typing import Any
 from anima import examining, rechaining
 from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
-from anima.examining import FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
+from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
 from anima.forgotten import FILE as FORGOTTEN
 from anima.health import examine
 from anima.home import Home
@@ -247,6 +247,8 @@ def _shapes(work: _Work, machine: Machine) -> None:
             work.tell("machine-not-a-file", path, "it has one name again")
         else:
             work.tell("machine-not-a-file", path, f"set aside in {work.aside.move(path)}")
+            if name == DOUBT:
+                machine.put(DOUBT, b"")  # whatever stood there, it said that there are untrusted lines
 
 
 # -- ledger and key -------------------------------------------------------------------------------------------------------------
@@ -266,6 +268,9 @@ def _ledger(work: _Work, machine: Machine) -> None:
         finally:
             log.close()
         work.tell("ledger-torn", LEDGER, f"{len(torn):,} bytes are set aside in {', '.join(places)}")
+    if work.has("doubt-missing"):
+        machine.put(DOUBT, b"")
+        work.tell("doubt-missing", DOUBT, "put back; prompts leave untrusted lines out again")
 
 
 def _renew(work: _Work, machine: Machine) -> None:
@@ -277,14 +282,14 @@ def _renew(work: _Work, machine: Machine) -> None:
         work.tell("key-broken", KEY, f"set aside in {work.aside.move(f'{FOLDER}/{KEY}')}")
     key = Key(machine.key())
     fault, _ = examining.faults_of(work.patient, data, None)
-    doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get("doubt") is not None
+    doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get(DOUBT) is not None
     made = rechaining.rechain(
         data, fault, key=key, anchors=work.patient.books.anchors(), texts=partial(_texts, work.store),
         now=work.patient.now, why=row.name, doubtful=doubtful,
     )  # fmt: skip
     place = work.aside.keep(LEDGER, data) if data else ""
-    if doubtful:
-        machine.put("doubt", b"")
+    if made.doubtful:
+        machine.put(DOUBT, b"")
     machine.put(LEDGER, made.data)
     work.tell(row.name, LEDGER, _renewed(made, place), owner=TRUST if made.unvouched or made.doubted else "")
     if key_is_new and machine.get(FORGOTTEN) is not None:
