@@ -8,6 +8,7 @@ at is read once, so it costs what the home is large. Not here: documents (health
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -185,6 +186,30 @@ def out_of_shape(store: FolderStore, name: str) -> str:
     return "a file with a second name" if found and wanted == "file" and found.st_nlink > 1 else ""
 
 
+def shut(store: FolderStore) -> Iterator[tuple[str, int]]:
+    """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each. Root is told too."""
+    own = kind_of(store, ".git/anima") == "file" or kind_of(store, f"{FOLDER}/made") == "file"
+    for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
+        found = store.stat(top)
+        if _is_shut(found):
+            yield top, 0o700
+            continue
+        for path, inside in everything_in(store, top) if found else ():
+            if _is_shut(inside):
+                yield (
+                    path,
+                    stat.S_IMODE(inside.st_mode)
+                    | (0o700 if stat.S_ISDIR(inside.st_mode) else 0o600 if top == FOLDER else 0o400),
+                )
+
+
+def _is_shut(found: os.stat_result | None) -> bool:
+    if found is None or found.st_uid != os.geteuid():
+        return False
+    needed = 0o700 if stat.S_ISDIR(found.st_mode) else 0o400 if stat.S_ISREG(found.st_mode) else 0
+    return found.st_mode & needed != needed
+
+
 def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
     """(path, mode it should have) of what others can read on the machine's side."""
     top = store.stat(FOLDER)
@@ -192,6 +217,13 @@ def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
     for path, found in (*every, *everything_in(store, FOLDER)):
         if stat.S_IMODE(found.st_mode) & 0o077 and (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
             yield path, 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
+
+
+def unreadable(store: FolderStore) -> Iterator[Remark]:
+    """What must be readable before the rest can be looked at: else it would seem to be gone."""
+    for path, _ in shut(store):
+        mode = stat.S_IMODE(found.st_mode) if (found := store.stat(path)) else 0
+        yield remark("machine-unreadable", path, f"{path}: its mode is {mode:04o}, so it cannot be looked at.")
 
 
 def _lock(patient: Patient) -> Iterator[Remark]:

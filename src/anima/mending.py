@@ -180,6 +180,12 @@ def _pass(work: _Work, machine: Machine) -> None:
 def _folder_of_ours(work: _Work) -> None:
     """Where `.anima` is no folder, or its lock no file, nothing can be locked; so these come first, without a lock."""
     store, kind = work.store, kind_of(work.store, FOLDER)
+    opened: set[str] = set()  # what lies inside comes to light when the outer one is open; some disks know no modes
+    while barred := [found for found in examining.shut(store) if found[0] not in opened]:
+        for path, mode in barred:
+            set_mode(store, path, mode)
+            opened.add(path)
+            work.tell("machine-unreadable", path, "you can read and write it again")
     if kind == "file" or kind == "other" or (kind == "link" and not leads_somewhere(store, FOLDER)):
         spare = swap_in_folder(store, work.patient.now)
         place = work.aside.move(spare, name="anima")
@@ -212,7 +218,11 @@ def _modes(work: _Work) -> None:
         wrong = list(examining.too_open(store))
         for path, mode in wrong:
             set_mode(store, path, mode)
-        work.tell("machine-modes", FOLDER, f"{len(wrong):,} modes are 0700 and 0600 again")
+        work.tell(
+            "machine-modes",
+            FOLDER,
+            f"{len(wrong):,} mode{'s are' if len(wrong) != 1 else ' is'} mended: 0700 for folders, 0600 for files",
+        )
     for each in work.of("index-read-only"):
         set_mode(store, f"{FOLDER}/{INDEX}", 0o600)
         work.tell(each.name, INDEX, "it can be written again")
