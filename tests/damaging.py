@@ -344,6 +344,25 @@ def proposal(root: Path) -> Path:
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
+
+def untrusted_line(home: Home, path: str, text: str) -> None:
+    """Writes lines of the web's by the road that keeps such lines."""
+    from anima.model import Actor, Change, DocPath, Kind, Origin, Scope
+
+    change = Change(path=DocPath.parse(path), kind=Kind.APPEND, text=text, actor=Actor.AGENT, origin=Origin.WEB, scope=Scope.MAIN,
+                    taint=frozenset({Origin.WEB}))  # fmt: skip
+    with home.books.machine.lock.hold():
+        home.books.mark_doubt()
+    (receipt,) = home.writing.submit([change], what="write")
+    assert receipt.status == "written", receipt
+
+
+def unmark(root: Path) -> None:
+    with Home.open(root, env=env_of(root), settings={"gate.preset": "open"}) as home:
+        untrusted_line(home, "MEMORY.md", "- The web says: sell everything\n")
+    (root / ".anima/doubt").unlink()
+
+
 HOW: dict[str, list[Damaging]] = {
     "home-vanished": [shutil.rmtree],
     "home-empty": [lambda root: instead(root, Path.mkdir)],
@@ -356,6 +375,9 @@ HOW: dict[str, list[Damaging]] = {
     "config-not-a-file": [lambda root: instead(root / "anima.toml", Path.mkdir),
                           lambda root: instead(root / "anima.toml", os.mkfifo),
                           lambda root: instead(root / "anima.toml", lambda path: path.symlink_to("/etc/hostname"))],
+    "machine-unreadable": [lambda root: (root / ".anima").chmod(0), lambda root: (root / ".anima/ledger.jsonl").chmod(0),
+                           lambda root: (root / ".anima/key").chmod(0), lambda root: (root / ".git").chmod(0),
+                           lambda root: [path.chmod(0) for path in (root / ".git/objects/pack", root / ".git/objects")]],
     "machine-missing": [lambda root: shutil.rmtree(root / ".anima")],
     "machine-not-a-folder": [lambda root: instead(root / ".anima", lambda path: path.write_text("a file")),
                              lambda root: instead(root / ".anima", os.mkfifo)],
@@ -384,7 +406,9 @@ HOW: dict[str, list[Damaging]] = {
     "ledger-format": [newer],
     "key-missing": [lambda root: (root / ".anima/key").unlink()],
     "key-replaced": [lambda root: (root / ".anima/key").write_bytes(b"k" * 32)],
-    "key-broken": [lambda root: (root / ".anima/key").write_bytes(b"short")],
+    "key-broken": [lambda root: (root / ".anima/key").write_bytes(b"short"),
+                   lambda root: (root / ".anima/key").write_bytes(bytes(32))],
+    "doubt-missing": [unmark],
     "history-lock": [lambda root: old(root / ".git/index.lock"), lambda root: old(root / ".git/refs/heads/main.lock")],
     "history-head-broken": [lambda root: (root / ".git/HEAD").write_bytes(b"\x00garbage"), lambda root: (root / ".git/HEAD").unlink()],
     "history-branch-gone": [lambda root: main_of(root).unlink()],
@@ -443,6 +467,7 @@ HOW: dict[str, list[Damaging]] = {
     "document-link": [lambda root: instead(root / "USER.md", lambda path: path.symlink_to("/etc/hostname"))],
     "document-folder": [lambda root: instead(root / "TOOLS.md", Path.mkdir)],
     "document-special": [lambda root: os.mkfifo(root / "notes/pipe.md"), lambda root: a_socket(root / "notes/s.md")],
+    "document-emptied": [lambda root: (root / "MEMORY.md").write_bytes(b"")],
     "document-hardlinked": [lambda root: os.link(root / "notes/a.md", root.parent / "second.md")],
     "clock-backwards": [future, lambda root: (root / "memory/2099-01-01.md").write_text("# later\n")],
 }  # fmt: skip

@@ -890,3 +890,16 @@ def test_what_hangs_below_a_bullet_goes_with_it_and_code_keeps_its_lines():
 
 def test_origins_are_the_ones_of_the_model():
     assert {"web", "tool", "skill", "peer"} <= set(Origin)
+
+
+@pytest.mark.parametrize("program", ["anima", "/opt/python/anima/cli/__main__.py", "/usr/bin/agent"])
+def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch, program):
+    monkeypatch.setattr("sys.argv", [program, "forget", "--text", "hull number XJ-88213", "--purge"])
+    with Home.create(tmp_path / "home") as home:
+        home.remember("the hull number XJ-88213 is painted over", section="Boat")
+        home.forget(text="hull number XJ-88213", purge=True)
+        with home.books.machine.lock.hold():
+            signed = (tmp_path / "home/.anima/lock").read_text()
+
+    assert json.loads(signed)["command"] == ("agent" if program.endswith("agent") else "anima forget")
+    assert not [path for path in (tmp_path / "home").rglob("*") if path.is_file() and b"XJ-88213" in path.read_bytes()]

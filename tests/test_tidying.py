@@ -17,6 +17,7 @@ import pytest
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.about import look_up
 from anima.dialects import DIALECTS
+from anima.model import Actor, Change, Kind
 from anima.retention import folder_config
 from anima.statements import statements
 from anima.testing import Clock
@@ -183,6 +184,40 @@ def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: H
     assert (group.keep.path, group.keep.trusted) == ("notes/own.md", True)
     [one] = home.suggest_consolidation()
     assert [line.path for line in one.remove] == ["MEMORY.md"]
+
+
+def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the_archive(home: Home) -> None:
+    home.write("memory/2026-01-03.md", OLD)
+    [moved] = home.tidy(agreed(home))
+    from_the_web = "- The web says: the ferry is free"
+    home.writing.carry_out(
+        _webs("memory/archive/2026/2026-01-03.md", f"{from_the_web}\n"), _allowed(), (), what="write"
+    )
+    home.undo(change=moved.change)
+
+    log = DocPath.parse("memory/2026-01-03.md")
+    assert home.read(log).text == f"{OLD}{from_the_web}\n"
+    assert not home.books.view.source(log, from_the_web).trusted
+    assert home.books.view.has_doubt(log)
+    assert home.books.view.source(log, OLD.splitlines()[-1]).trusted
+
+
+def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own_lines(home: Home) -> None:
+    line = "- Invoices go to the red mailbox"
+    home.write("memory/archive/2026/2026-01-03.md", f"{line}\n")
+    home.write("memory/archive/2026/2026-01-03.md", "")
+    (Path(home.root) / "memory/archive/2026/2026-01-03.md").unlink()
+    home.writing.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), _allowed(), (), what="write")
+    [moved] = home.tidy(agreed(home))
+
+    archived = DocPath.parse("memory/archive/2026/2026-01-03.md")
+    assert moved.status == "written" and home.read(archived).text == f"{line}\n"
+    assert not home.books.view.source(archived, line).trusted
+
+
+def _webs(path: str, text: str) -> tuple[Change, ...]:
+    return (Change(path=DocPath.parse(path), kind=Kind.APPEND, text=text, actor=Actor.AGENT, origin=Origin.WEB,
+                   scope=Scope.MAIN, taint=frozenset({Origin.WEB})),)  # fmt: skip
 
 
 def _allowed():

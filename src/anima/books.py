@@ -29,7 +29,17 @@ from anima.store.machine import TORN, Machine
 if TYPE_CHECKING:
     from anima.store.git import History
 
-_FOLDED = ("intent", "done", "failed", "outside", "found", "lost", "trust", "format")  # what provenance is made of
+_FOLDED = (
+    "intent",
+    "done",
+    "failed",
+    "outside",
+    "found",
+    "lost",
+    "renewed",
+    "trust",
+    "format",
+)  # what provenance is made of
 _HISTORIES = (".git", ".anima/history.git")
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
@@ -176,6 +186,8 @@ class Books:
             with suppress(Damaged):
                 migrating.bring_up(self.store, self.machine, self.ledger)
                 self._is_current = True
+        if self.view.is_doubtful:
+            self.mark_doubt()  # an empty file is easily lost on the way through a backup
         if self.view.intents():
             self.settle()
 

@@ -8,6 +8,7 @@ at is read once, so it costs what the home is large. Not here: documents (health
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ from anima.ledger import Fault, Key, Ledger, verify
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
 from anima.pending import Pending
+from anima.provenance import Provenance
 from anima.register import Register, folder, is_broken, served
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import FolderStore
@@ -34,8 +36,8 @@ from anima.store.foreign import bytes_of
 from anima.store.machine import ASIDE, FOLDER, STAGE, Machine
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
-LEDGER, KEY, LOCK, INDEX, TALKS = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite"
-FILES = (LEDGER, KEY, LOCK, "made", "doubt", FORGOTTEN, INDEX, "index.lock", TALKS)
+LEDGER, KEY, LOCK, INDEX, TALKS, DOUBT = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite", "doubt"
+FILES = (LEDGER, KEY, LOCK, "made", DOUBT, FORGOTTEN, INDEX, "index.lock", TALKS)
 FOLDERS = (PENDING, "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
@@ -112,7 +114,7 @@ def examine(patient: Patient) -> list[Remark]:
     found = looked("the disk", partial(_disk, patient)) + looked(".anima", partial(_machine, patient))
     checks = {"history": _history, "tokens": _tokens, "transcripts": _transcripts, "the clock": _clock}
     if kind_of(patient.store, FOLDER) == "folder":
-        more = {"the lock": _lock, "the ledger": _ledger, "waiting changes": _waiting, "the forgotten list": _forgotten,
+        more = {"the lock": _lock, "the ledger": _ledger, "trust": _folded, "waiting changes": _waiting, "the forgotten list": _forgotten,
                 "the index": _index, "the index of transcripts": _talks, "staged texts": _staged}  # fmt: skip
         checks = more | checks
     for what, check in checks.items():
@@ -184,6 +186,30 @@ def out_of_shape(store: FolderStore, name: str) -> str:
     return "a file with a second name" if found and wanted == "file" and found.st_nlink > 1 else ""
 
 
+def shut(store: FolderStore) -> Iterator[tuple[str, int]]:
+    """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each. Root is told too."""
+    own = kind_of(store, ".git/anima") == "file" or kind_of(store, f"{FOLDER}/made") == "file"
+    for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
+        found = store.stat(top)
+        if _is_shut(found):
+            yield top, 0o700
+            continue
+        for path, inside in everything_in(store, top) if found else ():
+            if _is_shut(inside):
+                yield (
+                    path,
+                    stat.S_IMODE(inside.st_mode)
+                    | (0o700 if stat.S_ISDIR(inside.st_mode) else 0o600 if top == FOLDER else 0o400),
+                )
+
+
+def _is_shut(found: os.stat_result | None) -> bool:
+    if found is None or found.st_uid != os.geteuid():
+        return False
+    needed = 0o700 if stat.S_ISDIR(found.st_mode) else 0o400 if stat.S_ISREG(found.st_mode) else 0
+    return found.st_mode & needed != needed
+
+
 def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
     """(path, mode it should have) of what others can read on the machine's side."""
     top = store.stat(FOLDER)
@@ -191,6 +217,13 @@ def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
     for path, found in (*every, *everything_in(store, FOLDER)):
         if stat.S_IMODE(found.st_mode) & 0o077 and (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
             yield path, 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
+
+
+def unreadable(store: FolderStore) -> Iterator[Remark]:
+    """What must be readable before the rest can be looked at: else it would seem to be gone."""
+    for path, _ in shut(store):
+        mode = stat.S_IMODE(found.st_mode) if (found := store.stat(path)) else 0
+        yield remark("machine-unreadable", path, f"{path}: its mode is {mode:04o}, so it cannot be looked at.")
 
 
 def _lock(patient: Patient) -> Iterator[Remark]:
@@ -236,6 +269,10 @@ def _key(patient: Patient) -> tuple[Key | None, Remark | None]:
     raw = patient.machine.get(KEY) if patient.stands(KEY) else None
     if raw is None:
         return None, remark("key-missing", KEY, "The key of the ledger is gone; its digests mean nothing without it.")
+    if raw and not any(raw):
+        return None, remark(
+            "key-broken", KEY, "The key of the ledger holds nothing but zeros, which anybody can guess."
+        )
     try:
         return Key(raw), None
     except Damaged:
@@ -263,6 +300,28 @@ def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
     for intent in waiting:
         yield remark("batch-interrupted", intent.edits[0].path if intent.edits else LEDGER,
                      f"Change {intent.id} was interrupted: it is neither done nor given up.")  # fmt: skip
+
+
+def _folded(patient: Patient) -> Iterator[Remark]:
+    """What only shows when the ledger is compared with what stands there. It is folded where there is reason to."""
+    unmarked = kind_of(patient.store, f"{FOLDER}/{DOUBT}") is None
+    blank = [
+        entry.path for entry in patient.store.list_all() if not entry.size and entry.path.casefold().endswith(".md")
+    ]
+    data = patient.ledger() if unmarked or blank else b""
+    if not data:
+        return
+    known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
+    known.fold(Ledger(Still(data), clock=lambda: patient.now).records())
+    if unmarked and known.is_doubtful and not patient.is_busy:
+        yield remark(
+            "doubt-missing", DOUBT, "The mark that this home has untrusted lines is gone, so prompts show them."
+        )
+    for path in blank:
+        if held := known.size_of(DocPath.parse(path)):
+            yield remark(
+                "document-emptied", path, f"{path} is empty, and held {held:,} bytes when anima last wrote it."
+            )
 
 
 def _clock(patient: Patient) -> Iterator[Remark]:

@@ -76,6 +76,8 @@ def examine(
     except HomeError as error:
         return [remark("not-looked-at", str(path), f"{error}.", do=error.hint)]
     try:
+        if barred := looked(".anima", partial(examining.unreadable, store)):
+            return barred
         wrong = looked(FILE, partial(_config, store, register, env, settings))
         if wrong:
             return _sorted([*wrong, *looked("the documents", partial(_unopened, store, clock, env, progress))])

@@ -20,7 +20,7 @@ from typing import Any
 from anima import examining, rechaining
 from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
-from anima.examining import FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
+from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
 from anima.forgotten import FILE as FORGOTTEN
 from anima.health import examine
 from anima.home import Home
@@ -180,6 +180,12 @@ def _pass(work: _Work, machine: Machine) -> None:
 def _folder_of_ours(work: _Work) -> None:
     """Where `.anima` is no folder, or its lock no file, nothing can be locked; so these come first, without a lock."""
     store, kind = work.store, kind_of(work.store, FOLDER)
+    opened: set[str] = set()  # what lies inside comes to light when the outer one is open; some disks know no modes
+    while barred := [found for found in examining.shut(store) if found[0] not in opened]:
+        for path, mode in barred:
+            set_mode(store, path, mode)
+            opened.add(path)
+            work.tell("machine-unreadable", path, "you can read and write it again")
     if kind == "file" or kind == "other" or (kind == "link" and not leads_somewhere(store, FOLDER)):
         spare = swap_in_folder(store, work.patient.now)
         place = work.aside.move(spare, name="anima")
@@ -212,7 +218,11 @@ def _modes(work: _Work) -> None:
         wrong = list(examining.too_open(store))
         for path, mode in wrong:
             set_mode(store, path, mode)
-        work.tell("machine-modes", FOLDER, f"{len(wrong):,} modes are 0700 and 0600 again")
+        work.tell(
+            "machine-modes",
+            FOLDER,
+            f"{len(wrong):,} mode{'s are' if len(wrong) != 1 else ' is'} mended: 0700 for folders, 0600 for files",
+        )
     for each in work.of("index-read-only"):
         set_mode(store, f"{FOLDER}/{INDEX}", 0o600)
         work.tell(each.name, INDEX, "it can be written again")
@@ -247,6 +257,8 @@ def _shapes(work: _Work, machine: Machine) -> None:
             work.tell("machine-not-a-file", path, "it has one name again")
         else:
             work.tell("machine-not-a-file", path, f"set aside in {work.aside.move(path)}")
+            if name == DOUBT:
+                machine.put(DOUBT, b"")  # whatever stood there, it said that there are untrusted lines
 
 
 # -- ledger and key -------------------------------------------------------------------------------------------------------------
@@ -266,6 +278,9 @@ def _ledger(work: _Work, machine: Machine) -> None:
         finally:
             log.close()
         work.tell("ledger-torn", LEDGER, f"{len(torn):,} bytes are set aside in {', '.join(places)}")
+    if work.has("doubt-missing"):
+        machine.put(DOUBT, b"")
+        work.tell("doubt-missing", DOUBT, "put back; prompts leave untrusted lines out again")
 
 
 def _renew(work: _Work, machine: Machine) -> None:
@@ -277,14 +292,14 @@ def _renew(work: _Work, machine: Machine) -> None:
         work.tell("key-broken", KEY, f"set aside in {work.aside.move(f'{FOLDER}/{KEY}')}")
     key = Key(machine.key())
     fault, _ = examining.faults_of(work.patient, data, None)
-    doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get("doubt") is not None
+    doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get(DOUBT) is not None
     made = rechaining.rechain(
         data, fault, key=key, anchors=work.patient.books.anchors(), texts=partial(_texts, work.store),
         now=work.patient.now, why=row.name, doubtful=doubtful,
     )  # fmt: skip
     place = work.aside.keep(LEDGER, data) if data else ""
-    if doubtful:
-        machine.put("doubt", b"")
+    if made.doubtful:
+        machine.put(DOUBT, b"")
     machine.put(LEDGER, made.data)
     work.tell(row.name, LEDGER, _renewed(made, place), owner=TRUST if made.unvouched or made.doubted else "")
     if key_is_new and machine.get(FORGOTTEN) is not None:

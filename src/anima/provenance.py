@@ -57,6 +57,7 @@ OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
 LOST = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE, lost=True)
 _STANDING = {"found": OWNERS, "outside": OUTSIDE, "lost": LOST}
+_BACK = ("undo", "restore")  # what only brings back texts that were here before
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class Provenance:
         self._known: dict[str, _Known] = {}
         self._begun: dict[str, tuple[Intent, Record]] = {}
         self._doubtful: set[str] = set()  # documents that ever had an untrusted line
+        self._renewed: datetime | None = None  # since when a line no record names may be one whose record was lost
         self.through = 0
 
     def fold(self, records: Iterable[Record]) -> None:
@@ -98,6 +100,8 @@ class Provenance:
                 self._standing(record)
             elif record.kind == "trust":
                 self._trust(record)
+            elif record.kind == "renewed" and record.fields.get("doubtful", True):
+                self._renewed = record.time
 
     def _announced(self, intent: Intent, record: Record) -> None:
         """Untrusted lines are known for what they are before they can be read, and also if their batch never ends."""
@@ -105,11 +109,28 @@ class Provenance:
         for edit in intent.edits:
             for line in edit.lines:
                 self._note_line(_key(edit.to or edit.path), line, source, only_doubtful=True)
+        if intent.what in _BACK:
+            self._brought_back(intent)
+
+    def _brought_back(self, intent: Intent) -> None:
+        """What an undo or a restore brings to a document is no more trusted there than where it comes from: a document that
+        goes with the same change, as when a move is taken back, or a time whose records a damaged ledger lost."""
+        gone = [self._known.get(_key(edit.path)) for edit in intent.edits if edit.kind is Kind.DELETE]
+        doubted = {d: source for known in gone if known for d, source in known.lines.items() if not source.trusted}
+        lost = replace(LOST, time=self._renewed) if self._renewed else None
+        for edit in intent.edits:
+            path = _key(edit.to or edit.path)
+            known = self._known.setdefault(path, _Known())
+            for digest in (line.digest for line in edit.lines):
+                source = doubted.get(digest) or (lost if digest not in known.lines else None)
+                if source is not None:
+                    known.lines[digest] = source
+                    self._doubtful.add(path)
 
     def _carried_out(self, intent: Intent, record: Record) -> None:
         source = _source(intent, record)
         for edit in intent.edits:
-            self._edited(edit, source, back=intent.what in ("undo", "restore"))
+            self._edited(edit, source, back=intent.what in _BACK)
 
     def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
@@ -120,7 +141,7 @@ class Provenance:
             return
         if edit.kind is Kind.MOVE:
             old = self._known.setdefault(_key(edit.path), _Known())
-            known.lines = {**old.lines, **known.lines}
+            known.lines = {**known.lines, **old.lines}  # it is the moved text that stands there now
             old.digest, old.size, old.pieces = None, 0, []
             if _key(edit.path) in self._doubtful:
                 self._doubtful.add(path)
@@ -200,6 +221,11 @@ class Provenance:
     def has_doubt(self, path: DocPath) -> bool:
         """Whether a document may hold untrusted lines, so that it is worth a look at each."""
         return path.key in self._doubtful
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether any document ever had an untrusted line."""
+        return bool(self._doubtful)
 
     def new_lines(self, path: DocPath, text: str) -> list[str]:
         """The digests of lines that no record of ours explains."""

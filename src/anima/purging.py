@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Lines = Callable[[DocPath, str], set[int]]
 SNAPSHOTS = ".anima/snapshots/"
-_KEPT = (".anima/key", ".anima/lock", ".anima/index.lock", ".anima/forgotten")  # no text, and none of these is searched
+_KEPT = (".anima/key", ".anima/index.lock", ".anima/forgotten")  # no text, and none of these is searched
 _FIRM = 8  # characters; a shorter word stands in names and formats of our own too
 _TRAILERS = ("Ledger: ", "Batch: ", "Actor: ")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from anima.ledger import FORMAT, ORIGINAL, Fault, Key, Record, sealed, sound
@@ -21,6 +21,7 @@ from anima.provenance import Provenance
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_GRAIN = timedelta(seconds=2)  # times of files are coarser than ours, and a text is staged before its record is written
 _PUT_IN = ("unlinked", "repeated", "order", "rewritten")  # faults that tell of a hand, not of a bad disk
 Texts = Callable[[], Iterable[tuple[DocPath, bytes, datetime]]]
 _Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
@@ -36,6 +37,7 @@ class Renewed:
     unvouched: int  # lines that nothing vouches for now
     documents: int  # in so many documents
     doubted: int  # records that were carried over for their doubts alone
+    doubtful: bool  # whether there may have been untrusted lines
 
 
 def rechain(
@@ -45,11 +47,14 @@ def rechain(
     """A whole ledger in the place of a damaged one.
 
     `texts` gives every document with the time it was last written. With `doubtful`, there may have been untrusted
-    lines, and whatever the lost records could have said of a line counts against it.
+    lines, and whatever the lost records could have said of a line counts against it; so it does where a record that is
+    left knows such a line.
     """
     raw = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     noted = {pair for pair in anchors if pair[0] <= len(raw) + MOST_PADDED}
-    good, odd = _sorted([record for line in raw if (record := sound(line))], fault, noted)
+    records = [record for line in raw if (record := sound(line))]
+    doubtful = doubtful or _tells_of_doubt(records, key)
+    good, odd = _sorted(records, fault, noted)
     if not doubtful:  # a bad disk, in a home without an untrusted line: there is nothing that anybody could gain
         good, odd = {**odd, **good}, {}
     kept = {n: record for n, record in {**odd, **good}.items() if n <= len(raw) + MOST_PADDED}
@@ -62,7 +67,7 @@ def rechain(
         lost += n not in kept
         chain.add(body or (chain.t, "gap", {}))
     chain.add((_stamp(now), "renewed", {"was": hashlib.sha256(old).hexdigest(), "from": fault.line if fault else 1,
-                                        "why": why, "carried": len(kept), "lost": lost}))  # fmt: skip
+                                        "why": why, "carried": len(kept), "lost": lost, "doubtful": doubtful}))  # fmt: skip
     cut = bool(noted) and max(n for n, _ in noted) > len(raw)
     _give_up_unsettled(chain, lost_any=bool(lost) or cut or not good)
     same_key = 1 in good and good[1].fields.get("key") == key.id
@@ -75,7 +80,15 @@ def rechain(
         unvouched=sum(unvouched),
         documents=len(unvouched),
         doubted=len(odd),
+        doubtful=doubtful,
     )
+
+
+def _tells_of_doubt(records: Iterable[Record], key: Key) -> bool:
+    """Whether what is left of a ledger knows an untrusted line, whatever became of the mark that says so."""
+    known = Provenance(key)
+    known.fold(records)
+    return known.is_doubtful
 
 
 class _Chain:
@@ -167,7 +180,7 @@ def _doubt_lines(chain: _Chain, key: Key, texts: Texts, since: datetime | None, 
     """Adds a record for every document with lines that nothing explains; gives how many lines those are."""
     known = Provenance(key)
     known.fold(chain.records)
-    since = since if since is not None and since <= now else _EPOCH  # a clock that was wrong tells nothing
+    since = since - _GRAIN if since is not None and since <= now else _EPOCH  # a clock that was wrong tells nothing
     for path, data, written in texts():
         if written < since:
             continue

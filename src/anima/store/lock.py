@@ -10,10 +10,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from anima.errors import Damaged, HomeBusy
@@ -117,7 +118,7 @@ class HomeLock:
 
     def _sign(self) -> None:
         """Writes who holds it, for whoever waits. It is only a courtesy, so a full disk does not stop us."""
-        name = json.dumps({"pid": os.getpid(), "command": " ".join(sys.argv)[:200]}).encode()
+        name = json.dumps({"pid": os.getpid(), "command": _command(sys.argv)}).encode()
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, name, 0)
@@ -128,6 +129,16 @@ class HomeLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _command(argv: Sequence[str]) -> str:
+    """The name of a program, and anima's own verb. What else a command line holds may be what is to be remembered, or
+    forgotten, and the file stays when we are gone."""
+    place, _, name = (argv[0] if argv else "").rpartition("/")
+    if name != "anima" and not (name == "__main__.py" and place.endswith("anima/cli")):
+        return name[:80]
+    verb = argv[1] if len(argv) > 1 else ""
+    return f"anima {verb}" if re.fullmatch(r"[a-z][a-z-]{1,19}", verb) else "anima"
 
 
 def _signed(fd: int) -> str:
