@@ -60,15 +60,21 @@ MEMORY = """# Memory
 - Mara wants bad news first and in one sentence
 - No meetings before ten; the morning belongs to the boat
 """
-PILED = """# The yard
+PILED = {
+    "memory/topics/yard.md": """# The yard
 
-- Tomas Berg is paid in cash and runs the boat yard in Skarhamn
 - The yard closes on 15 November 2026
-- Havsanden was built in 1961
-- Havsanden was built in 1963
-- The yard's last day is 2026-11-15
+- Tomas repaired the tiller in March
+- The mooring fee is 40 euros a month
+- Priya lives in Gothenburg
+""",
+    "notes/spring.md": """# Spring
+
+- The tiller was repaired by Tomas in March
 - The yard closes on 2026-11-15
-"""
+- Priya lives in Uddevalla
+""",
+}
 LEARNED = {  # what the agent remembers by itself, and on which day
     4: ("People", "@Priya is away on Fridays"),
     9: ("People", "@Ines uses a Fairphone, not an iPhone"),
@@ -150,7 +156,8 @@ def _begin_long_ago(home: Home, clock: Clock) -> None:
     for back, line in ((171, "The yard opens again at the end of March"), (140, "New rope for the halyards, 40 m")):
         day = clock.now.date() - timedelta(days=back)
         home.write(f"memory/{day}.md", f"# {day}\n\n- [10:05] {line}\n")
-    home.write("memory/topics/yard.md", PILED)
+    for path, text in PILED.items():
+        home.write(path, text)
 
 
 def _live(home: Home, clock: Clock, day: int) -> None:

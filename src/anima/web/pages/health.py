@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.errors import HomeError
+from anima.schedule import following
 from anima.snapshots import OWN
 from anima.web.pages import Page, View
 from anima.web.served import Served
@@ -28,10 +29,12 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 def _snapshots(here: Served) -> dict[str, Any]:
     """Those that are kept, by name alone: an archive holds the home's key, so none is given out here."""
     asked = here.home.config.snapshot
-    given: dict[str, Any] = {"snapshots": [], "snapshots_more": 0, "snapshots_wrong": "", "snapshot": asked,
+    given: dict[str, Any] = {"snapshots": [], "snapshots_more": 0, "snapshots_wrong": "", "snapshot_next": None,
                              "snapshot_place": asked.dir or OWN}  # fmt: skip
     try:
         found = here.home.snapshots()
+        if asked.at:
+            given["snapshot_next"] = following(asked.at, str(here.home.reading.zone() or "UTC"), here.home.clock())
     except HomeError as error:
         return given | {"snapshots_wrong": str(error)}
     rows = [{"of": each, "size": _size(each.size)} for each in found[:MANY]]

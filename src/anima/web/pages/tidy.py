@@ -35,10 +35,10 @@ _HOW = {
     "contained": "One says all the other says",
     "meaning": "The same meaning",
 }
-_PARTS = (  # kind, title, what it is, what doing all of it is called
-    ("archive", "Old logs", "Older than their folder keeps them. A log is moved to the archive, where search still finds it.", "Move"),
-    ("merge", "Said twice", "One line is enough. Nothing goes that is not said elsewhere.", "Do"),
-    ("choose", "Contradictions", "Both cannot hold, and only you can tell which does.", ""),
+_PARTS = (  # kind, title, what it is, whether all of it can be done at once
+    ("archive", "Old logs", "Older than their folder keeps them. A log is moved to the archive, where search still finds it.", True),
+    ("merge", "Said twice", "One line is enough. Nothing goes that is not said elsewhere.", True),
+    ("choose", "Contradictions", "Both cannot hold, and only you can tell which does.", False),
 )  # fmt: skip
 
 
@@ -57,10 +57,10 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     return given | {"looked": looked, "parts": parts, "done": _done(here.home), "nothing": not looked.found}
 
 
-def _part(looked: Looked, kind: str, title: str, about: str, verb: str) -> dict[str, Any]:
+def _part(looked: Looked, kind: str, title: str, about: str, at_once: bool) -> dict[str, Any]:
     of_it = {id: one for id, one in looked.found.items() if one.kind == kind}
     cards = [_card(id, one) for id, one in islice(of_it.items(), MANY)]
-    return {"kind": kind, "title": title, "about": about, "verb": verb, "total": len(of_it), "cards": cards,
+    return {"kind": kind, "title": title, "about": about, "at_once": at_once, "total": len(of_it), "cards": cards,
             "left_out": len(of_it) - len(cards), "ids": " ".join(card["id"] for card in cards)}  # fmt: skip
 
 
@@ -74,11 +74,15 @@ def _card(id: str, one: Suggestion) -> dict[str, Any]:
             "evidence": ", ".join(one.evidence),
         }
     if one.kind == "choose":
-        return {"id": id, "why": "; ".join(one.evidence), "lines": _choices(one)}
+        return {"id": id, "why": _begun("; ".join(one.evidence)), "lines": _choices(one)}
     shown = [_told(said) for said in one.evidence]
     going = [{**_shown(line), **why} for line, why in zip(one.remove, shown, strict=True)]
     return {"id": id, "keep": _shown(one.keep) if one.keep else None, "going": going, "diff": one.diff,
             "files": len({line.path for line in one.remove}), "how": going[0]["how"]}  # fmt: skip
+
+
+def _begun(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _told(said: str) -> Mapping[str, str]:
@@ -99,8 +103,10 @@ def _choices(one: Suggestion) -> list[dict[str, Any]]:
 
 def _shown(line: Line) -> dict[str, Any]:
     text = line.text.removeprefix("- ")  # the diff has the line as it stands
-    return {"text": text if len(text) <= LONG else text[:LONG] + "…", "place": f"{line.path}:{line.number}", "address": _address(line.path, line.number),
-            "under": line.under[:120], "trusted": line.trusted}  # fmt: skip
+    return {
+        "text": text if len(text) <= LONG else text[:LONG] + "…", "place": f"{line.path}:{line.number}",
+        "address": _address(line.path, line.number), "under": line.under[:120], "trusted": line.trusted,
+    }  # fmt: skip
 
 
 def _address(path: str, number: int | None = None) -> str:

@@ -30,7 +30,7 @@
   async function carry(from, ids, wish, done) {
     if (from.ariaBusy === "true") return;
     const cards = $$(".card.tidy"), at = cards.findIndex((one) => one.contains(from));
-    const next = at < 0 ? null : cards[at + 1] || cards[at - 1];
+    const next = at < 0 ? null : cards[at + 1];
     told("");
     from.ariaBusy = "true";  // not disabled: the focus stays where it is
     try {
@@ -38,7 +38,8 @@
       say(status === 202 ? "It waits in the inbox for your yes." : done);
       await look(false);
       const there = next && document.getElementById(next.id);
-      (there || $(".card.tidy") || $("#main")).focus();
+      const left = $$(".card.tidy");  // the next one may stand on another line now, and so be another card
+      (there || left[Math.min(Math.max(at, 0), left.length - 1)] || $("#main")).focus();
     } catch (error) {
       if (error.problem && error.problem.status === 412) {
         await look(true);
