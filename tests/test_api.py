@@ -514,7 +514,7 @@ def test_nothing_that_fits_the_description_or_not_breaks_the_server(tmp_path: Pa
     desk.app.state.served.close()
     desk.home.close()
 
-    assert len(operations) > 35
+    assert len(operations) > 39
 
 
 def test_an_application_can_be_made_twice_from_one_home(desk: Desk) -> None:

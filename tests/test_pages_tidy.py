@@ -102,6 +102,12 @@ def test_nobody_but_the_owner_acts_and_no_browser_without_the_token_of_its_page(
     assert messy.owner.post(path, json=wish if path == API else None).status_code == 200
 
 
+def test_no_two_pages_have_one_key(desk: Desk) -> None:
+    keys = re.findall(r'data-key="(.)"', desk.page.get("/tidy").text)
+
+    assert len(keys) == len(set(keys)) > 8
+
+
 def test_hostile_text_and_names_are_shown_inert(desk: Desk) -> None:
     line = f"Ana keeps {HOSTILE} in the shed"
     name = "notes/{{ 62615500+33 }}'&onload.md"

@@ -120,4 +120,4 @@ def _done(home: Home) -> list[Any]:
     return [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:DONE]
 
 
-PAGE = Page(name="tidy", title="Tidy", order=65, key="t", views=(View(show=show),))
+PAGE = Page(name="tidy", title="Tidy", order=65, key="y", views=(View(show=show),))
