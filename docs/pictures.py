@@ -31,6 +31,7 @@ PLACES = {
     "search": ("/search?q=how+is+Tomas+paid&explain=1", "#found .hit"),
     "sessions": ("/sessions", "main h1"),
     "graph": ("/graph", ".labels text"),
+    "tidy": ("/tidy", "#found .card"),
 }
 OTHERS: list[tuple[str, Scheme, ViewportSize]] = [
     ("inbox", "dark", WIDE),

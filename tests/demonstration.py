@@ -60,6 +60,21 @@ MEMORY = """# Memory
 - Mara wants bad news first and in one sentence
 - No meetings before ten; the morning belongs to the boat
 """
+PILED = {
+    "memory/topics/yard.md": """# The yard
+
+- The yard closes on 15 November 2026
+- Tomas repaired the tiller in March
+- The mooring fee is 40 euros a month
+- Priya lives in Gothenburg
+""",
+    "notes/spring.md": """# Spring
+
+- The tiller was repaired by Tomas in March
+- The yard closes on 2026-11-15
+- Priya lives in Uddevalla
+""",
+}
 LEARNED = {  # what the agent remembers by itself, and on which day
     4: ("People", "@Priya is away on Fridays"),
     9: ("People", "@Ines uses a Fairphone, not an iPhone"),
@@ -113,6 +128,7 @@ def demonstration(folder: Path, *, days: int = 30, now: datetime | None = None) 
     clock = Clock((end - timedelta(days=days + 1)).replace(hour=7, minute=30, second=0, microsecond=0))
     with Home.create(folder, name="Aria", emoji="🌿", clock=clock, dice=dice()) as home:
         _begin(home)
+        _begin_long_ago(home, clock)
         for day in range(days):
             _live(home, clock, day)
         clock.now = max(clock.now, end - timedelta(hours=3))
@@ -133,6 +149,15 @@ def _begin(home: Home) -> None:
     home.write("bank/entities/ines.md", "# Ines\n\n- Sister of Mara, teacher in [[Porto]]\n- Allergic to almonds\n")
     home.write("bank/entities/tomas.md", "# Tomas\n\n- Boat builder in [[Skarhamn]], seventy, deaf on the left ear\n")
     home.write("notes/winter.md", "# Winter\n\n- Mast down with @Tomas\n- Cover from @Priya's attic\n")
+
+
+def _begin_long_ago(home: Home, clock: Clock) -> None:
+    """What has piled up: two logs of last year's season, lines that are said twice, and two that contradict each other."""
+    for back, line in ((171, "The yard opens again at the end of March"), (140, "New rope for the halyards, 40 m")):
+        day = clock.now.date() - timedelta(days=back)
+        home.write(f"memory/{day}.md", f"# {day}\n\n- [10:05] {line}\n")
+    for path, text in PILED.items():
+        home.write(path, text)
 
 
 def _live(home: Home, clock: Clock, day: int) -> None:

@@ -22,6 +22,7 @@ SIZES = {"wide": ViewportSize(width=1280, height=800), "phone": ViewportSize(wid
 SCHEMES: list[Literal["light", "dark"]] = ["dark", "light"]
 LOOK = (Path(__file__).parent / "looking.js").read_text(encoding="utf-8").partition("\n")[2]
 ORDERS = [["nav", "main", "aside"], ["nav", "main"], ["nav", "aside"], ["nav"], ["main"], []]  # columns, from the left
+COMING = "#looking, #text:disabled"  # what a page draws or opens only after it came: a look, a text to edit
 MOST = 400  # tab stops of a page before we call it endless
 
 # What a keyboard must reach; and, from the top of the page on, where the focus goes and how it is drawn there.
@@ -77,6 +78,7 @@ def looks(browser: Browser, server: Server) -> list[Look]:
         for size, address in [(size, address) for size in SIZES for address in addresses]:
             page.set_viewport_size(SIZES[size])
             page.goto(server.url + address)
+            page.wait_for_selector(COMING, state="detached")
             found += [_look(page, address, size, scheme) for scheme in SCHEMES]
             if address == "/nowhere":  # the one answer in these tests that is an error, and the console says so
                 visit.wrong[:] = [said for said in visit.wrong if "404" not in said]
@@ -89,6 +91,7 @@ def _addresses(page: Page, base: str) -> list[str]:
     for address in navigation(page):
         found.append(address)
         page.goto(base + address)
+        page.wait_for_selector(COMING, state="detached")
         behind = page.locator(f'main a[href^="{address}/"], aside a[href^="{address}/"]')
         if behind.count():
             found.append(str(behind.first.get_attribute("href")).partition("#")[0])
@@ -122,7 +125,7 @@ def faults(looks: list[Look], name: str) -> str:
 def test_every_page_was_looked_at_in_every_setting(looks: list[Look]) -> None:
     pages = {look.page for look in looks}
 
-    assert {"/inbox", "/health", "/login"} <= pages
+    assert {"/inbox", "/tidy", "/health", "/login"} <= pages
     assert len(looks) == len(pages) * len(SIZES) * len(SCHEMES)
     assert all(look.found["texts"] > 3 for look in looks)
 

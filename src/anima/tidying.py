@@ -343,7 +343,7 @@ def tidy(home: Home, suggestions: Sequence[Suggestion]) -> tuple[Receipt, ...]:
         except StaleWrite:
             if tries == _TRIES - 1:
                 raise
-            suggestions = [_again(home, one) for one in suggestions]
+            suggestions = [again(home, one) for one in suggestions]
     raise AssertionError("unreachable")
 
 
@@ -384,9 +384,9 @@ def _holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list
             for key, page in pages.items() if key not in touched]  # fmt: skip
 
 
-def _again(home: Home, one: Suggestion) -> Suggestion:
-    """The same suggestion on the documents of now, if its lines still stand there as they were."""
-    now = {page.path.text: home.store.read(page.path) for page in one.pages}
+def again(home: Home, one: Suggestion) -> Suggestion:
+    """The same suggestion on the documents of now. Raises StaleWrite where a line no longer stands there as it was."""
+    now = {page.path.text: _now(home, page.path) for page in one.pages}
     if one.to and now[one.path].digest != next(page for page in one.pages if page.path.text == one.path).digest:
         raise StaleWrite(one.path, theirs=now[one.path].text, ours=None)
     before = {page.path.text: page for page in one.pages}
@@ -405,6 +405,13 @@ def _again(home: Home, one: Suggestion) -> Suggestion:
 
     return replace(one, pages=tuple(now.values()), keep=placed(one.keep) if one.keep else None,
                    remove=tuple(map(placed, one.remove)), between=tuple(map(placed, one.between)))  # fmt: skip
+
+
+def _now(home: Home, path: DocPath) -> Document:
+    try:
+        return home.store.read(path)
+    except NoSuchDocument:
+        raise StaleWrite(path.text, theirs=None, ours=None) from None
 
 
 def _diff(path: str, lines: Sequence[str], gone: Collection[int]) -> str:
@@ -435,4 +442,4 @@ def _hunks(numbers: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
     yield from spans
 
 
-__all__ = ["PARTS", "Look", "Part", "Suggestion", "changes_of", "is_archived", "keep_all", "look", "tidy"]
+__all__ = ["PARTS", "Look", "Part", "Suggestion", "again", "changes_of", "is_archived", "keep_all", "look", "tidy"]

@@ -288,6 +288,64 @@ def _next(start: int, limit: int, found: int) -> int | None:
     return start + limit if found > limit else None
 
 
+# -- keeping it worth having ------------------------------------------------------------------------------------------------
+
+
+@router.get("/hygiene", tags=["memory"])
+def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> models.Suggestions:
+    """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
+    seen = here.tidiness.look(afresh=afresh)
+    found = list(seen.found.items())[start : start + limit + 1]
+    items = [
+        {"id": id, "diff": one.diff, **{name: getattr(one, name) for name in _ADVICE}} for id, one in found[:limit]
+    ]
+    return models.Suggestions.model_validate({
+        "items": items, "total": len(seen.found), "at": seen.at, "lines": seen.lines, "documents": seen.documents,
+        "outdated": seen.outdated, "notes": seen.notes, "next": _next(start, limit, len(found)),
+    })  # fmt: skip
+
+
+_ADVICE = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to")
+
+
+@router.post("/hygiene", tags=["memory"], response_model=models.Tidied)
+def tidy(here: Here, wish: models.Tidying) -> Response:
+    """Carries out what was shown, as one change, or notes that its lines stay. 412 when one of it no longer stands."""
+    if wish.do == "keep":
+        if wish.line is not None:
+            raise BadArguments("keeping is of all lines; a line is chosen with tidy")
+        kept = models.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[])
+        return Response(kept.model_dump_json(), media_type="application/json")
+    receipts = here.tidiness.tidy(wish.ids, wish.line)
+    if refused := next((receipt for receipt in receipts if receipt.status == "refused"), None):
+        return of_refusal(refused)
+    done = models.Tidied.model_validate({"done": len(set(wish.ids)), "receipts": receipts,
+                                         "change": next((r.change for r in receipts if r.change), None)})  # fmt: skip
+    status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
+    return Response(done.model_dump_json(), status_code=status, media_type="application/json")
+
+
+@router.get("/snapshots", tags=["home"])
+def snapshots(home: TheHome) -> models.Snapshots:
+    """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
+    return models.Snapshots.model_validate({"items": home.snapshots()})
+
+
+@router.post("/snapshots", tags=["home"], response_model=models.TakenSnapshot)
+def snapshot(here: Here) -> models.TakenSnapshot | Response:
+    """Takes one where the configuration says, if anything changed since the last."""
+    if not here.snapping.acquire(blocking=False):
+        return problem(423, "a snapshot is being taken already; it is in the list when it is done",
+                       kind="urn:anima:home-busy", title="Home busy")  # fmt: skip
+    try:
+        made = here.home.snapshot()
+    finally:
+        here.snapping.release()
+    if made.fresh:
+        here.bulletin.tell("snapshot", {"name": made.name, "size": made.size})
+    return models.TakenSnapshot.model_validate(made)
+
+
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 

@@ -313,6 +313,72 @@ class IndexReport(Out):
     notes: list[str]
 
 
+class Remembered(Out):
+    """A line of memory that hygiene speaks of."""
+
+    path: str
+    number: int
+    text: str
+    day: date | None
+
+
+class Suggestion(Out):
+    """Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice."""
+
+    id: str
+    kind: Literal["merge", "archive", "choose"]
+    sentence: str
+    keep: Remembered | None
+    remove: list[Remembered]
+    between: list[Remembered]
+    evidence: list[str]
+    path: str
+    to: str
+    diff: str
+
+
+class Suggestions(Out):
+    """What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told."""
+
+    items: list[Suggestion]
+    total: int
+    at: datetime
+    lines: int
+    documents: int
+    outdated: bool
+    notes: list[str]
+    next: int | None = None
+
+
+class Tidied(Out):
+    """What became of an act. `change` is what undo takes; keeping lines is none."""
+
+    done: int
+    change: str | None
+    receipts: list[Receipt]
+
+
+class Snapshot(Out):
+    """An archive of the home. It is named, not given: it holds the home's key."""
+
+    name: str
+    time: datetime
+    label: str
+    digest: str
+    size: int
+    sealed: bool
+
+
+class TakenSnapshot(Snapshot):
+    """`fresh` is false when nothing had changed since this one."""
+
+    fresh: bool
+
+
+class Snapshots(Out):
+    items: list[Snapshot]
+
+
 class SessionRow(Out):
     id: str
     summary: str
@@ -495,6 +561,15 @@ class Dreamed(Out):
     promoted: list[str]
     retired: list[str]
     considered: int
+
+
+class Tidying(In):
+    """What to do about suggestions that were shown: `tidy` carries them out as one change, `keep` leaves their lines for
+    good. `line` is the one that holds in a contradiction, the first or the second."""
+
+    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=1_000)]
+    do: Literal["tidy", "keep"]
+    line: Annotated[int | None, Field(ge=1, le=2)] = None
 
 
 class Undoing(In):

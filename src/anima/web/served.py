@@ -21,6 +21,7 @@ from anima.sessions import Session
 from anima.transcript import Listed
 from anima.web.events import Bulletin
 from anima.web.guarding import Limits, who_of
+from anima.web.tidiness import Tidiness
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256
@@ -36,6 +37,8 @@ class Served:
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
         self._looking = threading.Lock()
+        self.tidiness = Tidiness(home)
+        self.snapping = threading.Lock()  # held while a snapshot is taken that somebody asked for
 
     # -- health ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Health: sentences about the home, each with what to do; and who may come in.
+"""Health: sentences about the home, each with what to do; its snapshots; and who may come in.
 
 Promise: it looks when it is asked to and changes nothing by itself.
 """
@@ -10,9 +10,12 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.errors import HomeError
+from anima.schedule import following
+from anima.snapshots import OWN
 from anima.web.pages import Page, View
 from anima.web.served import Served
 
+MANY = 20  # snapshots that are listed
 _SIGNS = {"damage": ("✗", "Damage"), "advice": ("!", "Advice"), "fine": ("✓", "Fine")}
 
 
@@ -20,7 +23,31 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in here.remarks()]
     return {"remarks": remarks, "ledger": _ledger(here), "tokens": here.keyring.all(), "root": home.root,
-            "dialect": home.dialect, "listeners": here.bulletin.listeners}  # fmt: skip
+            "dialect": home.dialect, "listeners": here.bulletin.listeners, **_snapshots(here)}  # fmt: skip
+
+
+def _snapshots(here: Served) -> dict[str, Any]:
+    """Those that are kept, by name alone: an archive holds the home's key, so none is given out here."""
+    asked = here.home.config.snapshot
+    given: dict[str, Any] = {"snapshots": [], "snapshots_more": 0, "snapshots_wrong": "", "snapshot_next": None,
+                             "snapshot_place": asked.dir or OWN}  # fmt: skip
+    try:
+        found = here.home.snapshots()
+        if asked.at:
+            given["snapshot_next"] = following(asked.at, str(here.home.reading.zone() or "UTC"), here.home.clock())
+    except HomeError as error:
+        return given | {"snapshots_wrong": str(error)}
+    rows = [{"of": each, "size": _size(each.size)} for each in found[:MANY]]
+    return given | {"snapshots": rows, "snapshots_more": len(found) - len(rows)}
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1_000:
+            return f"{size:.{0 if unit == 'bytes' else 1}f} {unit}"
+        size /= 1_000
+    return f"{size:,.1f} GB"
 
 
 def _ledger(here: Served) -> dict[str, Any]:

@@ -100,7 +100,7 @@
       await count();
       if (badge && badge.textContent !== was) told("resync")({ data: "" });
     }
-    for (const kind of ["change", "proposal", "decided", "files", "dream", "resync"]) source.addEventListener(kind, told(kind));
+    for (const kind of ["change", "proposal", "decided", "files", "dream", "snapshot", "resync"]) source.addEventListener(kind, told(kind));
     source.onopen = () => {
       pulse.dataset.state = "on";
       pulse.textContent = "live";
@@ -195,6 +195,20 @@
     async "approve-all"(from) { await decideAll(from.dataset.batch, "approve"); },
     async "deny-all"(from) { await decideAll(from.dataset.batch, "deny"); },
     async index() { const { value } = await send("POST", "/index", {}); say(`${value.documents} documents are in the index; ${value.put} were read again.`); },
+    async snapshot(from) {
+      if (from.ariaBusy === "true") return;
+      const wrong = $("#snapshot-wrong");
+      wrong.hidden = true;
+      from.ariaBusy = "true";  // not disabled: the focus stays where it is
+      try {
+        const { value } = await send("POST", "/snapshots");
+        say(value.fresh ? "Taken, read back and found whole." : "Nothing changed since the last one.");
+        await refresh($("#snapshots"));
+      } catch (error) {
+        wrong.textContent = error.message;
+        wrong.hidden = false;
+      } finally { from.ariaBusy = "false"; }
+    },
     async revoke(from) {
       if (!confirm(`Take back “${from.dataset.name}”? Whoever uses it is locked out at once.`)) return;
       await send("DELETE", "/tokens/" + from.dataset.id);
