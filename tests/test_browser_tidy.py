@@ -40,6 +40,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
         home.write("memory/topics/yard.md", YARD)
         home.write("notes/spring.md", NOTES)
         home.write(f"memory/{day}.md", "# A day\n\n- [09:10] The ferry cost 14 crowns\n")
+    with open(tmp_path / "aria/anima.toml", "a", encoding="utf-8") as file:
+        file.write('\n[snapshot]\nat = ""\n')  # none by itself
     with own_configuration(tmp_path / "config"), serving(tmp_path / "aria") as found:
         yield found
 
@@ -107,6 +109,7 @@ def test_a_snapshot_is_taken_by_a_button(browser: Browser, server: Server) -> No
     with visiting(browser, server) as visit:
         page = visit.come_in()
         page.goto(server.url + "/health")
+        expect(page.locator("#snapshots-none")).to_be_visible()
         button = page.get_by_role("button", name="Take one now")
         button.click()
         expect(page.locator("#snapshots-list tbody tr")).to_have_count(1)

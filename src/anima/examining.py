@@ -305,9 +305,7 @@ def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
 def _folded(patient: Patient) -> Iterator[Remark]:
     """What only shows when the ledger is compared with what stands there. It is folded where there is reason to."""
     unmarked = kind_of(patient.store, f"{FOLDER}/{DOUBT}") is None
-    blank = [
-        entry.path for entry in patient.store.list_all() if not entry.size and entry.path.casefold().endswith(".md")
-    ]
+    blank = _blank(patient.store)
     data = patient.ledger() if unmarked or blank else b""
     if not data:
         return
@@ -322,6 +320,14 @@ def _folded(patient: Patient) -> Iterator[Remark]:
             yield remark(
                 "document-emptied", path, f"{path} is empty, and held {held:,} bytes when anima last wrote it."
             )
+
+
+def _blank(store: FolderStore) -> list[str]:
+    """The documents without a byte; none where a folder is shut, which is said elsewhere."""
+    try:
+        return [entry.path for entry in store.list_all() if not entry.size and entry.path.casefold().endswith(".md")]
+    except HomeError:
+        return []
 
 
 def _clock(patient: Patient) -> Iterator[Remark]:

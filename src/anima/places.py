@@ -103,9 +103,11 @@ def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str])
     if talk := talk_at(path, here):
         return _talk_place(path, talk, here, there, agent_of)
     role, other = _role(path, here), _role(path, there)
-    if (place := _role_place(path, role, here.layout, there.layout)) is not None:
+    gains = other in _STRICT and other != role
+    place = _role_place(path, role, here.layout, there.layout)
+    if place is not None and not (gains and place == path):
         return place, 1 if path == here.layout.row(role).path else 2  # of two spellings, the right one goes first
-    return (None, 4) if other in _STRICT and other != role else (path, 3)
+    return (None, 4) if gains else (path, 3)
 
 
 def _talk_place(path: str, talk: Talk, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str, int]:

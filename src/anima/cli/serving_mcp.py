@@ -102,6 +102,7 @@ def _serve_http(visitor: Visitor, port: int) -> None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
+            listening.listen(1024)  # whoever reads the address may come at once
         except OSError as error:
             raise Damaged(f"port {port} cannot be had: {error.strerror}", hint="name another with --port") from None
         whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")

@@ -117,6 +117,9 @@ def begin(machine: Machine, swap: Swap) -> None:
     except Damaged:
         machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
         raise
+    except KeyboardInterrupt:
+        if machine.get(JOURNAL) is None:
+            raise
     try:
         carry_on(store, machine)
     except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from anima.errors import BadArguments, StaleWrite
+from anima.errors import BadArguments, HomeError, StaleWrite
 from anima.home import Home
 from anima.hygiene import Line
-from anima.model import Receipt
+from anima.model import Document, Receipt
 from anima.tidying import Suggestion, again, look
 
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
@@ -116,13 +116,21 @@ class Tidiness:
 
     def _still(self, seen: Looked, stamp: str) -> Looked:
         """What of a look still stands. What was forgotten since is not in it, nor around it."""
+        pages = {page.path.text: page for one in seen.found.values() for page in one.pages}
+        touched = {path for path, page in pages.items() if self._differs(page)}
         left = {}
         for id, one in seen.found.items():
             try:
-                left[id] = again(self._home, one)
-            except StaleWrite:
+                left[id] = again(self._home, one) if any(page.path.text in touched for page in one.pages) else one
+            except HomeError:
                 continue
         return replace(seen, found=left, stamp=stamp, outdated=True)
+
+    def _differs(self, page: Document) -> bool:
+        try:
+            return self._home.store.read(page.path).digest != page.digest
+        except HomeError:
+            return True
 
     def _stamp(self) -> str:
         """Differs when a document, the ledger or the day does. No file is opened for it."""

@@ -117,7 +117,7 @@
 
   // -- the inbox -------------------------------------------------------------------------------------------------------
 
-  const cards = () => $$(".card");
+  const cards = () => $$(".card[data-id]");
   const card = (from) => from.closest(".card");
 
   async function decide(one, verb, body) {
@@ -237,7 +237,7 @@
 
   // A key decides only about the card that is chosen; the first one chooses.
   function chosen(name) {
-    const one = $(".card:focus, .card:focus-within");
+    const one = $(".card[data-id]:focus, .card[data-id]:focus-within");
     if (one) act(name, one); else step(1);
   }
 
