@@ -421,16 +421,16 @@ def test_a_folder_may_keep_its_documents_for_a_time_of_its_own(tmp_path: Path) -
     made = Home.create(tmp_path / "home", name="Aria", clock=Clock())
     made.write("memory/2026-01-03.md", OLD)
     made.write("memory/2026-04-20.md", "- The ferry did not sail on that day\n")
-    made.write("notes/work/2025-01-01 plan.md", "- The plan for the whole year\n")
+    made.write("notes/job/2025-01-01 plan.md", "- The plan for the whole year\n")
     made.close()
     config = tmp_path / "home" / "anima.toml"
     config.write_text(
-        config.read_text() + '\n[hygiene]\ndays = 10\nfolders = {"notes/" = 365, "notes/work/kept" = 0}\n'
+        config.read_text() + '\n[hygiene]\ndays = 10\nfolders = {"notes/" = 365, "notes/job/kept" = 0}\n'
     )
 
     with Home.open(tmp_path / "home", clock=Clock()) as home:
         assert [one.to for one in home.suggest_consolidation()] == [
-            "notes/work/archive/2025/2025-01-01 plan.md",
+            "notes/job/archive/2025/2025-01-01 plan.md",
             "memory/archive/2026/2026-01-03.md",
             "memory/archive/2026/2026-04-20.md",
         ]
