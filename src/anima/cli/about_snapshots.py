@@ -208,9 +208,9 @@ def _show_done(found: Restoration, notes: Sequence[str]) -> None:
         whisper(f"note: {inert(note)}")
 
 
-def _size(count: int) -> str:
+def _size(count: float) -> str:
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             return f"{count:,} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count = count / 1000  # type: ignore[assignment]
+        count /= 1000
     raise AssertionError("unreachable")
