@@ -310,8 +310,10 @@ def main() -> int:
         story, wrong = run(Path(place), processes=given.processes, seconds=given.seconds, seed=given.seed)
     for said in wrong:
         print(f"WRONG  {said}")
-    print(f"{given.processes} processes, {given.seconds:.0f} s, {story.kills} kills: {len(story.done)} lines and approvals, "
-          f"{len(story.counted)} increments, {len(story.undone)} undone; {len(wrong)} wrong")  # fmt: skip
+    print(
+        f"{given.processes} processes, {given.seconds:.0f} s, {story.kills} kills: {len(story.done)} lines and approvals, "
+        f"{len(story.counted)} increments, {len(story.undone)} undone; {len(wrong)} wrong"
+    )
     if given.json:
         figures = {
             "kills": story.kills,

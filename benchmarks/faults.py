@@ -212,11 +212,17 @@ def _import(home: Home) -> object:
 OPERATIONS = (
     Operation(name="write", prepare=_documents, act=lambda home: home.write("notes/a.md", "# A\n\n- other\n")),
     Operation(name="write-new", prepare=_documents, act=lambda home: home.write("x/y/z.md", "# Z\n", base="")),
-    Operation(name="append", prepare=_documents, act=lambda home: home.append("memory/2026-05-08.md", "- [10:00] ate\n")),
+    Operation(
+        name="append", prepare=_documents, act=lambda home: home.append("memory/2026-05-08.md", "- [10:00] ate\n")
+    ),
     Operation(name="append-long", prepare=_documents, act=lambda home: home.append("notes/a.md", "- long\n" * 9000)),
-    Operation(name="append-untidy", prepare=_untidy, act=lambda home: home.append("notes/untidy.md", "- more\n- again\n")),
+    Operation(
+        name="append-untidy", prepare=_untidy, act=lambda home: home.append("notes/untidy.md", "- more\n- again\n")
+    ),
     Operation(name="note", prepare=lambda home: None, act=lambda home: home.note("Reviewed the plan")),
-    Operation(name="remember", prepare=_documents, act=lambda home: home.remember("Ana uses a Samsung", section="People")),
+    Operation(
+        name="remember", prepare=_documents, act=lambda home: home.remember("Ana uses a Samsung", section="People")
+    ),
     Operation(name="move", prepare=_documents, act=lambda home: home.move("notes/a.md", "kept/a.md")),
     Operation(name="delete", prepare=_documents, act=lambda home: home.delete("notes/a.md")),
     Operation(name="batch", prepare=_documents, act=_batch),
@@ -229,11 +235,13 @@ OPERATIONS = (
     Operation(name="restore", prepare=_written, act=_restore),
     Operation(name="import", prepare=_importable, act=_import, selective=True),
     Operation(name="migrate", prepare=_as_format_1, act=lambda home: home.migrate(), undoable=False),
-    Operation(name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")),
+    Operation(
+        name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")
+    ),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
     Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshot(), undoable=False),
     Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
-)  # fmt: skip
+)
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
 
 
@@ -391,8 +399,9 @@ def attempt(operation: Operation, folder: Path, fault: Fault = Fault(), tracer: 
 def traced(pid: int, options: list[str]) -> subprocess.Popen[bytes]:
     """strace, attached to a waiting process."""
     quiet = subprocess.DEVNULL
-    process = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", *options, "-p", str(pid)],
-                               stdin=quiet, stdout=quiet, stderr=quiet)  # fmt: skip
+    process = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", "/dev/null", *options, "-p", str(pid)], stdin=quiet, stdout=quiet, stderr=quiet
+    )
     while "TracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text():
         if process.poll() is not None:
             os.kill(pid, signal.SIGKILL)
@@ -555,8 +564,10 @@ def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: in
         discard(folder)
 
 
-SYSCALLS = ("openat openat2 write pwrite64 fsync fdatasync rename renameat renameat2 link linkat unlink unlinkat mkdir "
-            "mkdirat fchmod ftruncate flock close")  # fmt: skip
+SYSCALLS = (
+    "openat openat2 write pwrite64 fsync fdatasync rename renameat renameat2 link linkat unlink unlinkat mkdir "
+    "mkdirat fchmod ftruncate flock close"
+)
 
 
 def by_strace(case: Case, place: Path, tally: Tally, *, step: int, names: str = SYSCALLS) -> None:
@@ -619,11 +630,19 @@ def fill(disk: Path, *, leave: int) -> None:
 
 SPACE = MAKE | WRITE | NAME
 ERRORS = (  # the error, the calls it can come from, and whether it stays
-    (errno.EIO, ALL, False), (errno.ENOSPC, SPACE, True), (errno.EIO, SYNC, False), (errno.EIO, SYNC, True),
-    (errno.EIO, ALL, True), (errno.ENOSPC, SPACE, False), (errno.EDQUOT, SPACE, False), (errno.EDQUOT, SPACE, True),
-    (errno.EMFILE, LOOK | MAKE, False), (errno.EMFILE, LOOK | MAKE, True), (errno.EACCES, MAKE | NAME, False),
+    (errno.EIO, ALL, False),
+    (errno.ENOSPC, SPACE, True),
+    (errno.EIO, SYNC, False),
+    (errno.EIO, SYNC, True),
+    (errno.EIO, ALL, True),
+    (errno.ENOSPC, SPACE, False),
+    (errno.EDQUOT, SPACE, False),
+    (errno.EDQUOT, SPACE, True),
+    (errno.EMFILE, LOOK | MAKE, False),
+    (errno.EMFILE, LOOK | MAKE, True),
+    (errno.EACCES, MAKE | NAME, False),
     (errno.EINTR, MAKE | WRITE, False),
-)  # fmt: skip
+)
 
 
 def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool, kills: bool) -> None:

@@ -35,31 +35,59 @@ PLACES = "harbour market library station museum bakery clinic stadium".split()
 # One row a kind of fact: the first sentence states it; those after it say the same, first in style "near", then "other".
 Row = tuple[str, tuple[str, ...], tuple[str, ...]]
 STEADY: tuple[Row, ...] = (
-    ("{p} lives in {city}", ("{p} resides in {city}", "{city} is where {p} lives"),
-     ("{p} has a home in {city}", "In {city}, that is where {p} is living")),
-    ("{p} works for {firm}", ("{p} is working for {firm}", "{firm} is where {p} works"),
-     ("{p} is employed by {firm}", "{p} has a job at {firm}")),
-    ("The rent {p} pays is {n} euros", ("{p} pays {n} euros in rent", "{p} pays a rent of {n} euros"),
-     ("For rent {p} is paying {n} euros", "Rent: {p} pays {n} euros")),
-    ("{p} was born on {day}", ("{p}'s birthday is {day}", "Born on {day}: {p}"),
-     ("{day} is when {p} was born", "{p} has her birthday on {day}")),
-    ("{p} drives to work in a {good} van", ("{p} drives a {good} van to work", "To work {p} drives in a {good} van"),
-     ("{p} is driving to work with the {good} van", "A {good} van is what {p} drives to work")),
-    ("The door code of {p} is {n}", ("{p}'s door code is {n}", "{p} has the door code {n}"),
-     ("Door code for {p}: {n}", "{n} is the code of the door of {p}")),
-)  # fmt: skip
+    (
+        "{p} lives in {city}",
+        ("{p} resides in {city}", "{city} is where {p} lives"),
+        ("{p} has a home in {city}", "In {city}, that is where {p} is living"),
+    ),
+    (
+        "{p} works for {firm}",
+        ("{p} is working for {firm}", "{firm} is where {p} works"),
+        ("{p} is employed by {firm}", "{p} has a job at {firm}"),
+    ),
+    (
+        "The rent {p} pays is {n} euros",
+        ("{p} pays {n} euros in rent", "{p} pays a rent of {n} euros"),
+        ("For rent {p} is paying {n} euros", "Rent: {p} pays {n} euros"),
+    ),
+    (
+        "{p} was born on {day}",
+        ("{p}'s birthday is {day}", "Born on {day}: {p}"),
+        ("{day} is when {p} was born", "{p} has her birthday on {day}"),
+    ),
+    (
+        "{p} drives to work in a {good} van",
+        ("{p} drives a {good} van to work", "To work {p} drives in a {good} van"),
+        ("{p} is driving to work with the {good} van", "A {good} van is what {p} drives to work"),
+    ),
+    (
+        "The door code of {p} is {n}",
+        ("{p}'s door code is {n}", "{p} has the door code {n}"),
+        ("Door code for {p}: {n}", "{n} is the code of the door of {p}"),
+    ),
+)
 EVENTS: tuple[Row, ...] = (
-    ("{p} met {q} at the {place} on {day}", ("On {day} {p} met {q} at the {place}", "{p} met {q} on {day} at the {place}"),
-     ("At the {place} {p} had met {q}, on {day}", "{day}: {p} met {q} at the {place}")),
-    ("{p} bought a {good} for {n} euros in {city}",
-     ("In {city} {p} bought a {good} for {n} euros", "{p} purchased a {good} in {city} for {n} euros"),
-     ("{p} was buying a {good} in {city}, for {n} euros", "A {good} was bought by {p} in {city} for {n} euros")),
-    ("{p} teaches {thing} to children in {city}",
-     ("{p} teaches children {thing} in {city}", "In {city} {p} teaches {thing} to kids"),
-     ("{p} is teaching {thing} to the children of {city}", "{p} gives children in {city} lessons in {thing}")),
-    ("{p} asked {q} to repair the old {good}", ("{p} has asked {q} to fix the old {good}", "{p} asked {q} to mend the old {good}"),
-     ("{q} was asked by {p} to repair the old {good}", "{p} requested that {q} repairs the old {good}")),
-)  # fmt: skip
+    (
+        "{p} met {q} at the {place} on {day}",
+        ("On {day} {p} met {q} at the {place}", "{p} met {q} on {day} at the {place}"),
+        ("At the {place} {p} had met {q}, on {day}", "{day}: {p} met {q} at the {place}"),
+    ),
+    (
+        "{p} bought a {good} for {n} euros in {city}",
+        ("In {city} {p} bought a {good} for {n} euros", "{p} purchased a {good} in {city} for {n} euros"),
+        ("{p} was buying a {good} in {city}, for {n} euros", "A {good} was bought by {p} in {city} for {n} euros"),
+    ),
+    (
+        "{p} teaches {thing} to children in {city}",
+        ("{p} teaches children {thing} in {city}", "In {city} {p} teaches {thing} to kids"),
+        ("{p} is teaching {thing} to the children of {city}", "{p} gives children in {city} lessons in {thing}"),
+    ),
+    (
+        "{p} asked {q} to repair the old {good}",
+        ("{p} has asked {q} to fix the old {good}", "{p} asked {q} to mend the old {good}"),
+        ("{q} was asked by {p} to repair the old {good}", "{p} requested that {q} repairs the old {good}"),
+    ),
+)
 # Pairs written freely, without a look at the rules: the first ten say the same, the last ten do not.
 FREE = """Bruno Rossi teaches chess to children in Leeds|Bruno Rossi gives children in Leeds lessons in chess
 Ana pays 900 euros of rent each month|Ana's monthly rent is 900 euros
@@ -92,10 +120,16 @@ def sentences(rows: tuple[Row, ...], dice: random.Random) -> Iterator[tuple[Row,
         row = dice.choice(rows)
         person, other = dice.sample(people, 2)
         fill = {
-            "p": person, "q": other, "city": dice.choice(CITIES), "firm": dice.choice(FIRMS), "n": dice.randint(300, 2400),
-            "day": date(2026, 1, 1) + timedelta(days=dice.randint(0, 300)), "good": dice.choice(GOODS),
-            "place": dice.choice(PLACES), "thing": dice.choice(THINGS),
-        }  # fmt: skip
+            "p": person,
+            "q": other,
+            "city": dice.choice(CITIES),
+            "firm": dice.choice(FIRMS),
+            "n": dice.randint(300, 2400),
+            "day": date(2026, 1, 1) + timedelta(days=dice.randint(0, 300)),
+            "good": dice.choice(GOODS),
+            "place": dice.choice(PLACES),
+            "thing": dice.choice(THINGS),
+        }
         only = f"{row[0]}{person}" if row in STEADY else row[0].format(**fill)
         if only not in had:
             had.add(only)
@@ -116,9 +150,14 @@ def dated(text: str, fill: dict[str, object], way: int) -> str:
 
 def punctuated(text: str, dice: random.Random) -> str:
     marks: list[Callable[[str], str]] = [
-        lambda t: t + ".", lambda t: t.upper() if dice.random() < 0.3 else t + "…", lambda t: f"“{t}”",
-        lambda t: t.replace(" in ", " – in "), lambda t: f"**{t}**", lambda t: t.replace("'", "’") + "!", lambda t: f"[14:30] {t}",
-    ]  # fmt: skip
+        lambda t: t + ".",
+        lambda t: t.upper() if dice.random() < 0.3 else t + "…",
+        lambda t: f"“{t}”",
+        lambda t: t.replace(" in ", " – in "),
+        lambda t: f"**{t}**",
+        lambda t: t.replace("'", "’") + "!",
+        lambda t: f"[14:30] {t}",
+    ]
     return dice.choice(marks)(text)
 
 
@@ -151,8 +190,12 @@ def made(number: int, style: int, seed: int) -> tuple[list[Line], dict[int, int]
             kind = dice.choice(["exact", "punctuation", "dates", "reworded"])
             if kind == "dates" and "{day}" not in row[0]:
                 kind = "reworded"
-            twin = {"exact": said, "punctuation": punctuated(said, dice), "dates": dated(said, fill, dice.randint(0, 5)),
-                    "reworded": dice.choice(row[1 + style]).format(**fill)}[kind]  # fmt: skip
+            twin = {
+                "exact": said,
+                "punctuation": punctuated(said, dice),
+                "dates": dated(said, fill, dice.randint(0, 5)),
+                "reworded": dice.choice(row[1 + style]).format(**fill),
+            }[kind]
             texts.append((twin, mine, kind))
     dice.shuffle(texts)
     lines = [
@@ -204,11 +247,13 @@ def measured(number: int, style: int, seed: int, meaning: bool) -> dict[str, flo
     )
     named = {n for pair in told for n in pair}
     return {
-        "precision": len(found & true) / max(1, len(found)), "recall": len(found & true) / max(1, len(true)), "seconds": seconds,
+        "precision": len(found & true) / max(1, len(found)),
+        "recall": len(found & true) / max(1, len(true)),
+        "seconds": seconds,
         **{kind: 1 - missed[kind] / total[kind] for kind in sorted(total)},
         "clash_precision": right / max(1, len(told)),
         "clash_recall": sum(bool(pair & named) for pair in clashes) / max(1, len(clashes)),
-    }  # fmt: skip
+    }
 
 
 def freely() -> str:

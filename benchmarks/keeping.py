@@ -100,9 +100,13 @@ def keeping_safe(root: Path, lines: int) -> Figures:
     new = min(timed(lambda n=n: Home.restore_snapshot(archive, root / f"new{n}")) for n in range(3))  # type: ignore[misc]
     over = min(_restored_over(archive, home.root, number) for number in range(3))
     return {
-        "snapshot: take and read back": taken, "snapshot: verify": checked, "snapshot: restore elsewhere": new,
-        "snapshot: restore in place": over, "plain tar -czf": plain, "take / tar -czf, times": taken / plain,
-    }  # fmt: skip
+        "snapshot: take and read back": taken,
+        "snapshot: verify": checked,
+        "snapshot: restore elsewhere": new,
+        "snapshot: restore in place": over,
+        "plain tar -czf": plain,
+        "take / tar -czf, times": taken / plain,
+    }
 
 
 def _restored_over(archive: Path, root: str, number: int) -> float:
@@ -140,8 +144,10 @@ def tidying(root: Path, lines: int) -> Figures:
 
 
 PARTS: dict[str, Callable[[Path, int], Figures]] = {
-    "forget": forgetting, "snapshot": keeping_safe, "hygiene": tidying,
-}  # fmt: skip
+    "forget": forgetting,
+    "snapshot": keeping_safe,
+    "hygiene": tidying,
+}
 
 
 def growth(found: dict[int, Figures], name: str) -> float | None:

@@ -30,13 +30,31 @@ from anima.errors import HomeError
 from anima.store import beneath
 from faults import NOW, OPERATIONS, Docs, Operation, snapshot
 
-WITHOUT_HISTORY = ("write", "write-new", "append", "append-long", "append-untidy", "note", "remember", "move", "delete",
-                   "batch", "propose", "approve", "deny")  # fmt: skip
+WITHOUT_HISTORY = (
+    "write",
+    "write-new",
+    "append",
+    "append-long",
+    "append-untidy",
+    "note",
+    "remember",
+    "move",
+    "delete",
+    "batch",
+    "propose",
+    "approve",
+    "deny",
+)
 
 
 def opened(folder: Path) -> Home:
-    return Home.open(folder, env={"ANIMA_CONFIG": f"{folder}.config"}, clock=lambda: NOW, dice=random.Random(7),
-                     settings={"history.enabled": False})  # fmt: skip
+    return Home.open(
+        folder,
+        env={"ANIMA_CONFIG": f"{folder}.config"},
+        clock=lambda: NOW,
+        dice=random.Random(7),
+        settings={"history.enabled": False},
+    )
 
 
 # -- what was done ----------------------------------------------------------------------------------------------------
@@ -105,8 +123,15 @@ class Recorder:
         yield True
         yield Event(what="move", node=node, folder=folder, name=name, to_folder=to_folder, to_name=to_name)
 
-    def _link(self, a: Any, b: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None,
-              follow_symlinks: bool = True) -> Iterator[Any]:  # fmt: skip
+    def _link(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
+        follow_symlinks: bool = True,
+    ) -> Iterator[Any]:
         node, (folder, name) = os.stat(a, dir_fd=src_dir_fd).st_ino, _place(b, dst_dir_fd)
         yield True
         yield Event(what="link", node=node, folder=folder, name=name)
@@ -293,8 +318,13 @@ def disks(disk: Disk, dice: random.Random, randoms: int) -> Iterator[tuple[str, 
 
 def cut_everywhere(operation: Operation, place: Path, *, randoms: int, step: int) -> tuple[int, list[str]]:
     template = place / "template"
-    home = Home.create(template, name="Aria", env={"ANIMA_CONFIG": f"{template}.config"}, clock=lambda: NOW,
-                       settings={"history.enabled": False})  # fmt: skip
+    home = Home.create(
+        template,
+        name="Aria",
+        env={"ANIMA_CONFIG": f"{template}.config"},
+        clock=lambda: NOW,
+        settings={"history.enabled": False},
+    )
     operation.prepare(home)
     home.close()
     before, disk, dice = snapshot(template), Disk.read(template), random.Random(1)

@@ -27,9 +27,15 @@ from anima import Home
 
 FILES, PATH = 300, "notes/n007.md"
 CHANGE_LIMIT, APPEND_LIMIT = 3.0, 1.5
-STEPS = (("scan and gate", "writing", "_judge"), ("read what stands there", "hand", "look"), ("stage, fsync", "hand", "stage"),
-         ("intent, fsync", "ledger", "intend"), ("rename, fsync of the folder", "hand", "carry_out"),
-         ("done", "ledger", "done"), ("history", "books", "commit"))  # fmt: skip
+STEPS = (
+    ("scan and gate", "writing", "_judge"),
+    ("read what stands there", "hand", "look"),
+    ("stage, fsync", "hand", "stage"),
+    ("intent, fsync", "ledger", "intend"),
+    ("rename, fsync of the folder", "hand", "carry_out"),
+    ("done", "ledger", "done"),
+    ("history", "books", "commit"),
+)
 
 
 def text(n: int, number: int = 0) -> str:
@@ -125,8 +131,12 @@ def in_turns(acts: dict[str, Callable[[int], object]], *, rounds: int, warm: int
 def per_step(home: Home, *, rounds: int) -> dict[str, float]:
     """Milliseconds of each step of a change; the rest is what is left."""
     spent: dict[str, float] = dict.fromkeys((name for name, _, _ in STEPS), 0.0)
-    owners: dict[str, Any] = {"writing": home.writing, "books": home.books, "hand": home.books.hand,
-                              "ledger": home.books.ledger}  # fmt: skip
+    owners: dict[str, Any] = {
+        "writing": home.writing,
+        "books": home.books,
+        "hand": home.books.hand,
+        "ledger": home.books.ledger,
+    }
     for name, owner, method in STEPS:
         watched(owners[owner], method, name, spent)
     whole = sum(timed(lambda n=n: home.write(PATH, text(n))) for n in range(1000, 1000 + rounds))  # type: ignore[misc]

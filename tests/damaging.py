@@ -257,9 +257,12 @@ def garbage_log(root: Path) -> None:
 
 def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
-    killed(root, "home.books.ledger\nhome.writing\nfrom anima.store.hand import Hand\n"
-                 "Hand.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
-                 "home.write('notes/q.md', 'half\\n')")  # fmt: skip
+    killed(
+        root,
+        "home.books.ledger\nhome.writing\nfrom anima.store.hand import Hand\n"
+        "Hand.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "home.write('notes/q.md', 'half\\n')",
+    )
     assert b'"kind":"intent"' in ledger(root).read_bytes().splitlines()[-1]
 
 
@@ -349,8 +352,15 @@ def untrusted_line(home: Home, path: str, text: str) -> None:
     """Writes lines of the web's by the road that keeps such lines."""
     from anima.model import Actor, Change, DocPath, Kind, Origin, Scope
 
-    change = Change(path=DocPath.parse(path), kind=Kind.APPEND, text=text, actor=Actor.AGENT, origin=Origin.WEB, scope=Scope.MAIN,
-                    taint=frozenset({Origin.WEB}))  # fmt: skip
+    change = Change(
+        path=DocPath.parse(path),
+        kind=Kind.APPEND,
+        text=text,
+        actor=Actor.AGENT,
+        origin=Origin.WEB,
+        scope=Scope.MAIN,
+        taint=frozenset({Origin.WEB}),
+    )
     with home.books.machine.lock.hold():
         home.books.mark_doubt()
     (receipt,) = home.writing.submit([change], what="write")
@@ -369,36 +379,54 @@ HOW: dict[str, list[Damaging]] = {
     "home-wiped": [wipe],
     "home-not-a-folder": [lambda root: instead(root, lambda path: path.write_text("x"))],
     "home-owner": [lambda root: os.chown(root, 12345, 12345)],
-    "config-broken": [lambda root: (root / "anima.toml").write_text("dialect = [broken"),
-                      lambda root: (root / "anima.toml").write_text("dialect = 'klingon'\n"),
-                      lambda root: (root / "anima.toml").write_bytes(b"\xff\xfe\x00")],
-    "config-not-a-file": [lambda root: instead(root / "anima.toml", Path.mkdir),
-                          lambda root: instead(root / "anima.toml", os.mkfifo),
-                          lambda root: instead(root / "anima.toml", lambda path: path.symlink_to("/etc/hostname"))],
-    "machine-unreadable": [lambda root: (root / ".anima").chmod(0), lambda root: (root / ".anima/ledger.jsonl").chmod(0),
-                           lambda root: (root / ".anima/key").chmod(0), lambda root: (root / ".git").chmod(0),
-                           lambda root: [path.chmod(0) for path in (root / ".git/objects/pack", root / ".git/objects")]],
+    "config-broken": [
+        lambda root: (root / "anima.toml").write_text("dialect = [broken"),
+        lambda root: (root / "anima.toml").write_text("dialect = 'klingon'\n"),
+        lambda root: (root / "anima.toml").write_bytes(b"\xff\xfe\x00"),
+    ],
+    "config-not-a-file": [
+        lambda root: instead(root / "anima.toml", Path.mkdir),
+        lambda root: instead(root / "anima.toml", os.mkfifo),
+        lambda root: instead(root / "anima.toml", lambda path: path.symlink_to("/etc/hostname")),
+    ],
+    "machine-unreadable": [
+        lambda root: (root / ".anima").chmod(0),
+        lambda root: (root / ".anima/ledger.jsonl").chmod(0),
+        lambda root: (root / ".anima/key").chmod(0),
+        lambda root: (root / ".git").chmod(0),
+        lambda root: [path.chmod(0) for path in (root / ".git/objects/pack", root / ".git/objects")],
+    ],
     "machine-missing": [lambda root: shutil.rmtree(root / ".anima")],
-    "machine-not-a-folder": [lambda root: instead(root / ".anima", lambda path: path.write_text("a file")),
-                             lambda root: instead(root / ".anima", os.mkfifo)],
+    "machine-not-a-folder": [
+        lambda root: instead(root / ".anima", lambda path: path.write_text("a file")),
+        lambda root: instead(root / ".anima", os.mkfifo),
+    ],
     "machine-link": [lambda root: instead(root / ".anima", lambda path: path.symlink_to("/nowhere/at/all"))],
-    "machine-not-a-file": [lambda root: instead(ledger(root), Path.mkdir),
-                           lambda root: instead(root / ".anima/lock", Path.mkdir),
-                           lambda root: instead(root / ".anima/lock", os.mkfifo),
-                           lambda root: instead(index(root), lambda path: path.symlink_to("/etc/hostname")),
-                           lambda root: instead(root / ".anima/stage", lambda path: path.write_text("x")),
-                           lambda root: os.link(ledger(root), root.parent / "second-name")],
+    "machine-not-a-file": [
+        lambda root: instead(ledger(root), Path.mkdir),
+        lambda root: instead(root / ".anima/lock", Path.mkdir),
+        lambda root: instead(root / ".anima/lock", os.mkfifo),
+        lambda root: instead(index(root), lambda path: path.symlink_to("/etc/hostname")),
+        lambda root: instead(root / ".anima/stage", lambda path: path.write_text("x")),
+        lambda root: os.link(ledger(root), root.parent / "second-name"),
+    ],
     "batch-interrupted": [interrupt],
-    "proposal-broken": [lambda root: proposal(root).write_text("{"),
-                        lambda root: proposal(root).write_text(proposal(root).read_text().replace("buy walnut", "buy gold")),
-                        lambda root: (root / ".anima/pending/p9.json").write_bytes(b"\xff" * 40)],
-    "forgotten-broken": [lambda root: (root / ".anima/forgotten").write_text("[1,2"),
-                         lambda root: (root / ".anima/forgotten").write_text('{"format": 1, "phrases": [["x", 1, 2]]}')],
+    "proposal-broken": [
+        lambda root: proposal(root).write_text("{"),
+        lambda root: proposal(root).write_text(proposal(root).read_text().replace("buy walnut", "buy gold")),
+        lambda root: (root / ".anima/pending/p9.json").write_bytes(b"\xff" * 40),
+    ],
+    "forgotten-broken": [
+        lambda root: (root / ".anima/forgotten").write_text("[1,2"),
+        lambda root: (root / ".anima/forgotten").write_text('{"format": 1, "phrases": [["x", 1, 2]]}'),
+    ],
     "ledger-torn": [lambda root: cut(ledger(root), ledger(root).stat().st_size - 9)],
     "ledger-altered": [lambda root: flip(ledger(root), ledger(root).stat().st_size // 2)],
-    "ledger-unlinked": [lambda root: lines(root, lambda all: [*all[:6], *all[7:]]),
-                        lambda root: lines(root, lambda all: [*all[:6], all[7], all[6], *all[8:]]),
-                        lambda root: lines(root, lambda all: [*all[:6], all[5], *all[6:]])],
+    "ledger-unlinked": [
+        lambda root: lines(root, lambda all: [*all[:6], *all[7:]]),
+        lambda root: lines(root, lambda all: [*all[:6], all[7], all[6], *all[8:]]),
+        lambda root: lines(root, lambda all: [*all[:6], all[5], *all[6:]]),
+    ],
     "ledger-headless": [lambda root: lines(root, lambda all: all[1:]), lambda root: flip(ledger(root), 40)],
     "ledger-cut": [lambda root: lines(root, lambda all: all[:8])],
     "ledger-rewritten": [rewrite],
@@ -406,39 +434,61 @@ HOW: dict[str, list[Damaging]] = {
     "ledger-format": [newer],
     "key-missing": [lambda root: (root / ".anima/key").unlink()],
     "key-replaced": [lambda root: (root / ".anima/key").write_bytes(b"k" * 32)],
-    "key-broken": [lambda root: (root / ".anima/key").write_bytes(b"short"),
-                   lambda root: (root / ".anima/key").write_bytes(bytes(32))],
+    "key-broken": [
+        lambda root: (root / ".anima/key").write_bytes(b"short"),
+        lambda root: (root / ".anima/key").write_bytes(bytes(32)),
+    ],
     "doubt-missing": [unmark],
     "history-lock": [lambda root: old(root / ".git/index.lock"), lambda root: old(root / ".git/refs/heads/main.lock")],
-    "history-head-broken": [lambda root: (root / ".git/HEAD").write_bytes(b"\x00garbage"), lambda root: (root / ".git/HEAD").unlink()],
+    "history-head-broken": [
+        lambda root: (root / ".git/HEAD").write_bytes(b"\x00garbage"),
+        lambda root: (root / ".git/HEAD").unlink(),
+    ],
     "history-branch-gone": [lambda root: main_of(root).unlink()],
-    "history-ref-broken": [lambda root: main_of(root).write_text("f" * 40 + "\n"), lambda root: main_of(root).write_text("nothing\n"),
-                           lambda root: main_of(root).write_bytes(b"")],
-    "history-object-missing": [lambda root: object_of(root, "notes/a.md").unlink(),
-                               lambda root: object_of(root, "notes").unlink()],
+    "history-ref-broken": [
+        lambda root: main_of(root).write_text("f" * 40 + "\n"),
+        lambda root: main_of(root).write_text("nothing\n"),
+        lambda root: main_of(root).write_bytes(b""),
+    ],
+    "history-object-missing": [
+        lambda root: object_of(root, "notes/a.md").unlink(),
+        lambda root: object_of(root, "notes").unlink(),
+    ],
     "history-object-damaged": [damage_object],
-    "history-pack-damaged": [lambda root: os.truncate(packed(root), packed(root).stat().st_size - 30),
-                             lambda root: flip(packed(root), 100),
-                             lambda root: packed(root).unlink()],
-    "history-unsafe": [lambda root: (root / ".git/objects/zz").symlink_to("/etc"),
-                       lambda root: instead(root / ".git/objects", lambda path: path.write_text("x")),
-                       lambda root: os.mkfifo(root / ".git/objects/pack/pack-x.pack")],
+    "history-pack-damaged": [
+        lambda root: os.truncate(packed(root), packed(root).stat().st_size - 30),
+        lambda root: flip(packed(root), 100),
+        lambda root: packed(root).unlink(),
+    ],
+    "history-unsafe": [
+        lambda root: (root / ".git/objects/zz").symlink_to("/etc"),
+        lambda root: instead(root / ".git/objects", lambda path: path.write_text("x")),
+        lambda root: os.mkfifo(root / ".git/objects/pack/pack-x.pack"),
+    ],
     "history-gone": [lambda root: shutil.rmtree(root / ".git")],
     "history-unmarked": [unmarked],
     "index-not-a-database": [lambda root: index(root).write_bytes(b"my own poem\n" * 700)],
-    "index-truncated": [lambda root: cut(index(root), 4096 * 4), lambda root: cut(index(root), 5000), lambda root: cut(index(root), 50)],
+    "index-truncated": [
+        lambda root: cut(index(root), 4096 * 4),
+        lambda root: cut(index(root), 5000),
+        lambda root: cut(index(root), 50),
+    ],
     "index-page-zeroed": [zero_page],
     "index-page-damaged": [damage_page],
     "index-text-differs": [change_text],
     "index-wal-damaged": [garbage_log],
     "index-read-only": [lambda root: index(root).chmod(0o400)],
     "index-format": [other_format],
-    "talks-damaged": [lambda root: (root / ".anima/talks.sqlite").write_bytes(b"x" * 9000),
-                      lambda root: cut(root / ".anima/talks.sqlite", 5000)],
+    "talks-damaged": [
+        lambda root: (root / ".anima/talks.sqlite").write_bytes(b"x" * 9000),
+        lambda root: cut(root / ".anima/talks.sqlite", 5000),
+    ],
     "transcript-torn": [lambda root: cut(transcript(root), transcript(root).stat().st_size - 7)],
     "transcript-damaged": [lambda root: flip(transcript(root), transcript(root).stat().st_size // 2)],
-    "sessions-list-broken": [lambda root: flip(root / "sessions/sessions.json", 60),
-                             lambda root: (root / "sessions/sessions.json").write_text("")],
+    "sessions-list-broken": [
+        lambda root: flip(root / "sessions/sessions.json", 60),
+        lambda root: (root / "sessions/sessions.json").write_text(""),
+    ],
     "document-not-utf8": [lambda root: (root / "notes/a.md").write_bytes(b"caf\xe9\n")],
     "document-too-large": [lambda root: os.truncate(root / "notes/a.md", 9 * 2**20)],
     "document-nul": [lambda root: (root / "MEMORY.md").write_bytes(b"# Memory\n\n- a\x00b\n")],
@@ -453,7 +503,10 @@ HOW: dict[str, list[Damaging]] = {
     "machine-modes": [lambda root: ledger(root).chmod(0o644), lambda root: (root / ".anima").chmod(0o755)],
     "machine-foreign": [lambda root: (root / ".anima/shopping.txt").write_text("milk")],
     "stage-leftover": [lambda root: (root / ".anima/stage/0123456789abcdef").write_text("staged and never used")],
-    "temp-leftover": [lambda root: shutil.copytree(root / ".git", root / ".git.new"), lambda root: (root / ".anima/torn").mkdir()],
+    "temp-leftover": [
+        lambda root: shutil.copytree(root / ".git", root / ".git.new"),
+        lambda root: (root / ".anima/torn").mkdir(),
+    ],
     "history-head-detached": [lambda root: (root / ".git/HEAD").write_text(main_of(root).read_text())],
     "history-other-branch": [lambda root: (root / ".git/HEAD").write_text("ref: refs/heads/other\n")],
     "history-foreign": [foreign_git],
@@ -461,8 +514,10 @@ HOW: dict[str, list[Damaging]] = {
     "index-wal-missing": [without_log],
     "index-shm-missing": [without_memory],
     "sessions-list-missing": [lambda root: (root / "sessions/sessions.json").unlink()],
-    "sessions-foreign": [lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),
-                         lambda root: (root / "sessions/notes.jsonl").write_text("just\nsome\nlines\n")],
+    "sessions-foreign": [
+        lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),
+        lambda root: (root / "sessions/notes.jsonl").write_text("just\nsome\nlines\n"),
+    ],
     "sweep-state-broken": [lambda root: (root / "memory/.consolidation_state").write_text("{")],
     "document-link": [lambda root: instead(root / "USER.md", lambda path: path.symlink_to("/etc/hostname"))],
     "document-folder": [lambda root: instead(root / "TOOLS.md", Path.mkdir)],
@@ -470,7 +525,7 @@ HOW: dict[str, list[Damaging]] = {
     "document-emptied": [lambda root: (root / "MEMORY.md").write_bytes(b"")],
     "document-hardlinked": [lambda root: os.link(root / "notes/a.md", root.parent / "second.md")],
     "clock-backwards": [future, lambda root: (root / "memory/2099-01-01.md").write_text("# later\n")],
-}  # fmt: skip
+}
 
 
 def reopen(place: Path) -> None:

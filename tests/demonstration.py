@@ -114,12 +114,16 @@ DAYS = [
     ["@Ines lands at noon; the room over the bakery is hers for a week"],
 ]
 TALKS = [
-    ("When is Ines coming?", "On the 14th, by plane from Porto. She called on Sunday and said so.", "when does Ines arrive"),
+    (
+        "When is Ines coming?",
+        "On the 14th, by plane from Porto. She called on Sunday and said so.",
+        "when does Ines arrive",
+    ),
     ("What did Tomas say about the keel?", "The bolts are good until 2031.", "keel bolts of Havsanden"),
     ("How do I pay Tomas?", "In cash. The last 400 were paid on Monday.", "how is Tomas paid"),
     ("Which berth do we have?", "Place 12, from November.", "winter berth"),
     ("What phone does my sister use?", "A Fairphone.", "which phone does Ines use"),
-]  # fmt: skip
+]
 
 
 def demonstration(folder: Path, *, days: int = 30, now: datetime | None = None) -> Path:

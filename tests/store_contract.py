@@ -77,8 +77,10 @@ class StoreContract:
         for path in (NOTE, DEEP, OTHER):
             write(parts, path, "x\n")
         assert [(e.path, e.is_folder) for e in parts.documents.list()] == [
-            ("a", True), ("note.md", False), ("other.md", False),
-        ]  # fmt: skip
+            ("a", True),
+            ("note.md", False),
+            ("other.md", False),
+        ]
         assert [entry.path for entry in parts.documents.list_all()] == ["a/b/c.md", "note.md", "other.md"]
 
     # -- nothing without a verdict --------------------------------------------------------------------------------------
@@ -87,8 +89,12 @@ class StoreContract:
     def test_nothing_is_carried_out_without_an_allowing_verdict(self, parts: Parts, verdict: Verdict) -> None:
         write(parts, NOTE, "old\n")
         look = parts.hand.look(NOTE)
-        steps = [parts.hand.stage(OTHER, parts.hand.look(OTHER), "x"), parts.hand.stage(NOTE, look, "new\n"),
-                 parts.hand.addition(NOTE, look, b"more\n"), parts.hand.removal(NOTE, look)]  # fmt: skip
+        steps = [
+            parts.hand.stage(OTHER, parts.hand.look(OTHER), "x"),
+            parts.hand.stage(NOTE, look, "new\n"),
+            parts.hand.addition(NOTE, look, b"more\n"),
+            parts.hand.removal(NOTE, look),
+        ]
         for step in steps:
             with pytest.raises(Refused):
                 parts.hand.carry_out([step], verdict)
@@ -114,8 +120,14 @@ class StoreContract:
         write(parts, NOTE, "old\n")
         write(parts, OTHER, "gone soon\n")
         hand = parts.hand
-        hand.carry_out([hand.stage(DEEP, hand.look(DEEP), "deep\n"), hand.stage(NOTE, hand.look(NOTE), "new\n"),
-                        hand.removal(OTHER, hand.look(OTHER))], ALLOW)  # fmt: skip
+        hand.carry_out(
+            [
+                hand.stage(DEEP, hand.look(DEEP), "deep\n"),
+                hand.stage(NOTE, hand.look(NOTE), "new\n"),
+                hand.removal(OTHER, hand.look(OTHER)),
+            ],
+            ALLOW,
+        )
         assert [text_of(parts, path) for path in (DEEP, NOTE, OTHER)] == ["deep\n", "new\n", None]
 
     def test_a_stale_write_is_refused_and_changes_nothing(self, parts: Parts) -> None:
@@ -264,8 +276,13 @@ class StoreContract:
         log.append(b"one\n", sync=True)
         log.append(b"two\n", sync=False)
         assert (log.size(), log.read(0), log.read(4), log.read(1, 3), log.read(6, 100), log.read(50)) == (
-            8, b"one\ntwo\n", b"two\n", b"ne", b"o\n", b"",
-        )  # fmt: skip
+            8,
+            b"one\ntwo\n",
+            b"two\n",
+            b"ne",
+            b"o\n",
+            b"",
+        )
 
     def test_two_see_one_log(self, parts: Parts) -> None:
         one, two = parts.machine.log("ledger.jsonl"), parts.again().machine.log("ledger.jsonl")

@@ -441,15 +441,55 @@ def test_two_servers_on_one_home_know_of_each_others_writes_and_tokens(desk: Des
 
 def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
     routes = {path.removeprefix(API).split("/")[1] for path in desk.app.openapi()["paths"]}
-    covered = {"read": "files", "write": "files", "list": "tree", "list_all": "files", "delete": "files", "approve": "pending",
-               "deny": "pending", "session": "agent", "suggest_consolidation": "hygiene", "tidy": "hygiene", "keep_all": "hygiene",
-               "snapshot": "snapshots"}  # fmt: skip
+    covered = {
+        "read": "files",
+        "write": "files",
+        "list": "tree",
+        "list_all": "files",
+        "delete": "files",
+        "approve": "pending",
+        "deny": "pending",
+        "session": "agent",
+        "suggest_consolidation": "hygiene",
+        "tidy": "hygiene",
+        "keep_all": "hygiene",
+        "snapshot": "snapshots",
+    }
     # Made before there is a server; parts of others; what only a shell or Python needs.
-    without = {"open", "create", "close", "seed", "import_directory", "import_from", "export", "migrate", "prompt_for", "listener",
-               "redaction", "avatar", "persona", "peers", "exists", "today", "validate", "agent_for", "resume", "dream_if_due",
-               "session_by_key", "new_id", "approvable", "flush_idle", "find_stale_logs", "find_duplicates", "find_contradictions",
-               # An archive holds the home's key: it is taken and named over HTTP, and everything else is for a terminal.
-               "snapshot_if_due", "verify_snapshot", "prune_snapshots", "restore_snapshot"}  # fmt: skip
+    without = {
+        "open",
+        "create",
+        "close",
+        "seed",
+        "import_directory",
+        "import_from",
+        "export",
+        "migrate",
+        "prompt_for",
+        "listener",
+        "redaction",
+        "avatar",
+        "persona",
+        "peers",
+        "exists",
+        "today",
+        "validate",
+        "agent_for",
+        "resume",
+        "dream_if_due",
+        "session_by_key",
+        "new_id",
+        "approvable",
+        "flush_idle",
+        "find_stale_logs",
+        "find_duplicates",
+        "find_contradictions",
+        # An archive holds the home's key: it is taken and named over HTTP, and everything else is for a terminal.
+        "snapshot_if_due",
+        "verify_snapshot",
+        "prune_snapshots",
+        "restore_snapshot",
+    }
     verbs = {name for name, value in vars(Home).items() if callable(value) or isinstance(value, classmethod)}
     verbs = {name for name in verbs if not name.startswith("_")} - without
 

@@ -25,28 +25,94 @@ FLOORS: list[tuple[str, ...]] = [
     ("errors", "formats", "unseen", "model", "markdown", "phrases", "layout", "dialects", "config", "damages"),
     ("register", "store", "ledger", "forgotten", "embed", "index"),
     (
-        "listener", "identity", "persona", "prompt", "scan", "templates", "gate", "provenance", "search", "dream",
-        "transcript", "hygiene", "tools", "pending", "memory", "merge", "flush", "routing", "schedule", "bank",
-        "operations", "plots", "places", "parcels",
+        "listener",
+        "identity",
+        "persona",
+        "prompt",
+        "scan",
+        "templates",
+        "gate",
+        "provenance",
+        "search",
+        "dream",
+        "transcript",
+        "hygiene",
+        "tools",
+        "pending",
+        "memory",
+        "merge",
+        "flush",
+        "routing",
+        "schedule",
+        "bank",
+        "operations",
+        "plots",
+        "places",
+        "parcels",
     ),
     (
-        "migrating", "opening", "books", "rechaining", "examining", "tracing", "retention", "reading", "writing",
-        "keeping", "indexing", "owning", "moving", "arriving", "transcripts", "choosing", "snapshots", "archived",
-        "purging", "forgetting", "restoring", "figures", "knowing", "calling", "flushing", "sessions", "reflecting",
-        "consulting", "sweeps", "statements", "tidying", "upkeep", "home", "health", "mending", "about", "links",
+        "migrating",
+        "opening",
+        "books",
+        "rechaining",
+        "examining",
+        "tracing",
+        "retention",
+        "reading",
+        "writing",
+        "keeping",
+        "indexing",
+        "owning",
+        "moving",
+        "arriving",
+        "transcripts",
+        "choosing",
+        "snapshots",
+        "archived",
+        "purging",
+        "forgetting",
+        "restoring",
+        "figures",
+        "knowing",
+        "calling",
+        "flushing",
+        "sessions",
+        "reflecting",
+        "consulting",
+        "sweeps",
+        "statements",
+        "tidying",
+        "upkeep",
+        "home",
+        "health",
+        "mending",
+        "about",
+        "links",
         "watching",
     ),
     ("agent", "tenants"),
     ("mcp", "web", "adapters", "importers", "cli"),  # ordered: the command line starts servers, an app may mount one
     ("testing",),
-]  # fmt: skip
+]
 ORDERED = {0, 1, 3, 5}
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.
 WORLDLY = (
-    "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "uuid.uuid1", "uuid.uuid4", "os.getenv", "os.urandom",
-    "secrets.token_bytes", "secrets.token_hex", "secrets.token_urlsafe", "secrets.choice", "secrets.randbelow", "random.",
-)  # fmt: skip
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+    "uuid.uuid1",
+    "uuid.uuid4",
+    "os.getenv",
+    "os.urandom",
+    "secrets.token_bytes",
+    "secrets.token_hex",
+    "secrets.token_urlsafe",
+    "secrets.choice",
+    "secrets.randbelow",
+    "random.",
+)
 MAY_ASK_THE_WORLD = {
     "home.py": "the one place where clock, dice and environment come in",
     "cli/": "a face: it runs in somebody's shell",
@@ -233,8 +299,12 @@ def test_nothing_but_the_store_opens_files_of_a_home(module: Module) -> None:
 @pytest.mark.parametrize("table", [MAY_ASK_THE_WORLD, MAY_OPEN_FILES], ids=["world", "files"])
 def test_every_exception_is_still_needed(table: dict[str, str]) -> None:
     look = _asks if table is MAY_ASK_THE_WORLD else _opens
-    used = {entry for entry in table for module in modules()
-            if allowed(module.place, {entry: ""}) and any(look(node) for node in nodes(module))}  # fmt: skip
+    used = {
+        entry
+        for entry in table
+        for module in modules()
+        if allowed(module.place, {entry: ""}) and any(look(node) for node in nodes(module))
+    }
 
     assert used == set(table)
     assert all(table.values())

@@ -109,8 +109,14 @@ def test_an_address_is_no_entity():
 def test_every_kind_goes_to_its_page_with_its_evidence():
     pages = pages_of(log(LOG))
 
-    assert set(pages) == {"bank/world.md", "bank/experience.md", "bank/opinions.md", "bank/entities/ana.md",
-                          "bank/entities/boat.md", "bank/entities/casa-azul.md"}  # fmt: skip
+    assert set(pages) == {
+        "bank/world.md",
+        "bank/experience.md",
+        "bank/opinions.md",
+        "bank/entities/ana.md",
+        "bank/entities/boat.md",
+        "bank/entities/casa-azul.md",
+    }
     assert "- @Ana: Uses a Samsung, not an iPhone. (2026-05-08; memory/2026-05-08.md#L7)" in pages["bank/world.md"]
     assert "- 2026-05-08: @boat: I repaired the tiller" in pages["bank/experience.md"]
     assert "(confidence 0.80; 1 for)\n  - 2026-05-08 for, c=0.8: memory/2026-05-08.md#L10" in pages["bank/opinions.md"]
@@ -125,8 +131,10 @@ def test_reflecting_again_changes_nothing():
 
 
 def test_the_order_in_which_logs_are_read_does_not_matter():
-    ones = (*said("W @Ana lives in Lima", "O(c=0.9) Tea is good", day="2026-05-01"),
-            *said("O(c=0.2) Tea is good", "B Saw @Ana", day="2026-05-02"))  # fmt: skip
+    ones = (
+        *said("W @Ana lives in Lima", "O(c=0.9) Tea is good", day="2026-05-01"),
+        *said("O(c=0.2) Tea is good", "B Saw @Ana", day="2026-05-02"),
+    )
 
     assert pages_of(ones) == pages_of(reversed(ones))
 
@@ -315,7 +323,11 @@ def test_a_fact_carries_its_dates_and_its_place():
     fact = facts_at(TEXTS, "Ana", date(2026, 1, 20))[0]
 
     assert (fact.since, fact.until, fact.path, fact.line) == (
-        date(2026, 1, 3), date(2026, 2, 3), "memory/topics/past.md", 4)  # fmt: skip
+        date(2026, 1, 3),
+        date(2026, 2, 3),
+        "memory/topics/past.md",
+        4,
+    )
 
 
 def test_what_a_person_wrote_is_what_stands_outside_the_blocks():
@@ -342,14 +354,19 @@ DREAMED = {
         "- Luis lives in Cali _(until 2026-01-03; then: Luis lives in Bogotá _(really)_)_\n"
     ),
     "memory/topics/kept.md": "- Luis owns a kayak _(moved here on 2026-03-01, hits=1)_\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("day", "place"),
-    [("2025-06-01", "lives in Cali"), ("2026-01-03", "lives in Bogotá"), ("2026-04-22", "lives in Bogotá"),
-     ("2026-04-23", "moved to Medellín"), ("2027-01-01", "moved to Medellín")],
-)  # fmt: skip
+    [
+        ("2025-06-01", "lives in Cali"),
+        ("2026-01-03", "lives in Bogotá"),
+        ("2026-04-22", "lives in Bogotá"),
+        ("2026-04-23", "moved to Medellín"),
+        ("2027-01-01", "moved to Medellín"),
+    ],
+)
 def test_lines_as_dreaming_writes_them_are_read_for_any_date(day: str, place: str) -> None:
     facts = facts_at(DREAMED, "Luis", date.fromisoformat(day))
 

@@ -90,11 +90,18 @@ ATTEMPTS = """async ([base, path]) => {
   return seen;
 }"""
 NOTHING = {
-    **dict.fromkeys("read look head options put delete token bearer note undo index mcp json logout login".split(), "TypeError"),
+    **dict.fromkeys(
+        "read look head options put delete token bearer note undo index mcp json logout login".split(), "TypeError"
+    ),
     **dict.fromkeys("ancient image icon script style module film".split(), "failed"),
-    "beacon": True, "ours": "failedundefined", "worker": "SecurityError", "frame": "shut 0", "socket": "closed 1006",
-    "events": "failed 2", "cached": True,
-}  # fmt: skip
+    "beacon": True,
+    "ours": "failedundefined",
+    "worker": "SecurityError",
+    "frame": "shut 0",
+    "socket": "closed 1006",
+    "events": "failed 2",
+    "cached": True,
+}
 
 
 class Attacker:
@@ -289,10 +296,13 @@ def test_nothing_of_ours_can_be_put_into_a_frame(
     """A click that was meant for something else hits nothing: not even the login page lets itself be framed."""
     page = on(context.new_page(), f"http://{name}:{attacker.port}/")
     for path in ("/inbox", "/login", "/health"):
-        page.evaluate("""(src) => new Promise((done) => {
+        page.evaluate(
+            """(src) => new Promise((done) => {
             const frame = Object.assign(document.createElement("iframe"), { src, width: 800, height: 600, onload: done });
             document.body.replaceChildren(frame);
-        })""", server.url + path)  # fmt: skip
+        })""",
+            server.url + path,
+        )
         frame = page.frames[-1]
         assert frame.locator("#main, button, .card").count() == 0
         assert not frame.url.startswith(server.url)

@@ -83,24 +83,36 @@ def questions(ids):
     paths = [path for path, _ in PLACES.values()] + [f"sessions/{id}.jsonl" for id in ids.values()]
     paths += ["sessions/sessions.json", ".anima/ledger.jsonl", "anima.toml", "users/ana/USER.md", "../home/MEMORY.md"]
     asked = {
-        "memory_search": [{"query": f"what does the {w} hold or say", "corpus": c, "limit": 20} for w in WORDS for c in ("memory", "all")]
+        "memory_search": [
+            {"query": f"what does the {w} hold or say", "corpus": c, "limit": 20}
+            for w in WORDS
+            for c in ("memory", "all")
+        ]
         + [{"query": w, "corpus": "sessions", "fusion": "rrf"} for w in WORDS],
         "memory_get": [{"path": path, "from": start} for path in paths for start in (1, 9)],
         "memory_write": [{"target": path, "old_string": "the", "new_string": "x"} for path in paths]
         + [{"target": path, "old_string": "nothing like it", "new_string": "x"} for path in paths]
         + [{"target": "memory", "content": f"the {w} holds it"} for w in WORDS],
-        "memory_tree": [{"path": path, "depth": depth} for path in ("", "memory", "users", "sessions", "memory/topics", "users/ana")
-                        for depth in (1, 9)],
+        "memory_tree": [
+            {"path": path, "depth": depth}
+            for path in ("", "memory", "users", "sessions", "memory/topics", "users/ana")
+            for depth in (1, 9)
+        ],
         "memory_history": [{"path": path, "diff": True, "limit": 100} for path in ("", *paths)],
-        "memory_forget": [{"text": f"the {w} holds"} for w in WORDS] + [{"path": path, "line": n} for path in paths for n in (1, 3)],
+        "memory_forget": [{"text": f"the {w} holds"} for w in WORDS]
+        + [{"path": path, "line": n} for path in paths for n in (1, 3)],
         "memory_checkpoint": [{"note": "here"}],
         "who_am_i": [{}],
         "what_do_i_know": [{"limit": 50}, {"section": "e"}],
         "my_stats": [{}],
         "session_logs": [{"action": "list_sessions"}, {"action": "recent"}]
-        + [{"action": action, "session_id": id, "max_chars": 4000} for action in ("read_session", "recent") for id in ids.values()]
+        + [
+            {"action": action, "session_id": id, "max_chars": 4000}
+            for action in ("read_session", "recent")
+            for id in ids.values()
+        ]
         + [{"action": "search", "query": word} for word in WORDS],
-    }  # fmt: skip
+    }
     assert set(asked) == set(TABLE), "a new tool needs its questions here"
     return [(name, arguments) for name, many in asked.items() for arguments in many]
 

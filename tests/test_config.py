@@ -85,11 +85,16 @@ def test_a_configuration_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("dialekt = 'nexo'", "dialect"), ("[prompt]\nfile_char = 3", "prompt.file_chars"), ("[promt]\nstyle = 'xml'", "prompt"),
-        ("[persona]\nchanse = 1", "persona.chance"), ("[sessions]\nredakt = true", "sessions.redact"),
-        ("[prompt.style]\nx = 1", "style"), ("timezon = 'UTC'", "timezone"), ("[[agents]]\nid = 'a'", "agent"),
+        ("dialekt = 'nexo'", "dialect"),
+        ("[prompt]\nfile_char = 3", "prompt.file_chars"),
+        ("[promt]\nstyle = 'xml'", "prompt"),
+        ("[persona]\nchanse = 1", "persona.chance"),
+        ("[sessions]\nredakt = true", "sessions.redact"),
+        ("[prompt.style]\nx = 1", "style"),
+        ("timezon = 'UTC'", "timezone"),
+        ("[[agents]]\nid = 'a'", "agent"),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_key_is_an_error_that_names_the_nearest(text: str, nearest: str) -> None:
     with pytest.raises(BadConfig, match=nearest) as caught:
         read(text)
@@ -240,12 +245,16 @@ def test_a_flag_beats_a_variable_beats_the_file_beats_the_default() -> None:
 @pytest.mark.parametrize(
     ("name", "raw", "key", "value"),
     [
-        ("ANIMA_DIALECT", "nexo", "dialect", "nexo"), ("ANIMA_OWNER", "luis, ana", "owner", ("luis", "ana")),
-        ("ANIMA_PERSONA_CHANCE", "0.25", "persona.chance", 0.25), ("ANIMA_HISTORY_ENABLED", "off", "history.enabled", False),
-        ("ANIMA_SESSIONS_REDACT", "YES", "sessions.redact", True), ("ANIMA_PROMPT_FILE_CHARS", "77", "prompt.file_chars", 77),
-        ("ANIMA_PROMPT_EXTRA", "Be brief.", "prompt.extra", "Be brief."), ("ANIMA_TIMEZONE", "", "timezone", ""),
+        ("ANIMA_DIALECT", "nexo", "dialect", "nexo"),
+        ("ANIMA_OWNER", "luis, ana", "owner", ("luis", "ana")),
+        ("ANIMA_PERSONA_CHANCE", "0.25", "persona.chance", 0.25),
+        ("ANIMA_HISTORY_ENABLED", "off", "history.enabled", False),
+        ("ANIMA_SESSIONS_REDACT", "YES", "sessions.redact", True),
+        ("ANIMA_PROMPT_FILE_CHARS", "77", "prompt.file_chars", 77),
+        ("ANIMA_PROMPT_EXTRA", "Be brief.", "prompt.extra", "Be brief."),
+        ("ANIMA_TIMEZONE", "", "timezone", ""),
     ],
-)  # fmt: skip
+)
 def test_a_variable_holds_any_value_that_fits_one_line(name: str, raw: str, key: str, value: object) -> None:
     settings = load(None, env={name: raw}, trusted=True)
 
@@ -279,13 +288,19 @@ def test_variables_that_are_no_settings_are_left_alone(name: str) -> None:
 LOOSER = {
     "hygiene.days": ["[hygiene]\ndays = 30"],
     "hygiene.folders": ['[hygiene]\nfolders = {"notes/" = 5}'],
-    "identity.avatar": ["[identity]\navatar = 'https://example.org/a.png'", "[identity]\navatar = 'HTTP://example.org/a.png'",
-                        "[identity]\navatar = '//example.org/a.png'", "[identity]\navatar = ' https://example.org/a.png'"],
+    "identity.avatar": [
+        "[identity]\navatar = 'https://example.org/a.png'",
+        "[identity]\navatar = 'HTTP://example.org/a.png'",
+        "[identity]\navatar = '//example.org/a.png'",
+        "[identity]\navatar = ' https://example.org/a.png'",
+    ],
     "prompt.file_chars": ["[prompt]\nfile_chars = 100001"],
     "prompt.total_chars": ["[prompt]\ntotal_chars = 400001"],
     "prompt.memory_tokens": ["[prompt]\nmemory_tokens = 100001"],
-    "prompt.additional": ["[prompt]\nadditional = [{path = 'x.md', scopes = ['main', 'group']}]",
-                          "[prompt]\nadditional = ['a.md', {path = 'x.md', scopes = ['subagent']}]"],
+    "prompt.additional": [
+        "[prompt]\nadditional = [{path = 'x.md', scopes = ['main', 'group']}]",
+        "[prompt]\nadditional = ['a.md', {path = 'x.md', scopes = ['subagent']}]",
+    ],
     "gate.preset": ["[gate]\npreset = 'open'", "[gate]\npreset = 'guarded'"],
     "gate.rule": ["[[gate.rule]]\nid = 'x'\nthen = 'allow'", "[[gate.rule]]\nid = 'x'\nthen = 'ask'"],
     "history.enabled": ["[history]\nenabled = false"],
@@ -300,10 +315,13 @@ LOOSER = {
     "snapshot.days": ["[snapshot]\ndays = 1"],
     "snapshot.dir": ["[snapshot]\ndir = '/srv/public'"],
     "snapshot.recipients": ["[snapshot]\nrecipients = ['age1x']"],
-    "agent": ["[[agent]]\nid = 'a'\nhome = '/etc'", "[[agent]]\nid = 'a'\nallowed_delegates = ['*']",
-              "[[agent]]\nid = 'a'\navatar = 'https://example.org/a.png'"],
+    "agent": [
+        "[[agent]]\nid = 'a'\nhome = '/etc'",
+        "[[agent]]\nid = 'a'\nallowed_delegates = ['*']",
+        "[[agent]]\nid = 'a'\navatar = 'https://example.org/a.png'",
+    ],
     "binding": ["[[binding]]\nagent = 'a'"],
-}  # fmt: skip
+}
 
 # What an untrusted file may say as it likes, with the reason: it loosens no rule, reaches nobody and hides nothing.
 FREE = {

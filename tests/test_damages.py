@@ -33,8 +33,11 @@ def aria(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 # Disk and locks have tests in test_mending; the other row is for what nobody foresaw.
 ELSEWHERE = {"disk-full", "not-looked-at", "lock-held", "lock-left"}
-CASES = [pytest.param(name, how, id=f"{name}-{n}", marks=[root_only] if name.endswith("-owner") else [])
-         for name, ways in HOW.items() for n, how in enumerate(ways)]  # fmt: skip
+CASES = [
+    pytest.param(name, how, id=f"{name}-{n}", marks=[root_only] if name.endswith("-owner") else [])
+    for name, ways in HOW.items()
+    for n, how in enumerate(ways)
+]
 
 
 def test_every_row_has_a_damage_and_every_damage_a_row() -> None:

@@ -200,9 +200,21 @@ def test_nexo_shows_shared_sessions_three_files(example: Make, scope: str) -> No
 def test_openclaw_draws_every_file_under_project_context(example: Make) -> None:
     prompt = prompt_of(example("openclaw"), "openclaw", "main")
     headings = re.findall(r"^##? (.*(?:\.md|Context|Runtime))$", prompt.text, re.MULTILINE)
-    assert headings == ["Project Context", "AGENTS.md", "SOUL.md", "IDENTITY.md", "IDENTITY.md", "USER.md", "TOOLS.md",
-                        "Dynamic Project Context", "HEARTBEAT.md", "MEMORY.md", "memory/2026-05-08.md",
-                        "memory/2026-05-07.md", "Runtime"]  # fmt: skip  # IDENTITY.md begins with its own name
+    assert headings == [
+        "Project Context",
+        "AGENTS.md",
+        "SOUL.md",
+        "IDENTITY.md",
+        "IDENTITY.md",
+        "USER.md",
+        "TOOLS.md",
+        "Dynamic Project Context",
+        "HEARTBEAT.md",
+        "MEMORY.md",
+        "memory/2026-05-08.md",
+        "memory/2026-05-07.md",
+        "Runtime",
+    ]  # IDENTITY.md begins with its own name
 
 
 def test_openclaw_in_its_own_order_begins_with_the_runtime(example: Make) -> None:
@@ -251,8 +263,15 @@ def test_carapace_joins_its_files_in_the_seeds_order(example: Make) -> None:
         prompt = prompt_of(
             example("carapace") if order == "stable" else HOMES / "carapace", "carapace", "main", order=order
         )
-        assert shown(prompt) == ["AGENTS.md", "SOUL.md", "USER.md", "memory/daily/2026-05-08.md",
-                                 "memory/daily/2026-05-07.md", "memory/CORE.md", "skills/"]  # fmt: skip
+        assert shown(prompt) == [
+            "AGENTS.md",
+            "SOUL.md",
+            "USER.md",
+            "memory/daily/2026-05-08.md",
+            "memory/daily/2026-05-07.md",
+            "memory/CORE.md",
+            "skills/",
+        ]
         assert prompt.text.count("\n\n---\n\n") == 7
         assert "- repotting: Plan a repotting day" in prompt.text
         assert "CANARY-CARAPACE-SKILL" not in prompt.text  # names and descriptions only
@@ -272,8 +291,17 @@ def test_carapace_reads_its_checklist_in_periodic_sessions() -> None:
 
 # -- IronClaw ------------------------------------------------------------------------------------------------------------
 
-NINE = ["First-Run Bootstrap", "Agent Instructions", "Core Values", "User Context", "Identity", "Tool Notes",
-        "Long-Term Memory", "Today's Notes", "Yesterday's Notes"]  # fmt: skip
+NINE = [
+    "First-Run Bootstrap",
+    "Agent Instructions",
+    "Core Values",
+    "User Context",
+    "Identity",
+    "Tool Notes",
+    "Long-Term Memory",
+    "Today's Notes",
+    "Yesterday's Notes",
+]
 
 
 @pytest.mark.parametrize("order", ["stable", "seed"])
@@ -311,9 +339,22 @@ def test_agentscope_in_its_own_order_is_the_fixed_structure_of_the_seed(example:
     write(root, "SOUL.md", "Be brief.\n")
     write(root, "docs/PREFERENCES.md", "Metric units.\n")
     text = prompt_of(root, "agentscope", "main", order="seed", additional=["SOUL.md", "docs/PREFERENCES.md"]).text
-    marks = ["## Session Context", "## Workspace guidance", "<loaded_context>", "<agents_context>", "</agents_context>",
-             "<memory_context>", "</memory_context>", "<domain_knowledge_context>", "</domain_knowledge_context>",
-             "<SOUL.md>", "</SOUL.md>", "<docs/PREFERENCES.md>", "</docs/PREFERENCES.md>", "</loaded_context>"]  # fmt: skip
+    marks = [
+        "## Session Context",
+        "## Workspace guidance",
+        "<loaded_context>",
+        "<agents_context>",
+        "</agents_context>",
+        "<memory_context>",
+        "</memory_context>",
+        "<domain_knowledge_context>",
+        "</domain_knowledge_context>",
+        "<SOUL.md>",
+        "</SOUL.md>",
+        "<docs/PREFERENCES.md>",
+        "</docs/PREFERENCES.md>",
+        "</loaded_context>",
+    ]
     assert [text.count(mark) for mark in marks] == [1] * len(marks)
     assert sorted(marks, key=text.index) == marks
     assert text.startswith("## Session Context\n\nDate: Friday 2026-05-08, 14:30 (America/Bogota)\nHost: Linux\n")
@@ -373,14 +414,28 @@ def test_agentscope_only_warns_of_what_is_missing(tmp_path: Path, example: Make)
 # -- all of them ---------------------------------------------------------------------------------------------------------
 
 ORDERS = {
-    "anima": ["identity", "soul", "agents", "user", "tools", "skills", "knowledge", "additional", "extra", "memory", "daily",
-              "heartbeat", "bootstrap", "runtime"],
+    "anima": [
+        "identity",
+        "soul",
+        "agents",
+        "user",
+        "tools",
+        "skills",
+        "knowledge",
+        "additional",
+        "extra",
+        "memory",
+        "daily",
+        "heartbeat",
+        "bootstrap",
+        "runtime",
+    ],
     "openclaw": ["runtime", "agents", "soul", "identity", "user", "tools", "heartbeat", "bootstrap", "memory", "daily"],
     "nexo": ["identity", "soul", "user", "agents", "daily", "memory"],
     "carapace": ["agents", "soul", "user", "daily", "memory", "skills"],
     "ironclaw": ["bootstrap", "agents", "soul", "user", "identity", "tools", "memory", "daily"],
     "agentscope": ["runtime", "agents", "memory", "knowledge", "additional"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -50,8 +50,17 @@ def night(
     *notes: Note, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
 ) -> Plan:
     ordered = tuple(sorted(notes, key=lambda n: (n.day, n.line)))
-    return plan(Material(now=NOW, today=TODAY, rules=preset(rules), notes=ordered, memory=memory, held=lines,
-                         **{"doubt": lambda note: None, **more}))  # type: ignore[arg-type]  # fmt: skip
+    return plan(
+        Material(
+            now=NOW,
+            today=TODAY,
+            rules=preset(rules),
+            notes=ordered,
+            memory=memory,
+            held=lines,
+            **{"doubt": lambda note: None, **more},
+        )
+    )  # type: ignore[arg-type]
 
 
 PEOPLE = "Ana Luis Marta Priya Kenji Olga Bruno Chidi Leila Noor Gustav Hana".split()
@@ -259,8 +268,10 @@ def test_the_same_fact_in_other_words_shares_its_recalls() -> None:
 
 
 def recall(n: int, **fields: object) -> Record:
-    hits = [{"path": "memory/a.md", "lines": ["d1"], "rank": 1, "score": 0.8},
-            {"path": "memory/a.md", "lines": ["d2"], "rank": 2, "score": 0.4}]  # fmt: skip
+    hits = [
+        {"path": "memory/a.md", "lines": ["d1"], "rank": 1, "score": 0.8},
+        {"path": "memory/a.md", "lines": ["d2"], "rank": 2, "score": 0.4},
+    ]
     given = {"query": f"q{n}", "hits": hits, "session": "s", "scope": "main", "day": "2026-04-20", **fields}
     return Record(n=n, t="2026-04-20T10:00:00+00:00", kind="recall", fields=given, prev="", hash="")
 
@@ -361,8 +372,12 @@ def test_a_note_in_doubt_is_never_promoted(rules: str) -> None:
 
 def test_a_newer_value_takes_the_place_of_the_old_one_before_anybody_asked_for_it() -> None:
     memory = "# Memory\n\n## Dreamed 2026-04-18 03:00 UTC\n\n- Luis lives in Bogotá\n"
-    found = night(note("Luis lives in Bogotá", ago=40, tally=tally(*ASKED)), note("Luis moved to Cali", ago=1),
-                  memory=memory, lines=(held(5, "Luis lives in Bogotá"),))  # fmt: skip
+    found = night(
+        note("Luis lives in Bogotá", ago=40, tally=tally(*ASKED)),
+        note("Luis moved to Cali", ago=1),
+        memory=memory,
+        lines=(held(5, "Luis lives in Bogotá"),),
+    )
 
     assert found.memory is not None and "Bogotá" not in found.memory
     assert "- Luis moved to Cali (since 2026-04-22) _(score=" in found.memory
@@ -373,11 +388,18 @@ REPEATED = [
     ("Ana works nights at the clinic", "Ana does night shifts at the clinic", "Ana works days at the museum"),
     ("lives at Oak Lane 4, top floor", "home address Oak Lane 4", "moved; lives at Elm Road 9, ground floor"),
     ("The message bus is Rabbit", "we publish through Rabbit", "The message bus is Pulsar, switched over"),
-    ("We host the film club at the harbour every month", "monthly film club place: the harbour",
-     "We host the film club at the school every month"),
+    (
+        "We host the film club at the harbour every month",
+        "monthly film club place: the harbour",
+        "We host the film club at the school every month",
+    ),
     ("Luis gets up at 6:20 on workdays", "6:20 sharp is when Luis gets up", "Luis gets up at 7:45 on workdays"),
-    ("weekly choir practice on Monday 16:00", "Monday 16:00 = choir practice", "weekly choir practice on Thursday 19:00"),
-]  # fmt: skip
+    (
+        "weekly choir practice on Monday 16:00",
+        "Monday 16:00 = choir practice",
+        "weekly choir practice on Thursday 19:00",
+    ),
+]
 
 
 @pytest.mark.parametrize(("old", "again", "new"), REPEATED)
@@ -391,8 +413,11 @@ def test_an_update_takes_every_paraphrase_of_the_old_value_along(old: str, again
 
 
 def test_a_line_that_only_shares_a_word_with_what_was_replaced_stays() -> None:
-    notes = (note("The staff lunch is on Monday at 12", ago=30), note("The bakery is closed every Monday", ago=25),
-             note("The staff lunch has moved to Friday at 13", ago=2))  # fmt: skip
+    notes = (
+        note("The staff lunch is on Monday at 12", ago=30),
+        note("The bakery is closed every Monday", ago=25),
+        note("The staff lunch has moved to Friday at 13", ago=2),
+    )
     made = night(*notes, lines=(held(5, "The bakery is closed every Monday", ago=20),))
 
     assert made.retirements == ()
@@ -400,8 +425,12 @@ def test_a_line_that_only_shares_a_word_with_what_was_replaced_stays() -> None:
 
 def test_what_is_said_of_somebody_in_turns_holds_both_times() -> None:
     """Said again after the other was said: neither replaced the other."""
-    notes = (note("Teo trains with Olga at noon", ago=30), note("Teo trains with Luis at noon", ago=20),
-             note("Teo trains with Olga at noon", ago=10), note("Teo trains with Luis at noon", ago=5))  # fmt: skip
+    notes = (
+        note("Teo trains with Olga at noon", ago=30),
+        note("Teo trains with Luis at noon", ago=20),
+        note("Teo trains with Olga at noon", ago=10),
+        note("Teo trains with Luis at noon", ago=5),
+    )
     made = night(*notes, lines=(held(5, "Teo trains with Olga at noon", ago=20),))
 
     assert made.retirements == ()
@@ -496,8 +525,10 @@ def test_notes_are_read_from_a_log_with_what_hangs_below_them() -> None:
     log = "# 2026-04-20\n\n- [09:00] Ana lives in Porto,\n  near the river\n```\ncode\n```\n<!-- aside -->\n- [x] done\nplain line\n"
 
     assert [(item.line, item.text) for item in items(log)] == [
-        (3, "Ana lives in Porto, near the river"), (9, "[x] done"), (10, "plain line"),
-    ]  # fmt: skip
+        (3, "Ana lives in Porto, near the river"),
+        (9, "[x] done"),
+        (10, "plain line"),
+    ]
 
 
 def test_a_dreamed_line_is_read_back_without_its_evidence() -> None:

@@ -81,8 +81,14 @@ def begin(home: Home, *edits: Edit, of: Actor = Actor.OWNER, origin: Origin = Or
 def append_edit(home: Home, piece: str, path: str = LOG) -> Edit:
     size = len(home.read(path).text.encode())
     lines = tuple(Line(digest=home.books.key.line(line)) for line in piece.splitlines())
-    return Edit(path=path, kind=Kind.APPEND, digest=home.books.key.of(piece), before=size,
-                after=size + len(piece.encode()), lines=lines)  # fmt: skip
+    return Edit(
+        path=path,
+        kind=Kind.APPEND,
+        digest=home.books.key.of(piece),
+        before=size,
+        after=size + len(piece.encode()),
+        lines=lines,
+    )
 
 
 def write_edit(home: Home, path: str, new: str) -> Edit:
@@ -90,8 +96,15 @@ def write_edit(home: Home, path: str, new: str) -> Edit:
     old = home.read(path).text if home.exists(path) else None
     key, _ = home.books.key, home.books.ledger  # opening the ledger sweeps what is staged
     staged = home.books.machine.stage(new.encode())
-    return Edit(path=path, kind=Kind.WRITE, base=None if old is None else key.of(old), digest=key.of(new),
-                before=len((old or "").encode()), after=len(new.encode()), temp=staged)  # fmt: skip
+    return Edit(
+        path=path,
+        kind=Kind.WRITE,
+        base=None if old is None else key.of(old),
+        digest=key.of(new),
+        before=len((old or "").encode()),
+        after=len(new.encode()),
+        temp=staged,
+    )
 
 
 def let_die(home: Home) -> None:
@@ -204,8 +217,19 @@ def test_a_move_cut_in_two_is_finished_and_leaves_one_copy(folder: Path) -> None
     home = opened(folder)
     text, key, _ = home.read("notes/a.md").text, home.books.key, home.books.ledger
     staged = home.books.machine.stage(text.encode())
-    begin(home, Edit(path="notes/a.md", kind=Kind.MOVE, to="kept/a.md", base=key.of(text), digest=key.of(text),
-                     before=len(text), after=len(text), temp=staged))  # fmt: skip
+    begin(
+        home,
+        Edit(
+            path="notes/a.md",
+            kind=Kind.MOVE,
+            to="kept/a.md",
+            base=key.of(text),
+            digest=key.of(text),
+            before=len(text),
+            after=len(text),
+            temp=staged,
+        ),
+    )
     (folder / "kept").mkdir()
     (folder / staged).rename(folder / "kept/a.md")
     let_die(home)
@@ -222,8 +246,19 @@ def test_a_move_whose_copy_was_lost_is_finished_from_the_staged_text(folder: Pat
     home = opened(folder)
     text, key, _ = home.read("notes/a.md").text, home.books.key, home.books.ledger
     staged = home.books.machine.stage(text.encode())
-    begin(home, Edit(path="notes/a.md", kind=Kind.MOVE, to="kept/a.md", base=key.of(text), digest=key.of(text),
-                     before=len(text), after=len(text), temp=staged))  # fmt: skip
+    begin(
+        home,
+        Edit(
+            path="notes/a.md",
+            kind=Kind.MOVE,
+            to="kept/a.md",
+            base=key.of(text),
+            digest=key.of(text),
+            before=len(text),
+            after=len(text),
+            temp=staged,
+        ),
+    )
     (folder / "notes/a.md").unlink()
     let_die(home)
     with settled(folder) as home:

@@ -132,8 +132,10 @@ def test_catching_up_gives_the_same_answers_as_building_anew(home):
 # -- who may find what -------------------------------------------------------------------------------------------------
 
 PRIVATE = {
-    "MEMORY.md": ("- open words canarymemory\n\n## Hidden <!-- private -->\n\n- canaryprivate lies here\n\n"
-                  "## Lent <!-- share: subagent -->\n\n- canarylent lies here\n"),
+    "MEMORY.md": (
+        "- open words canarymemory\n\n## Hidden <!-- private -->\n\n- canaryprivate lies here\n\n"
+        "## Lent <!-- share: subagent -->\n\n- canarylent lies here\n"
+    ),
     "USER.md": "- canaryuser is a name\n",
     "memory/2026-05-08.md": "# 2026-05-08\n\n- canarydaily happened\n",
     "memory/topics/boat.md": "- canarytopic floats\n",
@@ -143,9 +145,20 @@ PRIVATE = {
     "users/ana/MEMORY.md": "- canaryana likes tea\n\n## Mine <!-- private -->\n\n- canaryanaprivate\n",
     "users/bob/MEMORY.md": "- canarybob likes gin\n",
     "TOOLS.md": "- canarytools is a host\n",
-}  # fmt: skip
-OWN_MAIN = {"canarymemory", "canaryprivate", "canarylent", "canaryuser", "canarydaily", "canarytopic", "canarybank", "canaryknow",
-            "canaryknowprivate", "canarynote", "canarytools"}  # fmt: skip
+}
+OWN_MAIN = {
+    "canarymemory",
+    "canaryprivate",
+    "canarylent",
+    "canaryuser",
+    "canarydaily",
+    "canarytopic",
+    "canarybank",
+    "canaryknow",
+    "canaryknowprivate",
+    "canarynote",
+    "canarytools",
+}
 MAY_FIND = {
     (Scope.MAIN, None): OWN_MAIN,
     (Scope.MAIN, "luis"): OWN_MAIN,
@@ -156,7 +169,7 @@ MAY_FIND = {
     (Scope.CRON, None): {"canaryuser", "canaryknow", "canarytools"},
     (Scope.HEARTBEAT, None): {"canarymemory", "canarylent", "canaryuser", "canarydaily", "canaryknow", "canarytools"},
     (Scope.HEARTBEAT, "bob"): {"canarybob", "canaryknow", "canarytools"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +209,7 @@ ASKED = [*sorted(OWN_MAIN), "canaryana", "canarybob", "lies", "here", "likes", "
     query=st.lists(st.sampled_from(ASKED), min_size=1, max_size=5),
     fusion=st.sampled_from(["context", "rrf", "weighted"]),
     legs=st.sampled_from(["both", "words", "meaning"]),
-)  # fmt: skip
+)
 def test_no_search_of_any_kind_tells_a_listener_what_is_not_theirs(guarded, listener, query, fusion, legs):
     scope, sender = listener
     answer = guarded.search(

@@ -40,10 +40,15 @@ def said(*texts, role="user"):
 @pytest.mark.parametrize(
     "text",
     [
-        "Remember that the gate code changed", "please don't forget my flight is at 7", "Make a note: Ana hates olives",
-        "Recuerda que soy alérgico a las nueces", "Vergiss nicht, Oma anzurufen", "N'oublie pas le passeport", "记住我不吃香菜",
+        "Remember that the gate code changed",
+        "please don't forget my flight is at 7",
+        "Make a note: Ana hates olives",
+        "Recuerda que soy alérgico a las nueces",
+        "Vergiss nicht, Oma anzurufen",
+        "N'oublie pas le passeport",
+        "记住我不吃香菜",
     ],
-)  # fmt: skip
+)
 def test_what_is_marked_is_kept_whole(text):
     (kept,) = extract(said("Hello there", text, "ok thanks"), share=0)
     assert (kept.kind, kept.text) == ("remember", text)

@@ -72,14 +72,33 @@ INSIDE = ["zqxjkvbw"]  # inside a longer word
 LONG = ["a sentence of more than eight words that goes on about the hidden orchard", "the orchard"]
 SHOUTED = ["the auditor sleeps at noon"]  # stands there in capitals
 ALL = [phrase for table in (DOCUMENT, HEADINGS, DREAMED, LAYER) for found in table.values() for phrase in found] + [
-    *MULTILINE, *FENCED, *EMOJI, *NFD, *SAID, *PROPOSED, *REASON, *FOREIGN_TEXT, *FOREIGN_JSON, *BINARY, *HISTORY_ONLY, *MESSAGE,
-    *TORN, *BROKEN, *HIDDEN, *INSIDE, *SHOUTED, *LONG,
-]  # fmt: skip
+    *MULTILINE,
+    *FENCED,
+    *EMOJI,
+    *NFD,
+    *SAID,
+    *PROPOSED,
+    *REASON,
+    *FOREIGN_TEXT,
+    *FOREIGN_JSON,
+    *BINARY,
+    *HISTORY_ONLY,
+    *MESSAGE,
+    *TORN,
+    *BROKEN,
+    *HIDDEN,
+    *INSIDE,
+    *SHOUTED,
+    *LONG,
+]
 INNOCENT = {
-    "MEMORY.md": "- Luis likes green tea\n", "memory/2026-05-07.md": "- [10:00] Fed the cat\n", "notes/trip.md": "- pack socks\n",
+    "MEMORY.md": "- Luis likes green tea\n",
+    "memory/2026-05-07.md": "- [10:00] Fed the cat\n",
+    "notes/trip.md": "- pack socks\n",
     "notes/plans.md": "stays below its heading\n",
-    "notes/code.md": "```sh\nexport OTHER=1\n```\n", "memory/topics/boat.md": "- it floats\n",
-}  # fmt: skip
+    "notes/code.md": "```sh\nexport OTHER=1\n```\n",
+    "memory/topics/boat.md": "- it floats\n",
+}
 
 
 def add(home: Home, path: str, text: str) -> None:
@@ -379,7 +398,9 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
     Path(damaged.path).write_bytes(Path(damaged.path).read_bytes()[:-9])
     found = home.forget(text=SECRET, purge=True, dry_run=True)
     assert {each.where: "removed" in each.why for each in found.touched if each.place == "snapshot"} == {
-        sealed.name: True, damaged.name: True}  # fmt: skip
+        sealed.name: True,
+        damaged.name: True,
+    }
     done = home.forget(text=SECRET, purge=True)
     assert done.verified and sum("is removed" in note for note in done.notes) == 2
     assert any("was taken" in note for note in done.notes)
@@ -558,14 +579,28 @@ def test_a_text_narrows_a_session(home):
     assert [turn.content for turn in said] == ["the almond is ripe"]
 
 
-@pytest.mark.parametrize(("asked", "why"), [
-    ({}, "say what to forget"), ({"text": " "}, "too short"), ({"text": "x"}, "too short"), ({"pattern": "("}, "is wrong"),
-    ({"pattern": "a*"}, "where there is nothing"), ({"pattern": ""}, "where there is nothing"), ({"line": "MEMORY.md"}, "no line"),
-    ({"line": "MEMORY.md:9999"}, "no line 9999"), ({"line": "MEMORY.md:2"}, "says nothing"), ({"origin": "moon"}, "no origin"),
-    ({"text": "abc", "pattern": "abc"}, "not both"), ({"line": "MEMORY.md:1", "text": "abc"}, "cannot narrow"),
-    ({"session": "a", "sender": "b"}, "not both"), ({"since": "yesterday"}, "is no time"),
-    ({"since": "2026-05-09", "until": "2026-05-08"}, "lies after"), ({"session": " "}, "is empty"), ({"text": "y" * 100_001}, "at most"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({}, "say what to forget"),
+        ({"text": " "}, "too short"),
+        ({"text": "x"}, "too short"),
+        ({"pattern": "("}, "is wrong"),
+        ({"pattern": "a*"}, "where there is nothing"),
+        ({"pattern": ""}, "where there is nothing"),
+        ({"line": "MEMORY.md"}, "no line"),
+        ({"line": "MEMORY.md:9999"}, "no line 9999"),
+        ({"line": "MEMORY.md:2"}, "says nothing"),
+        ({"origin": "moon"}, "no origin"),
+        ({"text": "abc", "pattern": "abc"}, "not both"),
+        ({"line": "MEMORY.md:1", "text": "abc"}, "cannot narrow"),
+        ({"session": "a", "sender": "b"}, "not both"),
+        ({"since": "yesterday"}, "is no time"),
+        ({"since": "2026-05-09", "until": "2026-05-08"}, "lies after"),
+        ({"session": " "}, "is empty"),
+        ({"text": "y" * 100_001}, "at most"),
+    ],
+)
 def test_what_makes_no_sense_is_said_and_nothing_is_touched(home, asked, why):
     before = tree(home)
     with pytest.raises(BadArguments, match=re.escape(why)):
@@ -640,11 +675,18 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 # -- kills -------------------------------------------------------------------------------------------------------------------
 
 POINTS = [
-    ("anima.forgotten", "Forgotten", "add"), ("anima.writing", "Writing", "carry_out"), ("anima.pending", "Pending", "remove"),
-    ("anima.forgetting", None, "forget"), ("anima.purging", None, "foreign"), ("anima.forgetting", None, "_freshened"),
-    ("anima.purging", None, "history"), ("anima.store.git", None, "_swap"), ("anima.purging", None, "proof"),
-    ("anima.purging", None, "put_back"), ("anima.store.git", "History", "refresh"),
-]  # fmt: skip
+    ("anima.forgotten", "Forgotten", "add"),
+    ("anima.writing", "Writing", "carry_out"),
+    ("anima.pending", "Pending", "remove"),
+    ("anima.forgetting", None, "forget"),
+    ("anima.purging", None, "foreign"),
+    ("anima.forgetting", None, "_freshened"),
+    ("anima.purging", None, "history"),
+    ("anima.store.git", None, "_swap"),
+    ("anima.purging", None, "proof"),
+    ("anima.purging", None, "put_back"),
+    ("anima.store.git", "History", "refresh"),
+]
 
 
 def killed_at(root: Path, module: str, owner: str | None, name: str, after: bool | None, session: str | None) -> None:
@@ -874,11 +916,18 @@ def test_a_run_of_words_is_found_wherever_it_stands(words, start, length):
         assert found.touches(shape) == bool(run)
 
 
-@pytest.mark.parametrize(("line", "said"), [
-    ("- [14:30] User: Ana likes tea\n", "Ana likes tea"), ("  * Ana  likes tea _(score=0.8)_ (since 2026-05-01)", "Ana likes tea"),
-    ("## Ana likes tea", "Ana likes tea"), ("> 1. Ana likes tea", "Ana likes tea"), ("- [ ] Ana likes tea", "Ana likes tea"),
-    ("\n", ""), ("Ana (since ever) likes tea", "Ana (since ever) likes tea"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("- [14:30] User: Ana likes tea\n", "Ana likes tea"),
+        ("  * Ana  likes tea _(score=0.8)_ (since 2026-05-01)", "Ana likes tea"),
+        ("## Ana likes tea", "Ana likes tea"),
+        ("> 1. Ana likes tea", "Ana likes tea"),
+        ("- [ ] Ana likes tea", "Ana likes tea"),
+        ("\n", ""),
+        ("Ana (since ever) likes tea", "Ana (since ever) likes tea"),
+    ],
+)
 def test_what_a_line_says_is_told_without_its_clothes(line, said):
     assert said_in(line) == said
 

@@ -69,9 +69,13 @@ def row_of(text: str, dialect: str = "anima") -> Row:
 
 def change(place: str = "MEMORY.md", *, to: str | None = None, **more: Any) -> Change:
     fields: dict[str, Any] = {
-        "kind": Kind.APPEND, "text": "- Ana likes tea\n", "actor": Actor.AGENT, "origin": Origin.AGENT,
-        "session": "s1", "scope": M,
-    }  # fmt: skip
+        "kind": Kind.APPEND,
+        "text": "- Ana likes tea\n",
+        "actor": Actor.AGENT,
+        "origin": Origin.AGENT,
+        "session": "s1",
+        "scope": M,
+    }
     return Change(path=path(place), to=path(to) if to else None, **(fields | more))
 
 
@@ -313,11 +317,17 @@ def test_a_long_list_of_secrets_makes_a_short_sentence() -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("tag-characters", "hidden-text"), ("bidi", "hidden-text"), ("zero-width", "hidden-text"),
-        ("html-comment", "hidden-text"), ("base64", "hidden-text"), ("special-token", "special-token"),
-        ("frame-marker", "frame-marker"), ("instruction", "danger"), ("of tomorrow", "danger"),
+        ("tag-characters", "hidden-text"),
+        ("bidi", "hidden-text"),
+        ("zero-width", "hidden-text"),
+        ("html-comment", "hidden-text"),
+        ("base64", "hidden-text"),
+        ("special-token", "special-token"),
+        ("frame-marker", "frame-marker"),
+        ("instruction", "danger"),
+        ("of tomorrow", "danger"),
     ],
-)  # fmt: skip
+)
 def test_a_danger_asks_by_the_rule_of_its_kind(kind: str, name: str) -> None:
     for policy in (GUARDED, STRICT):
         said = verdict_on(change(), policy, found(kind))
@@ -463,7 +473,7 @@ def test_the_ironclaw_dialect_denies_its_four_files_to_tools() -> None:
         ({"flow": "no-write-after-web"}, {"flows": frozenset({"no-write-after-web"})}, {}),
         ({"scope": "main", "kind": "append"}, {}, {"kind": Kind.WRITE}),
     ],
-)  # fmt: skip
+)
 def test_each_condition_holds_where_it_says(
     when: dict[str, Any], meets: dict[str, Any], misses: dict[str, Any]
 ) -> None:
@@ -579,7 +589,7 @@ def test_a_question_never_softens_a_denial() -> None:
         ({"path": "a**b.md"}, "stands alone between slashes"),
         ({"path": "a//b.md"}, "no empty parts"),
     ],
-)  # fmt: skip
+)
 def test_a_rule_that_makes_no_sense_is_said_and_refused(when: dict[str, Any], sentence: str) -> None:
     problems = check_rules([rule("ask", **when)])
     assert len(problems) == 1
@@ -681,11 +691,18 @@ def test_a_rule_that_can_never_match_is_reported(when: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "when",
     [
-        {}, {"actor": ["owner", "agent"]}, {"path": "notes/*.m?"}, {"path": "notes/**"}, {"path": "notes/*"},
-        {"path": ["sessions/**", "notes/a.md"]}, {"flow": "no-write-after-web"}, {"size": "=0"}, {"rate": "=1"},
+        {},
+        {"actor": ["owner", "agent"]},
+        {"path": "notes/*.m?"},
+        {"path": "notes/**"},
+        {"path": "notes/*"},
+        {"path": ["sessions/**", "notes/a.md"]},
+        {"flow": "no-write-after-web"},
+        {"size": "=0"},
+        {"rate": "=1"},
         {"taint": False, "origin": ["web", "owner"]},
     ],
-)  # fmt: skip
+)
 def test_a_rule_that_can_match_is_not_reported(when: dict[str, Any]) -> None:
     assert unreachable(ruled(rule("deny", **when))) == ()
 
@@ -704,7 +721,7 @@ def test_a_rule_that_can_match_is_not_reported(when: dict[str, Any]) -> None:
         ({"size": ">10"}, {"size": ">=100"}),
         ({"rate": "<=30"}, {"rate": "=7"}),
     ],
-)  # fmt: skip
+)
 def test_a_shadowed_rule_is_reported_and_the_other_order_is_not(earlier: dict[str, Any], later: dict[str, Any]) -> None:
     first, second = rule("deny", name="first", **earlier), rule("ask", name="second", **later)
     (note,) = unreachable(ruled(first, second))
@@ -801,9 +818,13 @@ def test_a_suggested_rule_allows_the_same_kind_of_change_and_nothing_wider() -> 
     policy = ruled(mine, preset="strict")
     assert verdict_on(change("memory/2026-05-09.md"), policy).rule == mine.id
     for other in (
-        change("MEMORY.md"), change("memory/topics/a.md"), change("memory/a.md", kind=Kind.WRITE),
-        change("memory/a.md", scope=G), change("memory/a.md", taint=WEB), dreamt("memory/a.md"),
-    ):  # fmt: skip
+        change("MEMORY.md"),
+        change("memory/topics/a.md"),
+        change("memory/a.md", kind=Kind.WRITE),
+        change("memory/a.md", scope=G),
+        change("memory/a.md", taint=WEB),
+        dreamt("memory/a.md"),
+    ):
         assert verdict_on(other, policy).answer is not ALLOW
 
 

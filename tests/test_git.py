@@ -163,8 +163,17 @@ def test_only_a_documents_path_can_be_committed(history: History, path: str) -> 
 
 
 def test_a_revision_tells_who_why_and_what(home: Path, history: History) -> None:
-    note = Note(what="write", actor="agent", author="Aria", time=NOON, session="s-17", rule="memory", batch="c3",
-                reason="she said\nso", anchor=(41, "a" * 64))  # fmt: skip
+    note = Note(
+        what="write",
+        actor="agent",
+        author="Aria",
+        time=NOON,
+        session="s-17",
+        rule="memory",
+        batch="c3",
+        reason="she said\nso",
+        anchor=(41, "a" * 64),
+    )
     made = put(home, history, {"MEMORY.md": b"1", "b/c.md": b"2"}, note)
     (revision,) = history.log()
     assert (revision.id, revision.time, revision.author, revision.actor) == (made, NOON, "Aria", "agent")
@@ -512,8 +521,18 @@ def booby_trapped(home: Path, history: History, canary: Path) -> Path:
     (user / ".gitconfig").write_text(settings)
     hooks = home / ".git" / "hooks"
     hooks.mkdir()
-    for name in ("pre-commit", "post-commit", "commit-msg", "prepare-commit-msg", "reference-transaction",
-                 "post-index-change", "fsmonitor-watchman", "pre-auto-gc", "post-checkout", "update"):  # fmt: skip
+    for name in (
+        "pre-commit",
+        "post-commit",
+        "commit-msg",
+        "prepare-commit-msg",
+        "reference-transaction",
+        "post-index-change",
+        "fsmonitor-watchman",
+        "pre-auto-gc",
+        "post-checkout",
+        "update",
+    ):
         (hooks / name).write_bytes(trap.read_bytes())
         (hooks / name).chmod(0o700)
     for place in (home / ".gitattributes", home / ".git" / "info" / "attributes"):
@@ -538,9 +557,14 @@ def test_a_booby_trapped_repository_runs_nothing(home: Path, history: History, t
     (home / ".git" / "commondir").write_text(str(elsewhere))
     (home / ".git" / "objects" / "info" / "alternates").write_text(str(elsewhere))
 
-    env = os.environ | {"HOME": str(user), "XDG_CONFIG_HOME": str(user), "GIT_DIR": str(elsewhere),
-                        "GIT_OBJECT_DIRECTORY": str(elsewhere), "GIT_INDEX_FILE": str(elsewhere / "index"),
-                        "PYTHONPATH": os.pathsep.join(sys.path)}  # fmt: skip
+    env = os.environ | {
+        "HOME": str(user),
+        "XDG_CONFIG_HOME": str(user),
+        "GIT_DIR": str(elsewhere),
+        "GIT_OBJECT_DIRECTORY": str(elsewhere),
+        "GIT_INDEX_FILE": str(elsewhere / "index"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     call = [sys.executable, "-c", HOSTILE_CALLS, str(home / ".git")]
     done = subprocess.run(call, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "done\n", done.stderr
@@ -586,7 +610,12 @@ def test_a_missing_old_blob_is_found_and_what_is_whole_is_kept(home: Path, histo
     assert [revision.subject for revision in history.log("a.md")][:1] == ["write a.md and 1 more"]
     assert history.show(made[1], "a.md") == b"version 1"  # before the hole, ids are what they were
     assert [history.show(revision.id, "a.md") for revision in history.log("a.md")] == [
-        b"version 5", b"version 4", b"version 3", b"version 1", b"version 0"]  # fmt: skip
+        b"version 5",
+        b"version 4",
+        b"version 3",
+        b"version 1",
+        b"version 0",
+    ]
     assert (home / ".git.broken-1" / "objects").is_dir()
     assert git(home, "fsck", "--strict", "--full") == "" == git(home, "status", "--porcelain")
 

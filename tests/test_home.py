@@ -437,9 +437,14 @@ def test_an_import_copies_documents_overwrites_none_and_says_what_it_left_out(tm
     (source / "notes" / "deep").mkdir(parents=True)
     (source / "sessions").mkdir()
     files = {
-        "notes/idea.md": b"# Idea\r\n", "notes/deep/more.md": b"more", "SOUL.md": b"not this one", "picture.png": b"\x89PNG",
-        "latin.md": b"na\xefve", "sessions/x.md": b"a transcript", "anima.toml": b"dialect = 'nexo'",
-    }  # fmt: skip
+        "notes/idea.md": b"# Idea\r\n",
+        "notes/deep/more.md": b"more",
+        "SOUL.md": b"not this one",
+        "picture.png": b"\x89PNG",
+        "latin.md": b"na\xefve",
+        "sessions/x.md": b"a transcript",
+        "anima.toml": b"dialect = 'nexo'",
+    }
     for name, raw in files.items():
         (source / name).write_bytes(raw)
     (source / "link.md").symlink_to("/etc/passwd")

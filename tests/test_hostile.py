@@ -186,9 +186,17 @@ def test_an_import_takes_nothing_of_hostile_name_or_kind(home: Home, tmp_path: P
 # -- places no verb writes --------------------------------------------------------------------------------------------
 
 CLOSED = [
-    "anima.toml", "ANIMA.TOML", "Anima.toml", "ａｎｉｍａ.toml", "sessions/x.md", "SESSIONS/x.md", "sessions/a/b.md",
-    "sessions/sessions.json", "sessions/x.jsonl", "ｓｅｓｓｉｏｎｓ/x.md",
-]  # fmt: skip
+    "anima.toml",
+    "ANIMA.TOML",
+    "Anima.toml",
+    "ａｎｉｍａ.toml",
+    "sessions/x.md",
+    "SESSIONS/x.md",
+    "sessions/a/b.md",
+    "sessions/sessions.json",
+    "sessions/x.jsonl",
+    "ｓｅｓｓｉｏｎｓ/x.md",
+]
 NO_MARKDOWN = ["notes/x.txt", "run.sh", "notes/x", "notes/x.md.exe", "README", "skills/x/run.py", "notes/x.html"]
 
 
@@ -526,13 +534,24 @@ def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_
 
     key, ledger = home.books.key, home.books.ledger
     toml, text = home.read("anima.toml").text, home.read("notes/a.md").text
-    for n, (path, temp, aim) in enumerate([
-        ("notes/new.md", "../outside/canary.md", CANARY), ("notes/new.md", f"{tmp_path}/canary.md", CANARY),
-        ("notes/new.md", "anima.toml", toml), ("notes/new.md", "notes/a.md", text), ("anima.toml", "notes/a.md", text),
-        ("notes/new.md", ".anima/stage/../../notes/a.md", text),
-    ]):  # fmt: skip
-        edit = Edit(path=path, kind=Kind.WRITE, digest=key.of(aim), after=1, temp=temp,
-                    base=key.of(toml) if path == "anima.toml" else None)  # fmt: skip
+    for n, (path, temp, aim) in enumerate(
+        [
+            ("notes/new.md", "../outside/canary.md", CANARY),
+            ("notes/new.md", f"{tmp_path}/canary.md", CANARY),
+            ("notes/new.md", "anima.toml", toml),
+            ("notes/new.md", "notes/a.md", text),
+            ("anima.toml", "notes/a.md", text),
+            ("notes/new.md", ".anima/stage/../../notes/a.md", text),
+        ]
+    ):
+        edit = Edit(
+            path=path,
+            kind=Kind.WRITE,
+            digest=key.of(aim),
+            after=1,
+            temp=temp,
+            base=key.of(toml) if path == "anima.toml" else None,
+        )
         ledger.intend(Intent(id=f"x{n}", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
         home.books.recover()
     assert (home.read("anima.toml").text, home.read("notes/a.md").text) == (toml, text)

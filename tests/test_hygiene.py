@@ -266,7 +266,7 @@ def test_suggestions_keep_one_line_archive_and_never_delete():
 
     found = suggest_consolidation(
         duplicates=find_duplicates(texts), contradictions=find_contradictions(texts), stale=stale
-    )  # fmt: skip
+    )
 
     assert [one.kind for one in found] == ["choose", "merge", "archive"]
     assert (found[0].keep, found[0].remove, len(found[0].between)) == (None, (), 2)

@@ -154,8 +154,20 @@ def test_after_any_edits_the_index_equals_one_built_at_once(
     assert rows(tmp_path / "one.sqlite") == rows(tmp_path / "two.sqlite")
 
 
-LINES = ["", "# Boats", "## Red <!-- x -->", "- Ana: the red boat", "tea and oolong", "Ben: my boat", "  more", "| a | tea |",
-         "```", "---", "- tea. " * 60, "I like 東京"]  # fmt: skip
+LINES = [
+    "",
+    "# Boats",
+    "## Red <!-- x -->",
+    "- Ana: the red boat",
+    "tea and oolong",
+    "Ben: my boat",
+    "  more",
+    "| a | tea |",
+    "```",
+    "---",
+    "- tea. " * 60,
+    "I like 東京",
+]
 blocks = st.tuples(st.lists(st.sampled_from(LINES), min_size=1, max_size=6), st.integers(1, 25)).map(
     lambda b: b[0] * b[1]
 )

@@ -63,9 +63,14 @@ def test_nobody_can_take_the_name_of_somebody_elses_layer(sender: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "layer"),
-    [("users/ana/MEMORY.md", "ana"), ("Users/ANA/memory/x.md", "ana"), ("users/ana.md", None), ("MEMORY.md", None),
-     ("notes/users/ana/MEMORY.md", None)],
-)  # fmt: skip
+    [
+        ("users/ana/MEMORY.md", "ana"),
+        ("Users/ANA/memory/x.md", "ana"),
+        ("users/ana.md", None),
+        ("MEMORY.md", None),
+        ("notes/users/ana/MEMORY.md", None),
+    ],
+)
 def test_a_layer_is_known_by_its_place(path: str, layer: str | None) -> None:
     assert layer_at(DocPath.parse(path)) == layer
 
@@ -78,8 +83,17 @@ def test_a_layer_is_known_by_its_place(path: str, layer: str | None) -> None:
 def test_a_sender_never_sees_what_is_the_owners_own(dialect: str, scope: Scope) -> None:
     layout, ana = DIALECTS[dialect], Listener(scope=scope, layer="ana")
 
-    for path in ("USER.md", layout.curated, f"{layout.daily}/2026-05-08.md", "DREAMS.md", "bank/world.md", "users/bob/USER.md",
-                 "memory/topics/x.md", "sessions/x.jsonl", "notes/a.md"):  # fmt: skip
+    for path in (
+        "USER.md",
+        layout.curated,
+        f"{layout.daily}/2026-05-08.md",
+        "DREAMS.md",
+        "bank/world.md",
+        "users/bob/USER.md",
+        "memory/topics/x.md",
+        "sessions/x.jsonl",
+        "notes/a.md",
+    ):
         assert not ana.sees(layout, DocPath.parse(path)), path
         assert not ana.owns(DocPath.parse(path))
 

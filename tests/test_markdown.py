@@ -27,13 +27,55 @@ SECRET = "CANARY-7f3a"
 
 # Lines that mean something to a reader of Markdown, to be put together in any order.
 LINES = [
-    "# One", "## Two", "### Three", "###### Six", "####### seven is none", "#none", "## Closed ##", "   ## Indented",
-    "    ## code", "\t## code", "Over", "====", "----", "---", "- item", "- item", "  more of it", "1. first", "> said", "| a |",
-    "```", "```python", "~~~", "~~~~", "- ```bash", "  # comment", "  ```", "1. ~~~", "   ~~~", "`inline ``` code`",
-    "<!--", "-->", "<!-- one line -->", "--> <!--", "text <!-- begins", "<div>", "", "", " ", "[[wiki link]]",
-    "## Boat <!-- share: subagent -->", "## Both <!-- share: group, cron --> <!-- private -->", "# Mine <!-- private -->",
-    "Under <!-- private -->", "a line <!-- private --> in between", "## Never closed <!-- private", "...", "key: value",
-]  # fmt: skip
+    "# One",
+    "## Two",
+    "### Three",
+    "###### Six",
+    "####### seven is none",
+    "#none",
+    "## Closed ##",
+    "   ## Indented",
+    "    ## code",
+    "\t## code",
+    "Over",
+    "====",
+    "----",
+    "---",
+    "- item",
+    "- item",
+    "  more of it",
+    "1. first",
+    "> said",
+    "| a |",
+    "```",
+    "```python",
+    "~~~",
+    "~~~~",
+    "- ```bash",
+    "  # comment",
+    "  ```",
+    "1. ~~~",
+    "   ~~~",
+    "`inline ``` code`",
+    "<!--",
+    "-->",
+    "<!-- one line -->",
+    "--> <!--",
+    "text <!-- begins",
+    "<div>",
+    "",
+    "",
+    " ",
+    "[[wiki link]]",
+    "## Boat <!-- share: subagent -->",
+    "## Both <!-- share: group, cron --> <!-- private -->",
+    "# Mine <!-- private -->",
+    "Under <!-- private -->",
+    "a line <!-- private --> in between",
+    "## Never closed <!-- private",
+    "...",
+    "key: value",
+]
 ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n"])
 DOCUMENTS = st.builds(
     lambda bom, lines, last: bom + "".join(line + end for line, end in lines) + last,
@@ -61,12 +103,22 @@ def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
 @pytest.mark.parametrize(
     ("line", "level", "title"),
     [
-        ("# A", 1, "A"), ("###### A", 6, "A"), ("   ## A", 2, "A"), ("##\tA", 2, "A"), ("## A ##", 2, "A"),
-        ("## A ## \t", 2, "A"), ("## A#", 2, "A#"), ("##", 2, ""), ("## #", 2, ""), ("## C# and F#", 2, "C# and F#"),
-        ("## A\r", 2, "A"), ("## A <!-- private -->", 2, "A"), ("## A <!-- share: group --> B", 2, "A  B"),
+        ("# A", 1, "A"),
+        ("###### A", 6, "A"),
+        ("   ## A", 2, "A"),
+        ("##\tA", 2, "A"),
+        ("## A ##", 2, "A"),
+        ("## A ## \t", 2, "A"),
+        ("## A#", 2, "A#"),
+        ("##", 2, ""),
+        ("## #", 2, ""),
+        ("## C# and F#", 2, "C# and F#"),
+        ("## A\r", 2, "A"),
+        ("## A <!-- private -->", 2, "A"),
+        ("## A <!-- share: group --> B", 2, "A  B"),
         ("## A <!-- a note -->", 2, "A <!-- a note -->"),
     ],
-)  # fmt: skip
+)
 def test_a_heading_line_is_read_as_markdown_reads_it(line: str, level: int, title: str) -> None:
     found = sections(line + "\n")
 
@@ -76,11 +128,24 @@ def test_a_heading_line_is_read_as_markdown_reads_it(line: str, level: int, titl
 @pytest.mark.parametrize(
     "text",
     [
-        "####### seven\n", "#none\n", "    # code\n", "\t# code\n", "```\n# code\n```\n", "~~~\n# code\n```\n# code\n~~~\n",
-        "<!--\n# comment\n-->\n", "- ```bash\n  # comment\n  ```\n", "---\n# key\n---\n", "- item\n---\n", "> said\n===\n",
-        "    code\n---\n", "\n---\n", "````\n```\n# code\n````\n", "| a |\n---\n", "- item\nlazy\n---\n",
+        "####### seven\n",
+        "#none\n",
+        "    # code\n",
+        "\t# code\n",
+        "```\n# code\n```\n",
+        "~~~\n# code\n```\n# code\n~~~\n",
+        "<!--\n# comment\n-->\n",
+        "- ```bash\n  # comment\n  ```\n",
+        "---\n# key\n---\n",
+        "- item\n---\n",
+        "> said\n===\n",
+        "    code\n---\n",
+        "\n---\n",
+        "````\n```\n# code\n````\n",
+        "| a |\n---\n",
+        "- item\nlazy\n---\n",
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_heading_is_none(text: str) -> None:
     assert [s.title for s in sections(text) if s.level] == []
 
@@ -121,16 +186,22 @@ def test_sections_lie_inside_the_text_and_either_nest_or_stand_apart(text: str) 
 @pytest.mark.parametrize(
     ("heading", "private", "shared"),
     [
-        ("A <!-- private -->", True, set()), ("A <!--PRIVATE-->", True, set()), ("A <!-- private: health -->", True, set()),
-        ("A <!-- private", True, set()), ("A <!-- share: group -->", False, {Scope.GROUP}),
+        ("A <!-- private -->", True, set()),
+        ("A <!--PRIVATE-->", True, set()),
+        ("A <!-- private: health -->", True, set()),
+        ("A <!-- private", True, set()),
+        ("A <!-- share: group -->", False, {Scope.GROUP}),
         ("A <!-- Share group,subagent -->", False, {Scope.GROUP, Scope.SUBAGENT}),
         ("A <!--share:cron heartbeat-->", False, {Scope.CRON, Scope.HEARTBEAT}),
-        ("A <!-- share: everyone -->", False, set()), ("A <!-- share: grou -->", False, set()),
-        ("A <!-- shared: group -->", False, set()), ("A <!-- privately -->", False, set()), ("A private", False, set()),
+        ("A <!-- share: everyone -->", False, set()),
+        ("A <!-- share: grou -->", False, set()),
+        ("A <!-- shared: group -->", False, set()),
+        ("A <!-- privately -->", False, set()),
+        ("A private", False, set()),
         ("A <!-- share: group", False, set()),
         ("A <!-- share: group --> <!-- private -->", True, {Scope.GROUP}),
     ],
-)  # fmt: skip
+)
 def test_a_mark_says_what_it_says(heading: str, private: bool, shared: set[Scope]) -> None:
     assert marks(heading) == (private, frozenset(shared))
 
@@ -173,9 +244,13 @@ def test_a_view_says_what_it_kept_back_and_whether_it_is_whole() -> None:
 
 
 PRIVATE_HEADINGS = [
-    "# S <!-- private -->", "###### S <!--private-->", "  ## S <!-- PRIVATE: why -->", "## S <!-- private",
-    "## S <!-- share: group --> <!-- private -->", "## <!-- private --> S ##",
-]  # fmt: skip
+    "# S <!-- private -->",
+    "###### S <!--private-->",
+    "  ## S <!-- PRIVATE: why -->",
+    "## S <!-- private",
+    "## S <!-- share: group --> <!-- private -->",
+    "## <!-- private --> S ##",
+]
 
 
 @given(
@@ -204,13 +279,30 @@ def test_what_stands_right_under_a_private_heading_is_never_shown_wherever_that_
 @pytest.mark.parametrize(
     "body",
     [
-        "- a fact\n---\n", "> said\n---\n", "- a\nlazy\n---\n", "\n    code\n---\n", "* * *\n", "| a |\n---\n", "1. one\n===\n",
-        "<!--\n```\n-->\n```\n## no heading\n", "<!-- a\n--> <!--\n## no heading\n-->\n", "- ```bash\n  # comment\n",
-        "```\n# comment\n", "~~~\n```\n# comment\n", "<!--\n# comment\n-->\n", "### deeper\n", "    # code\n", "text\n# \n"[:5],
-        "1. ~~~\n   # comment\n   ~~~\n", "- ```\n\n  # comment\n", "`<!--`\n# after a comment that never ends\n",
-        "<!-- --> <!-- open\n# comment\n-->\n", "#no heading\n", "\\# no heading\n",
+        "- a fact\n---\n",
+        "> said\n---\n",
+        "- a\nlazy\n---\n",
+        "\n    code\n---\n",
+        "* * *\n",
+        "| a |\n---\n",
+        "1. one\n===\n",
+        "<!--\n```\n-->\n```\n## no heading\n",
+        "<!-- a\n--> <!--\n## no heading\n-->\n",
+        "- ```bash\n  # comment\n",
+        "```\n# comment\n",
+        "~~~\n```\n# comment\n",
+        "<!--\n# comment\n-->\n",
+        "### deeper\n",
+        "    # code\n",
+        "text\n# \n"[:5],
+        "1. ~~~\n   # comment\n   ~~~\n",
+        "- ```\n\n  # comment\n",
+        "`<!--`\n# after a comment that never ends\n",
+        "<!-- --> <!-- open\n# comment\n-->\n",
+        "#no heading\n",
+        "\\# no heading\n",
     ],
-)  # fmt: skip
+)
 def test_nothing_but_a_true_heading_ends_a_private_section(body: str) -> None:
     text = f"# A\n## S <!-- private -->\n{body}{SECRET}\n"
 
@@ -326,11 +418,19 @@ def test_an_added_line_is_found_under_its_heading(text: str, heading: str | None
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("---\na: 1\n---\nbody", "body"), ("---\r\na: 1\r\n---\r\nbody", "body"), (f"{BOM}---\na: 1\n...\nbody", "body"),
-        ("---\n---\n", ""), ("---\na: 1\n---", ""), ("---\na: 1\n", "---\na: 1\n"), ("----\n", "----\n"),
-        (" ---\n---\n", " ---\n---\n"), ("\n---\n---\n", "\n---\n---\n"), ("", ""), ("---", "---"),
+        ("---\na: 1\n---\nbody", "body"),
+        ("---\r\na: 1\r\n---\r\nbody", "body"),
+        (f"{BOM}---\na: 1\n...\nbody", "body"),
+        ("---\n---\n", ""),
+        ("---\na: 1\n---", ""),
+        ("---\na: 1\n", "---\na: 1\n"),
+        ("----\n", "----\n"),
+        (" ---\n---\n", " ---\n---\n"),
+        ("\n---\n---\n", "\n---\n---\n"),
+        ("", ""),
+        ("---", "---"),
     ],
-)  # fmt: skip
+)
 def test_front_matter_ends_at_its_own_line(text: str, rest: str) -> None:
     assert text[front_matter_end(text) :] == rest
 
@@ -350,12 +450,19 @@ def test_front_matter_is_plain_yaml() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("a: [", "not YAML near line"), ("a: b: c", "not YAML near line 2"), ("- a\n- b", "not a list of keys"),
-        ("just text", "not a list of keys"), ("a: &x [1]\nb: *x", "anchors or aliases"), ("a: &x 1", "anchors or aliases"),
-        ("a: " + "[" * 4000, "not YAML"), ("a: " + "x" * 17_000, "longer than 16,384"), ("a: !!python/object:os.x {}", "not YAML"),
-        ("a: \x01", "not YAML"), ("a: 2026-99-99", "not YAML"),
+        ("a: [", "not YAML near line"),
+        ("a: b: c", "not YAML near line 2"),
+        ("- a\n- b", "not a list of keys"),
+        ("just text", "not a list of keys"),
+        ("a: &x [1]\nb: *x", "anchors or aliases"),
+        ("a: &x 1", "anchors or aliases"),
+        ("a: " + "[" * 4000, "not YAML"),
+        ("a: " + "x" * 17_000, "longer than 16,384"),
+        ("a: !!python/object:os.x {}", "not YAML"),
+        ("a: \x01", "not YAML"),
+        ("a: 2026-99-99", "not YAML"),
     ],
-)  # fmt: skip
+)
 def test_front_matter_that_is_anything_else_is_a_named_error(body: str, why: str) -> None:
     with pytest.raises(BadText, match=why) as caught:
         front_matter(f"---\n{body}\n---\n", "skills/x/SKILL.md")
@@ -392,12 +499,24 @@ def test_tags_that_are_not_ours_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "# a" + " " * 100_000 + "b", "# <!-- share" + " " * 100_000, "# " + "<!-- share " * 20_000, "# " + "#" * 100_000 + "x",
-        "<!--" * 40_000, "<!--\n" * 40_000, "- ```\n" * 20_000, "a\n" * 40_000 + "===", "---\n" * 30_000, ("#" * 6 + "\n") * 20_000,
-        "# a <!-- private -->\n" * 15_000, "<" + " " * 100_000, "< " * 40_000, "`" * 100_000, "\r" * 100_000,
+        "# a" + " " * 100_000 + "b",
+        "# <!-- share" + " " * 100_000,
+        "# " + "<!-- share " * 20_000,
+        "# " + "#" * 100_000 + "x",
+        "<!--" * 40_000,
+        "<!--\n" * 40_000,
+        "- ```\n" * 20_000,
+        "a\n" * 40_000 + "===",
+        "---\n" * 30_000,
+        ("#" * 6 + "\n") * 20_000,
+        "# a <!-- private -->\n" * 15_000,
+        "<" + " " * 100_000,
+        "< " * 40_000,
+        "`" * 100_000,
+        "\r" * 100_000,
     ],
     ids=lambda text: ascii(text[:12]),
-)  # fmt: skip
+)
 def test_no_text_takes_longer_than_its_length_asks_for(text: str) -> None:
     # A quadratic rule would need minutes for each of these, and the suite would not end.
     view(text + "\n<!-- private -->", scope=Scope.GROUP, visible=True, owner=False)

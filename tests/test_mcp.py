@@ -77,8 +77,14 @@ def logged(folder: Path) -> str:
 
 # -- tools -----------------------------------------------------------------------------------------------------------------
 
-SENSIBLE = {"path": "MEMORY.md", "query": "which phone does Ana use", "target": "daily_log", "content": "a quiet day",
-            "action": "list_sessions", "reason": "a test"}  # fmt: skip
+SENSIBLE = {
+    "path": "MEMORY.md",
+    "query": "which phone does Ana use",
+    "target": "daily_log",
+    "content": "a quiet day",
+    "action": "list_sessions",
+    "reason": "a test",
+}
 
 
 def sensible(argument: Argument) -> Any:
@@ -108,8 +114,11 @@ def test_the_tools_are_the_rows_of_the_table_and_each_can_be_used(folder: Path, 
                 assert told.description == row.about and told.annotations is not None
                 hints = told.annotations
                 assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint) == (
-                    row.read_only, row.destructive, row.idempotent, False
-                )  # fmt: skip
+                    row.read_only,
+                    row.destructive,
+                    row.idempotent,
+                    False,
+                )
                 said(await client.call_tool(name, arguments_for(row)))  # the client checks the answer's schema
 
     run(work())

@@ -79,8 +79,11 @@ def test_a_yes_at_the_client_writes_exactly_what_was_shown(folder: Path, door: t
 
 
 @EACH_ERA
-@pytest.mark.parametrize("person", [Person("decline"), Person("cancel"), Person("accept"), Person("accept", note="?")],
-                         ids=["declined", "closed", "empty", "unclear"])  # fmt: skip
+@pytest.mark.parametrize(
+    "person",
+    [Person("decline"), Person("cancel"), Person("accept"), Person("accept", note="?")],
+    ids=["declined", "closed", "empty", "unclear"],
+)
 def test_whatever_is_no_yes_leaves_it_waiting(folder: Path, door: tuple[str, str], person: Person) -> None:
     before = text_of(folder, "TOOLS.md")
     answer = written(folder, door, TOOLS, person)
@@ -150,8 +153,9 @@ def test_only_the_owner_alone_is_asked(folder: Path, door: tuple[str, str], scop
 
 
 @EACH_ERA
-@pytest.mark.parametrize("content", ["look\u202ereversed", "a\U000e0041\U000e0042b", "x\n" * MOST_SHOWN],
-                         ids=["turned", "hidden", "long"])  # fmt: skip
+@pytest.mark.parametrize(
+    "content", ["look\u202ereversed", "a\U000e0041\U000e0042b", "x\n" * MOST_SHOWN], ids=["turned", "hidden", "long"]
+)
 def test_what_cannot_be_shown_as_it_is_waits_for_the_owner(folder: Path, door: tuple[str, str], content: str) -> None:
     person = yes()
     answer = written(folder, door, {"target": "TOOLS.md", "content": content}, person)

@@ -89,8 +89,14 @@ def _installed(folder: Path) -> tuple[Path, Path]:
     if npm is None:
         pytest.skip("NOT RUN: the conformance scenarios need npm, and there is none on this machine")
     (folder / "package.json").write_text("{}", encoding="utf-8")
-    done = subprocess.run([npm, "install", "--no-audit", "--no-fund", *PACKAGES], cwd=folder, capture_output=True, text=True,
-                          check=False, timeout=600)  # fmt: skip
+    done = subprocess.run(
+        [npm, "install", "--no-audit", "--no-fund", *PACKAGES],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     node = folder / "node_modules/node/bin/node"
     if done.returncode or not node.exists():
         pytest.skip(f"NOT RUN: npm could not supply the conformance scenarios: {done.stderr[-300:]}")
@@ -100,9 +106,24 @@ def _installed(folder: Path) -> tuple[Path, Path]:
 def _wrong(suite: Suite, version: str, scenario: str, folder: Path) -> list[dict[str, Any]]:
     """The checks of a scenario that failed, but for those that say they had no test tool to look at."""
     done = subprocess.run(
-        [suite.node, suite.program, "server", "--url", suite.address, "--scenario", scenario, "--spec-version", version,
-         "-o", folder], capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [
+            suite.node,
+            suite.program,
+            "server",
+            "--url",
+            suite.address,
+            "--scenario",
+            scenario,
+            "--spec-version",
+            version,
+            "-o",
+            folder,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     found = [check for file in folder.rglob("checks.json") for check in json.loads(file.read_text(encoding="utf-8"))]
     assert found, done.stdout + done.stderr
     failures = [check for check in found if check["status"] == "FAILURE"]

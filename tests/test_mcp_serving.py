@@ -22,8 +22,12 @@ from anima.mcp import Visitor
 from mcp_doors import ERAS, TOKEN, bearer, command, environment, http_client, served, visiting
 from test_mcp import logged, run, said, sentence
 
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -69,9 +73,13 @@ class Process:
 @contextmanager
 def started(folder: Path, *more: str, scope: str = "main", **settings: str) -> Iterator[Process]:
     process = subprocess.Popen(
-        command(folder, scope, *more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        command(folder, scope, *more),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env=environment() | settings,
-    )  # fmt: skip
+    )
     try:
         yield Process(process)
     finally:
@@ -233,8 +241,11 @@ def test_a_token_of_ones_own_is_kept_secret_and_must_be_long(folder: Path) -> No
 
 
 def test_foreign_hosts_and_sites_are_turned_away_before_anybody_looks_at_a_token(folder: Path) -> None:
-    good = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream"}  # fmt: skip
+    good = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
     attempts: list[tuple[dict[str, str], int]] = [
         ({}, 200),
         ({"Origin": "http://localhost:1234"}, 200),
@@ -344,8 +355,13 @@ def test_half_a_character_is_an_answer_like_any_other(folder: Path) -> None:
     async def work() -> list[httpx2.Response]:
         with Home.open(folder) as home:
             visitor = Visitor(home=home, scope=Scope.MAIN, key="test")
-            headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}",
-                       "Content-Type": "application/json", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}  # fmt: skip
+            headers = {
+                "Accept": "application/json, text/event-stream",
+                "Authorization": f"Bearer {TOKEN}",
+                "Content-Type": "application/json",
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "tools/call",
+            }
             async with (
                 served(lambda request: bearer(request, {TOKEN: visitor})) as address,
                 httpx2.AsyncClient() as web,

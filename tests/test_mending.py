@@ -47,7 +47,7 @@ from damaging import (
     untrusted_line,
     works,
     zero_page,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +69,21 @@ def aria(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("ledger-altered", ".anima/ledger.jsonl"), ("ledger-headless", ".anima/ledger.jsonl"), ("key-broken", ".anima/key"),
-     ("key-replaced", ".anima/ledger.jsonl"), ("proposal-broken", ".anima/pending/p9.json"), ("forgotten-broken", ".anima/forgotten"),
-     ("key-missing", ".anima/forgotten"), ("machine-not-a-folder", ".anima"), ("sessions-list-broken", "sessions/sessions.json"),
-     ("index-not-a-database", ".anima/index.sqlite"), ("sweep-state-broken", "memory/.consolidation_state"),
-     ("history-head-broken", "USER.md")],
-)  # fmt: skip
+    [
+        ("ledger-altered", ".anima/ledger.jsonl"),
+        ("ledger-headless", ".anima/ledger.jsonl"),
+        ("key-broken", ".anima/key"),
+        ("key-replaced", ".anima/ledger.jsonl"),
+        ("proposal-broken", ".anima/pending/p9.json"),
+        ("forgotten-broken", ".anima/forgotten"),
+        ("key-missing", ".anima/forgotten"),
+        ("machine-not-a-folder", ".anima"),
+        ("sessions-list-broken", "sessions/sessions.json"),
+        ("index-not-a-database", ".anima/index.sqlite"),
+        ("sweep-state-broken", "memory/.consolidation_state"),
+        ("history-head-broken", "USER.md"),
+    ],
+)
 def test_what_is_taken_out_of_its_place_lies_aside_to_the_byte(aria: Path, name: str, place: str) -> None:
     HOW[name][-1 if name == "proposal-broken" else 0](aria)
     bad = (aria / place).read_bytes()
@@ -130,8 +139,19 @@ def shown(root: Path) -> str:
         return home.prompt(scope="main").text
 
 
-@pytest.mark.parametrize("name", ["ledger-altered", "ledger-missing", "key-missing", "key-replaced", "machine-missing", "ledger-headless",
-                                  "ledger-cut", "ledger-unlinked"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ledger-altered",
+        "ledger-missing",
+        "key-missing",
+        "key-replaced",
+        "machine-missing",
+        "ledger-headless",
+        "ledger-cut",
+        "ledger-unlinked",
+    ],
+)
 def test_a_damaged_ledger_never_turns_an_untrusted_line_into_the_owners(aria: Path, name: str) -> None:
     number = untrusted_home(aria)
     if name == "ledger-altered":
@@ -471,9 +491,26 @@ def test_damages_together_are_mended_like_each_alone(
     assert mended(root).done == ()
 
 
-MACHINE_FILES = (".anima/ledger.jsonl", ".anima/key", ".anima/lock", ".anima/index.sqlite", ".anima/talks.sqlite", ".anima/forgotten",
-                 ".git/HEAD", ".git/index", ".git/config", ".git/anima", ".git/anima.index", ".git/refs/heads/main",
-                 ".git/logs/refs/heads/main", "sessions/sessions.json", "anima.toml", "pending", "session", "object")  # fmt: skip
+MACHINE_FILES = (
+    ".anima/ledger.jsonl",
+    ".anima/key",
+    ".anima/lock",
+    ".anima/index.sqlite",
+    ".anima/talks.sqlite",
+    ".anima/forgotten",
+    ".git/HEAD",
+    ".git/index",
+    ".git/config",
+    ".git/anima",
+    ".git/anima.index",
+    ".git/refs/heads/main",
+    ".git/logs/refs/heads/main",
+    "sessions/sessions.json",
+    "anima.toml",
+    "pending",
+    "session",
+    "object",
+)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -148,11 +148,33 @@ SEGMENT = st.text(alphabet="aB0-_ .é日ßİ", min_size=1, max_size=6).filter(
     lambda s: s == s.strip(". ") and s.strip(" .")
 )
 ROLES = st.sampled_from(
-    ["MEMORY.md", "memory.md", "memory/CORE.md", "memory/2026-05-08.md", "memory/daily/2026-05-08.md", "daily/2026-05-08.md",
-     "notes/2026-05-08.md", "notes/2026-05-08-x.md", "memory/topics/a.md", "memory/archive/2025/x.md", "agents/a/b.md",
-     "agents/main/sessions/x.jsonl", "sessions/x.md", "daily", "notes", "memory/daily", "aside/MEMORY.md", "aside",
-     "README.md", "DREAMS.md", "users/a/MEMORY.md", "users/a/memory/2026-05-08.md", "sessions/x.jsonl", "SOUL.md"]
-)  # fmt: skip
+    [
+        "MEMORY.md",
+        "memory.md",
+        "memory/CORE.md",
+        "memory/2026-05-08.md",
+        "memory/daily/2026-05-08.md",
+        "daily/2026-05-08.md",
+        "notes/2026-05-08.md",
+        "notes/2026-05-08-x.md",
+        "memory/topics/a.md",
+        "memory/archive/2025/x.md",
+        "agents/a/b.md",
+        "agents/main/sessions/x.jsonl",
+        "sessions/x.md",
+        "daily",
+        "notes",
+        "memory/daily",
+        "aside/MEMORY.md",
+        "aside",
+        "README.md",
+        "DREAMS.md",
+        "users/a/MEMORY.md",
+        "users/a/memory/2026-05-08.md",
+        "sessions/x.jsonl",
+        "SOUL.md",
+    ]
+)
 PATHS = st.one_of(
     ROLES,
     st.lists(SEGMENT, min_size=1, max_size=3).map("/".join),
@@ -409,8 +431,13 @@ def test_transcripts_come_in_whole_and_none_takes_the_place_of_another(tmp_path:
     with Home.create(tmp_path / "b", clock=Clock(), dice=dice()) as other:
         with other.session(scope=Scope.MAIN) as session:  # the same dice, so the same id
             session.log("user", "Something else")
-        fill(tmp_path / "out", {"sessions/strange.jsonl": b'{"role":"user"}\n', "sessions/other-name.jsonl":
-                                (tmp_path / f"out/sessions/{ids[1]}.jsonl").read_bytes()})  # fmt: skip
+        fill(
+            tmp_path / "out",
+            {
+                "sessions/strange.jsonl": b'{"role":"user"}\n',
+                "sessions/other-name.jsonl": (tmp_path / f"out/sessions/{ids[1]}.jsonl").read_bytes(),
+            },
+        )
         done = other.import_from(tmp_path / "out")
         assert f"sessions/{session.id}.jsonl" in done.differs
         assert len(done.sessions) == 1
@@ -578,8 +605,19 @@ def test_a_newer_export_is_refused_with_a_sentence(tmp_path: Path) -> None:
 
 def test_a_folder_with_hostile_things_gives_what_is_good_and_names_the_rest(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    fill(source, {"good.md": b"good\n", "GOOD.md": b"twin\n", "big.md": b"x" * (9 * 2**20), "latin.md": b"na\xefve",
-                  "nul.md": b"a\0b", "sessions/x.md": b"x", ".anima/key": b"x", "con.md": b"x"})  # fmt: skip
+    fill(
+        source,
+        {
+            "good.md": b"good\n",
+            "GOOD.md": b"twin\n",
+            "big.md": b"x" * (9 * 2**20),
+            "latin.md": b"na\xefve",
+            "nul.md": b"a\0b",
+            "sessions/x.md": b"x",
+            ".anima/key": b"x",
+            "con.md": b"x",
+        },
+    )
     os.symlink("/etc/passwd", source / "link.md")
     os.symlink(source, source / "round")
     os.mkfifo(source / "fifo.md")
@@ -588,8 +626,16 @@ def test_a_folder_with_hostile_things_gives_what_is_good_and_names_the_rest(tmp_
         done = home.import_from(source)
     assert set(done.copied) == {"GOOD.md", "secret.md"}
     assert {path for path, why in done.left_out if why} == {
-        "good.md", "big.md", "latin.md", "nul.md", "sessions/x.md", "link.md", "round", "fifo.md", "con.md"
-    }  # fmt: skip
+        "good.md",
+        "big.md",
+        "latin.md",
+        "nul.md",
+        "sessions/x.md",
+        "link.md",
+        "round",
+        "fifo.md",
+        "con.md",
+    }
 
 
 def test_what_is_in_the_way_of_one_document_is_in_the_way_of_no_other(tmp_path: Path) -> None:
@@ -643,8 +689,14 @@ def test_a_source_that_is_none_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "empty").mkdir()
     with home_at(tmp_path / "aria") as home:
-        for source, error in ((tmp_path / "nope", NoSuchHome), (tmp_path / "x.md", BadText), (tmp_path / "fifo", BadText),
-                              (tmp_path / "aria", BadArguments), (tmp_path, BadArguments), ("a\0b", BadArguments)):  # fmt: skip
+        for source, error in (
+            (tmp_path / "nope", NoSuchHome),
+            (tmp_path / "x.md", BadText),
+            (tmp_path / "fifo", BadText),
+            (tmp_path / "aria", BadArguments),
+            (tmp_path, BadArguments),
+            ("a\0b", BadArguments),
+        ):
             with pytest.raises(error):
                 home.import_from(source)
         with pytest.raises(BadArguments, match="is a folder"):

@@ -33,9 +33,7 @@ def do(verb, *candidates, prior=(), text=""):
 
 
 def judged(*operations, candidates=(TEA, MOVE), prior=PRIOR, budget=10_000, unsafe=lambda line: None, updates=None):
-    return validate(
-        operations, candidates=candidates, prior=prior, budget=budget, unsafe=unsafe, updates=updates
-    )  # fmt: skip
+    return validate(operations, candidates=candidates, prior=prior, budget=budget, unsafe=unsafe, updates=updates)
 
 
 def rules(*operations, **given):
@@ -226,13 +224,16 @@ WORDS = st.lists(st.sampled_from("Ana Luis not tea 7 two likes Lima boats".split
 @given(
     st.lists(
         st.builds(
-            Operation, verb=st.sampled_from(Verb), candidates=st.lists(st.sampled_from(["c1", "c2", "c3"])).map(tuple),
-            prior=st.lists(st.sampled_from([line.text for line in PRIOR] + ["none"])).map(tuple), text=st.just("") | WORDS,
+            Operation,
+            verb=st.sampled_from(Verb),
+            candidates=st.lists(st.sampled_from(["c1", "c2", "c3"])).map(tuple),
+            prior=st.lists(st.sampled_from([line.text for line in PRIOR] + ["none"])).map(tuple),
+            text=st.just("") | WORDS,
         ),
         max_size=4,
     ),
     st.lists(WORDS, min_size=2, max_size=2),
-)  # fmt: skip
+)
 def test_whatever_a_model_wants_the_lines_add_up_and_the_owners_stay(operations, texts):
     candidates = [Candidate(id=f"c{n}", text=text, source="a.md#L1") for n, text in enumerate(texts, start=1)]
 
@@ -271,15 +272,29 @@ def test_an_answer_may_stand_in_a_fence(wrap):
 @pytest.mark.parametrize(
     "answer",
     [
-        "", "NO_REPLY", "Sure. {\"operations\": []}", "[]", "{}", '{"operations": {}}', '{"operations": [], "memory": []}',
-        '{"operations": [1]}', '{"operations": [{"do": "delete", "prior": ["x"]}]}', '{"operations": [{"do": ["add"]}]}',
-        '{"operations": [{"do": "add", "candidate": 1}]}', '{"operations": [{"do": "add", "candidates": "c1"}]}',
-        '{"operations": [{"do": "add", "candidate": "c1", "candidates": ["c1"]}]}', '{"operations": [], "operations": []}',
-        '{"operations": [{"do": "add", "candidate": "c1", "shell": "rm"}]}', '{"operations": [{"do": "add", "text": 3}]}',
-        '{"operations": ' + "[" * 100_000, '{"operations": []} {"operations": []}', "x" * 300_000, "```json\n{}\n",
+        "",
+        "NO_REPLY",
+        'Sure. {"operations": []}',
+        "[]",
+        "{}",
+        '{"operations": {}}',
+        '{"operations": [], "memory": []}',
+        '{"operations": [1]}',
+        '{"operations": [{"do": "delete", "prior": ["x"]}]}',
+        '{"operations": [{"do": ["add"]}]}',
+        '{"operations": [{"do": "add", "candidate": 1}]}',
+        '{"operations": [{"do": "add", "candidates": "c1"}]}',
+        '{"operations": [{"do": "add", "candidate": "c1", "candidates": ["c1"]}]}',
+        '{"operations": [], "operations": []}',
+        '{"operations": [{"do": "add", "candidate": "c1", "shell": "rm"}]}',
+        '{"operations": [{"do": "add", "text": 3}]}',
+        '{"operations": ' + "[" * 100_000,
+        '{"operations": []} {"operations": []}',
+        "x" * 300_000,
+        "```json\n{}\n",
         '{"operations": [' + ",".join(['{"do": "add"}'] * 500) + "]}",
     ],
-)  # fmt: skip
+)
 def test_any_other_answer_is_refused_with_a_sentence(answer):
     with pytest.raises(BadText) as error:
         read(answer)
@@ -287,8 +302,13 @@ def test_any_other_answer_is_refused_with_a_sentence(answer):
     assert len(str(error.value)) < 160
 
 
-@given(st.text() | st.recursive(st.none() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(
-    st.sampled_from(["operations", "do", "prior"]), v)).map(json.dumps))  # fmt: skip
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda v: st.lists(v) | st.dictionaries(st.sampled_from(["operations", "do", "prior"]), v),
+    ).map(json.dumps)
+)
 def test_no_answer_breaks_the_reader(answer):
     try:
         read(answer)
@@ -298,10 +318,14 @@ def test_no_answer_breaks_the_reader(answer):
 
 # -- asking -------------------------------------------------------------------------------------------------------------------
 
-ANSWER = json.dumps({"operations": [
-    {"do": "merge", "candidate": "c1", "prior": ["Ana likes tea"]},
-    {"do": "supersede", "candidate": "c2", "prior": ["Ana lives in Bogota"]},
-]})  # fmt: skip
+ANSWER = json.dumps(
+    {
+        "operations": [
+            {"do": "merge", "candidate": "c1", "prior": ["Ana likes tea"]},
+            {"do": "supersede", "candidate": "c2", "prior": ["Ana lives in Bogota"]},
+        ]
+    }
+)
 
 
 def asked(model, **limits):
@@ -331,11 +355,28 @@ def test_a_bad_answer_is_repaired_once_with_the_reasons():
         (["nonsense", "nonsense"], 2, "not one JSON object"),
         (['{"operations": []}', '{"operations": []}'], 2, "left out"),
         (["x" * 400_000], 1, "budget for tokens"),
-        ([json.dumps({"operations": [{"do": "merge", "candidates": ["c1", "c2"],
-                                      "prior": [line.text for line in PRIOR], "text": "Nothing"}]})] * 2, 2, "merge"),
+        (
+            [
+                json.dumps(
+                    {
+                        "operations": [
+                            {
+                                "do": "merge",
+                                "candidates": ["c1", "c2"],
+                                "prior": [line.text for line in PRIOR],
+                                "text": "Nothing",
+                            }
+                        ]
+                    }
+                )
+            ]
+            * 2,
+            2,
+            "merge",
+        ),
         ([None], 1, "no text"),
     ],
-)  # fmt: skip
+)
 def test_whatever_goes_wrong_the_nights_own_plan_is_used_and_the_diary_says_so(answers, asks, told):
     found = asked(model := Model(answers))
 

@@ -49,8 +49,16 @@ def written_by(desk: Desk, actor: Actor, origin: Origin, path: str, text: str) -
 # -- who sees it, and what cannot happen ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/memory", "/memory?folder=memory", "/memory?part=tree", "/memory?part=lately",
-                                  *(f"/memory/SOUL.md{way}" for way in WAYS)])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/memory",
+        "/memory?folder=memory",
+        "/memory?part=tree",
+        "/memory?part=lately",
+        *(f"/memory/SOUL.md{way}" for way in WAYS),
+    ],
+)
 def test_each_view_answers_the_owner_and_nobody_else(desk: Desk, path: str) -> None:
     desk.home.note("something")
     found = desk.page.get(path)
@@ -330,8 +338,11 @@ def test_what_an_edit_changes_is_shown_before_it_is_written(desk: Desk) -> None:
     found = desk.page.post("/api/v1/compare", json={"before": "a\nb\n", "after": "a\nc\n"}).json()
 
     assert [(line["kind"], line["text"]) for line in found["lines"]] == [
-        ("place", "@@ -1,2 +1,2 @@"), ("same", "a"), ("cut", "b"), ("add", "c")
-    ]  # fmt: skip
+        ("place", "@@ -1,2 +1,2 @@"),
+        ("same", "a"),
+        ("cut", "b"),
+        ("add", "c"),
+    ]
     assert found["merged"] is None
 
 
@@ -394,8 +405,10 @@ def test_an_undo_or_a_restore_of_something_else_than_was_shown_is_not_done(desk:
     undo = re.search(r'data-content="(\w+)"', page.get(f"/memory?undo={change}").text)[1]
     base = re.search(r'data-base="(\w+)"', page.get(f"/memory/notes/x.md?as=history&revision={first}").text)[1]
     home.append("notes/x.md", "- in between\n")
-    answers = [page.post("/api/v1/undo", json={"change": change, "content": undo}),
-               page.post("/api/v1/restore", json={"path": "notes/x.md", "at": first, "base": base})]  # fmt: skip
+    answers = [
+        page.post("/api/v1/undo", json={"change": change, "content": undo}),
+        page.post("/api/v1/restore", json={"path": "notes/x.md", "at": first, "base": base}),
+    ]
 
     assert [answer.status_code for answer in answers] == [412, 412]
     assert home.read("notes/x.md").text == "- two\n\n- far below\n- in between\n"

@@ -313,12 +313,15 @@ def test_an_act_that_was_done_is_not_done_twice(messy: Desk) -> None:
 TOUCHED: dict[str, tuple[str, Callable[[Home], object]]] = {
     "the line that stays is gone": ("merge", lambda home: home.write("MEMORY.md", "# Memory\n")),
     "the line that goes is gone": ("merge", lambda home: home.write(log(home, 2), "- Luis sails\n")),
-    "the line that goes says something else": ("merge", lambda home: home.edit(log(home, 2), "phone!", "phone and a tablet")),
+    "the line that goes says something else": (
+        "merge",
+        lambda home: home.edit(log(home, 2), "phone!", "phone and a tablet"),
+    ),
     "the document is gone": ("merge", lambda home: home.delete(log(home, 2))),
     "a line of the choice is gone": ("choose", lambda home: home.edit("MEMORY.md", "- Ana lives in Lima\n", "")),
     "the old log has a new line": ("archive", lambda home: home.append(log(home, 300), "- one more")),
     "the old log is gone": ("archive", lambda home: home.delete(log(home, 300))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("long", [False, True])

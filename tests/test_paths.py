@@ -14,63 +14,255 @@ from anima.layout import Policy
 from anima.model import MAX_DEPTH, MAX_PATH, DocPath, Scope, fold
 
 TRAVERSAL = [
-    "..", "../x.md", "../../etc/passwd", "a/../b.md", "a/..", "a/../../b.md", "memory/../../x.md", "./x.md", ".",
-    "a/./b.md", "a/.", "...", ".../x.md", "a/...", "..md", ".md", ". /x.md", ".. /x.md", "a/.. /b.md", "a/..\t/b.md",
-    "..\\x.md", "a\\..\\b.md", "a/..\\b.md", "%2e%2e/..", "..;/x.md", "a/..;b", "memory/..", "memory/.../x.md",
-]  # fmt: skip
+    "..",
+    "../x.md",
+    "../../etc/passwd",
+    "a/../b.md",
+    "a/..",
+    "a/../../b.md",
+    "memory/../../x.md",
+    "./x.md",
+    ".",
+    "a/./b.md",
+    "a/.",
+    "...",
+    ".../x.md",
+    "a/...",
+    "..md",
+    ".md",
+    ". /x.md",
+    ".. /x.md",
+    "a/.. /b.md",
+    "a/..\t/b.md",
+    "..\\x.md",
+    "a\\..\\b.md",
+    "a/..\\b.md",
+    "%2e%2e/..",
+    "..;/x.md",
+    "a/..;b",
+    "memory/..",
+    "memory/.../x.md",
+]
 ABSOLUTE = [
-    "/", "//", "/etc/passwd", "//server/share", "///x", "/MEMORY.md", "~", "~/x.md", "~root/x.md", "~\\x.md",
-    "C:/x.md", "C:\\x.md", "c:x.md", "C:", "\\\\server\\share\\x.md", "\\\\?\\C:\\x.md", "\\\\.\\COM1", "\\x.md",
-    "file:///etc/passwd", "postgresql://x/y",
-]  # fmt: skip
+    "/",
+    "//",
+    "/etc/passwd",
+    "//server/share",
+    "///x",
+    "/MEMORY.md",
+    "~",
+    "~/x.md",
+    "~root/x.md",
+    "~\\x.md",
+    "C:/x.md",
+    "C:\\x.md",
+    "c:x.md",
+    "C:",
+    "\\\\server\\share\\x.md",
+    "\\\\?\\C:\\x.md",
+    "\\\\.\\COM1",
+    "\\x.md",
+    "file:///etc/passwd",
+    "postgresql://x/y",
+]
 STREAMS_AND_SIGNS = [
-    "MEMORY.md:stream", "MEMORY.md::$DATA", "MEMORY.md:$DATA", "a:b/c.md", "a<b.md", "a>b.md", 'a"b.md', "a|b.md",
-    "a?.md", "*.md", "a*b/c.md", "a\\b.md", "memory\\2026.md",
-]  # fmt: skip
+    "MEMORY.md:stream",
+    "MEMORY.md::$DATA",
+    "MEMORY.md:$DATA",
+    "a:b/c.md",
+    "a<b.md",
+    "a>b.md",
+    'a"b.md',
+    "a|b.md",
+    "a?.md",
+    "*.md",
+    "a*b/c.md",
+    "a\\b.md",
+    "memory\\2026.md",
+]
 RESERVED = [
-    "con", "CON", "Con.md", "prn", "PRN.txt", "aux", "aux.md", "nul", "NUL.md", "nul.tar.gz", "com1", "COM1.md",
-    "com9.md", "lpt1", "LPT9.md", "com0.md", "lpt0", "com¹.md", "COM²", "lpt³.md", "conin$", "CONOUT$.md", "con .md",
-    "aux  .md", "memory/con.md", "nul/x.md", "a/prn/b.md", "ｃｏｎ.md", "ｎｕｌ", "𝐜𝐨𝐧.md", "ⅭON.md", "cｏm１.md",
-]  # fmt: skip
+    "con",
+    "CON",
+    "Con.md",
+    "prn",
+    "PRN.txt",
+    "aux",
+    "aux.md",
+    "nul",
+    "NUL.md",
+    "nul.tar.gz",
+    "com1",
+    "COM1.md",
+    "com9.md",
+    "lpt1",
+    "LPT9.md",
+    "com0.md",
+    "lpt0",
+    "com¹.md",
+    "COM²",
+    "lpt³.md",
+    "conin$",
+    "CONOUT$.md",
+    "con .md",
+    "aux  .md",
+    "memory/con.md",
+    "nul/x.md",
+    "a/prn/b.md",
+    "ｃｏｎ.md",
+    "ｎｕｌ",
+    "𝐜𝐨𝐧.md",
+    "ⅭON.md",
+    "cｏm１.md",
+]
 HIDDEN_PARTS = [
-    ".git", ".git/config", "a/.git/HEAD", ".anima", ".anima/key", ".anima/ledger.jsonl", ".ANIMA/key", ".Git/hooks/x",
-    ".gitignore", "memory/.consolidation_state", ".obsidian/app.json", "a/.hidden.md", "．git/config", "․git/config",
-    "．anima/key", "․anima/key", "﹒anima/key",
-]  # fmt: skip
+    ".git",
+    ".git/config",
+    "a/.git/HEAD",
+    ".anima",
+    ".anima/key",
+    ".anima/ledger.jsonl",
+    ".ANIMA/key",
+    ".Git/hooks/x",
+    ".gitignore",
+    "memory/.consolidation_state",
+    ".obsidian/app.json",
+    "a/.hidden.md",
+    "．git/config",
+    "․git/config",
+    "．anima/key",
+    "․anima/key",
+    "﹒anima/key",
+]
 CONTROL = [
-    "a\0b.md", "\0", "a\nb.md", "a\rb.md", "a\tb.md", "\x1b[31mred.md", "a\x7fb.md", "a\x85b.md", "a\x9bb.md", "a\x01",
-    "a\u2028b.md", "a\u2029b.md", "a\x0bb", "a\x0cb", "\x08x.md", "MEMORY.md\n", "MEMORY.md\0.txt",
-]  # fmt: skip
+    "a\0b.md",
+    "\0",
+    "a\nb.md",
+    "a\rb.md",
+    "a\tb.md",
+    "\x1b[31mred.md",
+    "a\x7fb.md",
+    "a\x85b.md",
+    "a\x9bb.md",
+    "a\x01",
+    "a\u2028b.md",
+    "a\u2029b.md",
+    "a\x0bb",
+    "a\x0cb",
+    "\x08x.md",
+    "MEMORY.md\n",
+    "MEMORY.md\0.txt",
+]
 BIDI = [f"a{mark}b.md" for mark in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"]
 ZERO_WIDTH = [
     f"MEM{mark}ORY.md"
     for mark in [
-        "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u180e", "\u2061", "\u2062", "\u2063", "\u2064",
-        "\u206a", "\ufff9", "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0", "\u17b4", "\u17b5", "\u180b", "\u2800",
-        "\ufe00", "\ufe01", "\ufe0d", "\U000e0100", "\U000e01ef",
+        "\u200b",
+        "\u200c",
+        "\u200d",
+        "\u2060",
+        "\ufeff",
+        "\u00ad",
+        "\u180e",
+        "\u2061",
+        "\u2062",
+        "\u2063",
+        "\u2064",
+        "\u206a",
+        "\ufff9",
+        "\u034f",
+        "\u115f",
+        "\u1160",
+        "\u3164",
+        "\uffa0",
+        "\u17b4",
+        "\u17b5",
+        "\u180b",
+        "\u2800",
+        "\ufe00",
+        "\ufe01",
+        "\ufe0d",
+        "\U000e0100",
+        "\U000e01ef",
     ]
-]  # fmt: skip
+]
 TAGS = [f"a{chr(0xE0000 + code)}.md" for code in (0x01, 0x20, 0x41, 0x61, 0x7A, 0x7F)]
 UNASSIGNED = ["a\ue000.md", "a\uf8ff.md", "a\U000f0000.md", "a\ufdd0.md", "a\uffff.md", "a\ud800.md", "a\U0010ffff"]
 FOLDED_TRICKS = [
-    "．．", "．．/x.md", "․․/x.md", "‥", "‥/x.md", "…", "a/‥/b.md", "．/x.md", "memory／x.md", "／etc/passwd",
-    "a／b.md", "a⁄/..", "℀.md", "℁", "℅/x.md", "a/℆.md", "＼x.md", "a＼b.md", "a﹨b.md", "～/x.md", "…md",
-    "a．", "a․", "x/…", "x…",
-]  # fmt: skip
+    "．．",
+    "．．/x.md",
+    "․․/x.md",
+    "‥",
+    "‥/x.md",
+    "…",
+    "a/‥/b.md",
+    "．/x.md",
+    "memory／x.md",
+    "／etc/passwd",
+    "a／b.md",
+    "a⁄/..",
+    "℀.md",
+    "℁",
+    "℅/x.md",
+    "a/℆.md",
+    "＼x.md",
+    "a＼b.md",
+    "a﹨b.md",
+    "～/x.md",
+    "…md",
+    "a．",
+    "a․",
+    "x/…",
+    "x…",
+]
 BLANKS_AND_DOTS = [
-    " ", " x.md", "x.md ", "x .md/ y", "a/ b.md", "a /b.md", "x.", "x..", "a./b.md", "x.md.", "a/b. ", "\u00a0x.md",
-    "x.md\u00a0", "x\u3000.md", "\u2003x.md", "x\u2009y.md", "x.md\u202f", "\u1680x.md",
-]  # fmt: skip
+    " ",
+    " x.md",
+    "x.md ",
+    "x .md/ y",
+    "a/ b.md",
+    "a /b.md",
+    "x.",
+    "x..",
+    "a./b.md",
+    "x.md.",
+    "a/b. ",
+    "\u00a0x.md",
+    "x.md\u00a0",
+    "x\u3000.md",
+    "\u2003x.md",
+    "x\u2009y.md",
+    "x.md\u202f",
+    "\u1680x.md",
+]
 EMPTY_PARTS = ["", "a//b.md", "a/", "a/b/", "memory/", "a///b", "/a/"]
 TOO_MUCH = [
-    "a" * 256, "a" * 300 + ".md", "é" * 128, "🌿" * 64, "x/" * 32 + "y", "x/" * 600 + "y", "a" * 2000,
-    "/".join(["abcdefgh"] * 120), "ﷺ" * 20 + ".md",
-]  # fmt: skip
+    "a" * 256,
+    "a" * 300 + ".md",
+    "é" * 128,
+    "🌿" * 64,
+    "x/" * 32 + "y",
+    "x/" * 600 + "y",
+    "a" * 2000,
+    "/".join(["abcdefgh"] * 120),
+    "ﷺ" * 20 + ".md",
+]
 
 HOSTILE = [
-    *TRAVERSAL, *ABSOLUTE, *STREAMS_AND_SIGNS, *RESERVED, *HIDDEN_PARTS, *CONTROL, *BIDI, *ZERO_WIDTH, *TAGS,
-    *UNASSIGNED, *FOLDED_TRICKS, *BLANKS_AND_DOTS, *EMPTY_PARTS, *TOO_MUCH,
-]  # fmt: skip
+    *TRAVERSAL,
+    *ABSOLUTE,
+    *STREAMS_AND_SIGNS,
+    *RESERVED,
+    *HIDDEN_PARTS,
+    *CONTROL,
+    *BIDI,
+    *ZERO_WIDTH,
+    *TAGS,
+    *UNASSIGNED,
+    *FOLDED_TRICKS,
+    *BLANKS_AND_DOTS,
+    *EMPTY_PARTS,
+    *TOO_MUCH,
+]
 
 
 @pytest.mark.parametrize("raw", HOSTILE, ids=ascii)
@@ -97,12 +289,38 @@ def test_what_is_no_text_is_no_path(raw: object) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        "MEMORY.md", "memory/2026-05-08.md", "memory/2026-05-08-boat.md", "bank/entities/ana.md", "a b/c d.md",
-        "Ünïcödé/naïve.md", "日記/五月.md", "何？.md", "一：二.md", "☀️ summer.md", "👩🏽.md", "a~b.md", "x~1.md", "console.md",
-        "nullable.md", "common.md", "a.b.c.md", "note", "VISION", "it's.md", "a+b=c&d.md", "C.md", "100%.md", "[x].md",
-        "e\u0301te\u0301.md", "x" * 252 + ".md", "/".join("abcdefgh") + ".md", "#1.md", "-x.md", "--home.md",
+        "MEMORY.md",
+        "memory/2026-05-08.md",
+        "memory/2026-05-08-boat.md",
+        "bank/entities/ana.md",
+        "a b/c d.md",
+        "Ünïcödé/naïve.md",
+        "日記/五月.md",
+        "何？.md",
+        "一：二.md",
+        "☀️ summer.md",
+        "👩🏽.md",
+        "a~b.md",
+        "x~1.md",
+        "console.md",
+        "nullable.md",
+        "common.md",
+        "a.b.c.md",
+        "note",
+        "VISION",
+        "it's.md",
+        "a+b=c&d.md",
+        "C.md",
+        "100%.md",
+        "[x].md",
+        "e\u0301te\u0301.md",
+        "x" * 252 + ".md",
+        "/".join("abcdefgh") + ".md",
+        "#1.md",
+        "-x.md",
+        "--home.md",
     ],
-)  # fmt: skip
+)
 def test_what_people_call_their_files_is_a_path(raw: str) -> None:
     path = DocPath.parse(raw)
 
@@ -187,9 +405,13 @@ def _full_width(text: str) -> str:
 
 SPELLINGS = (str, str.lower, str.upper, str.swapcase, str.title, _full_width, lambda t: unicodedata.normalize("NFD", t))
 KNOWN = sorted(
-    {(layout.dialect, row.path.rstrip("/")) for layout in DIALECTS.values() for row in (*layout.rows, *layout.others)
-     if row.path}
-)  # fmt: skip
+    {
+        (layout.dialect, row.path.rstrip("/"))
+        for layout in DIALECTS.values()
+        for row in (*layout.rows, *layout.others)
+        if row.path
+    }
+)
 
 
 @given(

@@ -28,7 +28,15 @@ def drawn(svg: str) -> ElementTree.Element:
     """The drawing, once it is sure that nothing in it can act or fetch."""
     root = ElementTree.fromstring(svg)
     assert {node.tag.removeprefix(SVG) for node in root.iter()} <= {
-        "svg", "text", "title", "rect", "line", "polygon", "polyline", "circle"}  # fmt: skip
+        "svg",
+        "text",
+        "title",
+        "rect",
+        "line",
+        "polygon",
+        "polyline",
+        "circle",
+    }
     for node in root.iter():
         for name, value in node.attrib.items():
             assert not name.startswith("on") and "href" not in name and name not in ("style", "class", "id")
@@ -119,7 +127,10 @@ def test_text_and_lines_take_the_pages_colour_and_fills_can_be_set():
 
     assert {*re.findall(r'stroke="([^"]+)"', svg)} == {"currentColor", f"var(--plot-1, {COLOURS[0]})"}
     assert {*re.findall(r'(?<!-)\bfill="([^"]+)"', svg)} == {
-        "currentColor", "none", *(f"var(--plot-{n + 1}, {COLOURS[n]})" for n in range(2))}  # fmt: skip
+        "currentColor",
+        "none",
+        *(f"var(--plot-{n + 1}, {COLOURS[n]})" for n in range(2)),
+    }
 
 
 @pytest.mark.parametrize("colour", COLOURS)
@@ -140,10 +151,18 @@ FIGURES = st.floats() | st.integers(-5, 10**15)
 
 @given(
     st.lists(st.builds(Day, day=st.dates(), value=FIGURES), max_size=30),
-    st.lists(st.builds(Bar, label=st.text(), kept=st.booleans(), note=st.text(),
-                       parts=st.lists(st.tuples(st.text(), FIGURES), max_size=4).map(tuple)), max_size=5),
+    st.lists(
+        st.builds(
+            Bar,
+            label=st.text(),
+            kept=st.booleans(),
+            note=st.text(),
+            parts=st.lists(st.tuples(st.text(), FIGURES), max_size=4).map(tuple),
+        ),
+        max_size=5,
+    ),
     st.none() | st.floats(0, 2),
-)  # fmt: skip
+)
 def test_any_figures_give_a_drawing_that_stays_inside_its_frame(figures, bars, threshold):
     for svg in (scores(bars, threshold=threshold), growth(figures, budget=10_000), recalls(figures)):
         root = drawn(svg)

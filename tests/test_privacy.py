@@ -46,8 +46,14 @@ TABLE: dict[str, dict[str, str]] = {
     | {"HEARTBEAT.md": "h", "BOOTSTRAP.md": "m"},
     "agentscope": AGENTS | {"MEMORY.md": "mh", "knowledge/KNOWLEDGE.md": "mch"},
 }
-LOGS = {"anima": "memory", "openclaw": "memory", "nexo": "notes", "carapace": "memory/daily", "ironclaw": "daily",
-        "agentscope": None}  # fmt: skip
+LOGS = {
+    "anima": "memory",
+    "openclaw": "memory",
+    "nexo": "notes",
+    "carapace": "memory/daily",
+    "ironclaw": "daily",
+    "agentscope": None,
+}
 for _dialect, _folder in LOGS.items():
     for _name in (TODAY, f"{TODAY}-boat", YESTERDAY) if _folder else ():
         TABLE[_dialect][f"{_folder}/{_name}.md"] = "mh"
@@ -385,8 +391,14 @@ def test_a_private_file_in_any_guise_stays_private(tmp_path: Path, guise: str, t
 def test_no_configuration_can_make_a_private_file_the_soul(file: str) -> None:
     plan = Plan(files={"AGENTS.md": b"# Guide\n", "SOUL.md": b"# Soul\n", file: SECRET.encode()})
     with built(plan, "anima") as (root, _):
-        asked = {"dialect": "anima", "timezone": "UTC", "persona.file": file, "persona.at": "00:00",
-                 "persona.duration": "24h", "owner": [OWNER]}  # fmt: skip
+        asked = {
+            "dialect": "anima",
+            "timezone": "UTC",
+            "persona.file": file,
+            "persona.at": "00:00",
+            "persona.duration": "24h",
+            "owner": [OWNER],
+        }
         with Home.open(root, settings=asked, clock=lambda: NOW) as home:
             for scope, sender in (("group", OWNER), ("main", ANA)):
                 assert "CanaryKey" not in everything(home.prompt(scope=scope, sender=sender))
@@ -441,14 +453,65 @@ def test_the_canaries_of_the_example_homes_stay_where_they_belong(dialect: str, 
 # -- section marks against a real Markdown parser ------------------------------------------------------------------------
 
 LINES = (
-    "text", "text", "", "", "# One", "## Two", "### Three", " ## Indented", "    ## Code", "####### Seven", "#Hash",
-    "## Secret <!-- private -->", "# Secret <!--private--> #", "### Shared <!-- share: group -->",
-    "# Shared <!-- share: group -->", "Secret <!-- private -->", "Shared <!-- share: group -->", "===", "---", "-", "***",
-    "```", "~~~", "````", "``` sh", "- item", "- ## Heading in a list", "  more of it", "  ```", "  ## Inside", "> quote",
-    "> ## Secret <!-- private -->", "> ```", "1. one", "<!-- remark -->", "<!--", "-->", "<div>", "</div>", "<b>bold</b>",
-    "<pre>", "</pre>", "| a | b |", "|---|---|", "[link]: /url", "\\# escaped", "\t## Tabbed", "- ```", "    ```",
-    "## Secret <!-- private", "##", "<?php", "?>", "* * *", "+ plus", "2) two", "<!-- half", "text <!-- half",
-)  # fmt: skip
+    "text",
+    "text",
+    "",
+    "",
+    "# One",
+    "## Two",
+    "### Three",
+    " ## Indented",
+    "    ## Code",
+    "####### Seven",
+    "#Hash",
+    "## Secret <!-- private -->",
+    "# Secret <!--private--> #",
+    "### Shared <!-- share: group -->",
+    "# Shared <!-- share: group -->",
+    "Secret <!-- private -->",
+    "Shared <!-- share: group -->",
+    "===",
+    "---",
+    "-",
+    "***",
+    "```",
+    "~~~",
+    "````",
+    "``` sh",
+    "- item",
+    "- ## Heading in a list",
+    "  more of it",
+    "  ```",
+    "  ## Inside",
+    "> quote",
+    "> ## Secret <!-- private -->",
+    "> ```",
+    "1. one",
+    "<!-- remark -->",
+    "<!--",
+    "-->",
+    "<div>",
+    "</div>",
+    "<b>bold</b>",
+    "<pre>",
+    "</pre>",
+    "| a | b |",
+    "|---|---|",
+    "[link]: /url",
+    "\\# escaped",
+    "\t## Tabbed",
+    "- ```",
+    "    ```",
+    "## Secret <!-- private",
+    "##",
+    "<?php",
+    "?>",
+    "* * *",
+    "+ plus",
+    "2) two",
+    "<!-- half",
+    "text <!-- half",
+)
 
 
 def lines_seen_by_a_parser(text: str, visible: bool) -> set[int]:

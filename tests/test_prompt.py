@@ -71,16 +71,31 @@ def pieces_of(draw: st.DrawFn, dialect: str) -> list[Piece]:
             path = draw(st.sampled_from([row.path or "a.md", "deep/er/" * 20 + "name.md", "{odd} %s.md"]))
             text = draw(BODIES)
             problem = draw(st.sampled_from([None, None, None, "missing", "unreadable"]))
-            made.append(Piece(row=row, path=path, text=text, chars_raw=len(text), whole=draw(st.booleans()), day="2026-05-08",
-                              when="Today", problem=problem))  # fmt: skip
+            made.append(
+                Piece(
+                    row=row,
+                    path=path,
+                    text=text,
+                    chars_raw=len(text),
+                    whole=draw(st.booleans()),
+                    day="2026-05-08",
+                    when="Today",
+                    problem=problem,
+                )
+            )
     return made
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @settings(max_examples=60)
-@given(data=st.data(), total=st.integers(1, 2_000) | st.integers(1, 60_000), file=st.integers(1, 3_000),
-       memory=st.none() | st.integers(0, 4_000), order=st.sampled_from(["stable", "seed"]),
-       style=st.sampled_from(["markdown", "xml"]))  # fmt: skip
+@given(
+    data=st.data(),
+    total=st.integers(1, 2_000) | st.integers(1, 60_000),
+    file=st.integers(1, 3_000),
+    memory=st.none() | st.integers(0, 4_000),
+    order=st.sampled_from(["stable", "seed"]),
+    style=st.sampled_from(["markdown", "xml"]),
+)
 def test_no_budget_is_passed_by_one_character(
     dialect: str, data: st.DataObject, total: int, file: int, memory: int | None, order: str, style: str
 ) -> None:
@@ -348,18 +363,58 @@ def test_hidden_characters_are_shown_in_the_open_and_said(tmp_path: Path) -> Non
 BYTES = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=200).map(str.encode),
-    st.sampled_from([b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\n" * 5_000, b"x" * 100_000, b"> " * 5_000, b"- " * 5_000,
-                     b"<!-- private", b"# <!-- share: group", b"---\n", b"---\n---\n", b"\r" * 300, b"[" * 20_000, b"```\n" * 999,
-                     b"---\n&a [*a, *a]\n---\n", b"---\n!!timestamp x\n---\n", b"---\nname: !!int ''\n---\n", b"\xed\xa0\x80"]),
-)  # fmt: skip
-PATHS = ["IDENTITY.md", "SOUL.md", "AGENTS.md", "USER.md", "TOOLS.md", "MEMORY.md", "HEARTBEAT.md", "BOOTSTRAP.md", "VISION.md",
-         "memory/2026-05-08.md", "memory/2026-05-07-x.md", "knowledge/KNOWLEDGE.md", "knowledge/a/b.md", "skills/a/SKILL.md",
-         "SOUL_EVIL.md", "users/ana/USER.md"]  # fmt: skip
+    st.sampled_from(
+        [
+            b"",
+            b"\x00",
+            b"\xff\xfe",
+            b"\xef\xbb\xbf",
+            b"\n" * 5_000,
+            b"x" * 100_000,
+            b"> " * 5_000,
+            b"- " * 5_000,
+            b"<!-- private",
+            b"# <!-- share: group",
+            b"---\n",
+            b"---\n---\n",
+            b"\r" * 300,
+            b"[" * 20_000,
+            b"```\n" * 999,
+            b"---\n&a [*a, *a]\n---\n",
+            b"---\n!!timestamp x\n---\n",
+            b"---\nname: !!int ''\n---\n",
+            b"\xed\xa0\x80",
+        ]
+    ),
+)
+PATHS = [
+    "IDENTITY.md",
+    "SOUL.md",
+    "AGENTS.md",
+    "USER.md",
+    "TOOLS.md",
+    "MEMORY.md",
+    "HEARTBEAT.md",
+    "BOOTSTRAP.md",
+    "VISION.md",
+    "memory/2026-05-08.md",
+    "memory/2026-05-07-x.md",
+    "knowledge/KNOWLEDGE.md",
+    "knowledge/a/b.md",
+    "skills/a/SKILL.md",
+    "SOUL_EVIL.md",
+    "users/ana/USER.md",
+]
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(files=st.dictionaries(st.sampled_from(PATHS), BYTES, max_size=8), dialect=st.sampled_from(sorted(DIALECTS)),
-       scope=st.sampled_from(SCOPES), sender=st.sampled_from([None, "ana"]), order=st.sampled_from(["stable", "seed"]))  # fmt: skip
+@given(
+    files=st.dictionaries(st.sampled_from(PATHS), BYTES, max_size=8),
+    dialect=st.sampled_from(sorted(DIALECTS)),
+    scope=st.sampled_from(SCOPES),
+    sender=st.sampled_from([None, "ana"]),
+    order=st.sampled_from(["stable", "seed"]),
+)
 @example(
     files={"skills/a/SKILL.md": b"---\nname: !!bool x\n---\n"},
     dialect="anima",
@@ -388,8 +443,14 @@ def test_any_bytes_in_any_file_give_a_prompt(
     root = tmp_path_factory.mktemp("home")
     for path, raw in files.items():
         write(root, path, raw)
-    asked = {"dialect": dialect, "owner": ["luis"], "prompt.additional": ["VISION.md"], "prompt.order": order,
-             "persona.at": "00:00", "persona.duration": "24h"}  # fmt: skip
+    asked = {
+        "dialect": dialect,
+        "owner": ["luis"],
+        "prompt.additional": ["VISION.md"],
+        "prompt.order": order,
+        "persona.at": "00:00",
+        "persona.duration": "24h",
+    }
     with Home.open(root, settings=asked, clock=lambda: NOW) as home:
         prompt = home.prompt(scope=scope, sender=sender)
         assert prompt.text == prompt.stable + prompt.volatile
@@ -730,8 +791,23 @@ def test_a_folder_of_logs_is_found_in_any_case(tmp_path: Path) -> None:
 
 # -- what is on disk now -------------------------------------------------------------------------------------------------
 
-CHANGES = ["edit", "edit same size", "add", "delete", "rename", "replace by older", "new log", "new skill", "new knowledge",
-           "delete a skill", "case twin", "mend", "link", "anima.toml", "zone"]  # fmt: skip
+CHANGES = [
+    "edit",
+    "edit same size",
+    "add",
+    "delete",
+    "rename",
+    "replace by older",
+    "new log",
+    "new skill",
+    "new knowledge",
+    "delete a skill",
+    "case twin",
+    "mend",
+    "link",
+    "anima.toml",
+    "zone",
+]
 
 
 def change(root: Path, kind: str, n: int) -> None:

@@ -42,19 +42,59 @@ EXCEPTIONS = {
     "cli/guide.py": ({"tempfile.TemporaryDirectory", "?.write_text"}, "a tour in a temporary home of its own"),
 }
 CHANGING_METHODS = {
-    "write_text", "write_bytes", "touch", "unlink", "rename", "rmdir", "mkdir", "symlink_to", "hardlink_to", "chmod",
-    "lchmod", "writelines",
-}  # fmt: skip
+    "write_text",
+    "write_bytes",
+    "touch",
+    "unlink",
+    "rename",
+    "rmdir",
+    "mkdir",
+    "symlink_to",
+    "hardlink_to",
+    "chmod",
+    "lchmod",
+    "writelines",
+}
 CHANGING_CALLS = {
-    "os": {"rename", "renames", "replace", "unlink", "remove", "rmdir", "removedirs", "mkdir", "makedirs", "link",
-           "symlink", "truncate", "ftruncate", "chmod", "fchmod", "lchmod", "chown", "fchown", "lchown", "write",
-           "writev", "pwrite", "pwritev", "mkfifo", "mknod", "utime", "setxattr", "removexattr", "sendfile",
-           "copy_file_range", "posix_fallocate", "open"},
+    "os": {
+        "rename",
+        "renames",
+        "replace",
+        "unlink",
+        "remove",
+        "rmdir",
+        "removedirs",
+        "mkdir",
+        "makedirs",
+        "link",
+        "symlink",
+        "truncate",
+        "ftruncate",
+        "chmod",
+        "fchmod",
+        "lchmod",
+        "chown",
+        "fchown",
+        "lchown",
+        "write",
+        "writev",
+        "pwrite",
+        "pwritev",
+        "mkfifo",
+        "mknod",
+        "utime",
+        "setxattr",
+        "removexattr",
+        "sendfile",
+        "copy_file_range",
+        "posix_fallocate",
+        "open",
+    },
     "shutil": {"copy", "copy2", "copyfile", "copyfileobj", "copytree", "move", "rmtree", "chown", "unpack_archive"},
     "tempfile": {"mkstemp", "mkdtemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"},
     "sqlite3": {"connect"},
     "subprocess": {"run", "Popen", "call", "check_call", "check_output"},
-}  # fmt: skip
+}
 READING_FLAGS = {"O_RDONLY", "O_DIRECTORY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH"}
 
 
@@ -145,21 +185,42 @@ def test_every_exception_is_still_needed() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "open(path, 'w')", "open(path, mode='ab')", "open(path, mode)", "path.open('x')", "path.write_text('x')",
-        "os.open(p, os.O_WRONLY)", "os.open(p, os.O_RDWR | os.O_CREAT)", "os.open(p, flags)", "os.rename(a, b)",
-        "Path(a).replace(b)", "from os import unlink\nunlink(a)", "import os as o\no.remove(a)", "shutil.rmtree(a)",
-        "open(os.open(p, os.O_WRONLY), 'rb')", "import subprocess\nsubprocess.run(['rm'])", "io.open(p, 'r+')",
+        "open(path, 'w')",
+        "open(path, mode='ab')",
+        "open(path, mode)",
+        "path.open('x')",
+        "path.write_text('x')",
+        "os.open(p, os.O_WRONLY)",
+        "os.open(p, os.O_RDWR | os.O_CREAT)",
+        "os.open(p, flags)",
+        "os.rename(a, b)",
+        "Path(a).replace(b)",
+        "from os import unlink\nunlink(a)",
+        "import os as o\no.remove(a)",
+        "shutil.rmtree(a)",
+        "open(os.open(p, os.O_WRONLY), 'rb')",
+        "import subprocess\nsubprocess.run(['rm'])",
+        "io.open(p, 'r+')",
     ],
-)  # fmt: skip
+)
 def test_the_walk_sees_every_way_to_write(source: str) -> None:
     assert list(changing(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
     "source",
-    ["open(path)", "open(path, 'rb')", "path.open()", "os.open(p, os.O_RDONLY | os.O_DIRECTORY)", "Home.open(p)",
-     "text.replace('a', 'b')", "moment.replace(tzinfo=UTC)", "dataclasses.replace(x, y=1)", "path.read_text()"],
-)  # fmt: skip
+    [
+        "open(path)",
+        "open(path, 'rb')",
+        "path.open()",
+        "os.open(p, os.O_RDONLY | os.O_DIRECTORY)",
+        "Home.open(p)",
+        "text.replace('a', 'b')",
+        "moment.replace(tzinfo=UTC)",
+        "dataclasses.replace(x, y=1)",
+        "path.read_text()",
+    ],
+)
 def test_the_walk_lets_reading_pass(source: str) -> None:
     assert not list(changing(ast.parse(source)))
 

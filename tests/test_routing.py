@@ -35,10 +35,21 @@ def test_a_key_says_who_listens(key, scope, agent, channel, chat):
 @pytest.mark.parametrize(
     "key",
     [
-        "agent:bob", "agent::main", "agent:bob:", "hook:x", "mainly", "main:group:42", "telegram", "telegram:direct",
-        "telegram:direct:", "agent:bob:telegram:party:42", "global", "unknown:main", "agent:bob:telegram",
+        "agent:bob",
+        "agent::main",
+        "agent:bob:",
+        "hook:x",
+        "mainly",
+        "main:group:42",
+        "telegram",
+        "telegram:direct",
+        "telegram:direct:",
+        "agent:bob:telegram:party:42",
+        "global",
+        "unknown:main",
+        "agent:bob:telegram",
     ],
-)  # fmt: skip
+)
 def test_what_a_key_does_not_say_clearly_is_a_group(key):
     assert route_of(key).scope is Scope.GROUP
 

@@ -125,9 +125,25 @@ def test_a_rare_day_is_found_and_a_long_absence_costs_little():
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "3", "0 3 * *", "0 0 3 * * *", "61 3 * * *", "x 3 * * *", "0 25 * * *", "0 0 30 2 *", "@noon", "0 3 * * */0",
-     "9" * 5_000 + " * * * *", "L/2 L * * L", "0 0 L/2 * L/3", "\x1b[31m 3 * * *", "0 0 5-1 * *", "0 0 * 2 1#9"],
-)  # fmt: skip
+    [
+        "",
+        "3",
+        "0 3 * *",
+        "0 0 3 * * *",
+        "61 3 * * *",
+        "x 3 * * *",
+        "0 25 * * *",
+        "0 0 30 2 *",
+        "@noon",
+        "0 3 * * */0",
+        "9" * 5_000 + " * * * *",
+        "L/2 L * * L",
+        "0 0 L/2 * L/3",
+        "\x1b[31m 3 * * *",
+        "0 0 5-1 * *",
+        "0 0 * 2 1#9",
+    ],
+)
 def test_an_expression_that_is_none_is_a_sentence(expression):
     with pytest.raises(BadConfig) as error:
         following(expression, "UTC", at("2026-05-09T12:00"))
@@ -163,10 +179,13 @@ def test_any_text_is_a_time_or_a_sentence(text):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    minute=st.integers(0, 59), hour=st.integers(0, 23),
-    zone=st.sampled_from([BERLIN, NEW_YORK, "Australia/Lord_Howe", "Africa/Cairo", "Asia/Kathmandu", "America/Santiago"]),
+    minute=st.integers(0, 59),
+    hour=st.integers(0, 23),
+    zone=st.sampled_from(
+        [BERLIN, NEW_YORK, "Australia/Lord_Howe", "Africa/Cairo", "Asia/Kathmandu", "America/Santiago"]
+    ),
     start=st.integers(0, 2_500).map(lambda day: at("2020-01-01T00:00") + timedelta(days=day, hours=day % 24)),
-)  # fmt: skip
+)
 def test_a_daily_run_comes_once_for_every_day_in_every_zone(minute, hour, zone, start):
     moment, days = start, []
     for _ in range(40):

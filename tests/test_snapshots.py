@@ -357,9 +357,13 @@ def test_another_snapshot_under_a_name_is_found(root: Path) -> None:
 
 
 def crafted(
-    place: Path, files: list[tuple[str, bytes]], *, members: list[tarfile.TarInfo] | None = None,
-    rows: list[dict[str, Any]] | None = None, said: dict[str, Any] | None = None,
-) -> Path:  # fmt: skip
+    place: Path,
+    files: list[tuple[str, bytes]],
+    *,
+    members: list[tarfile.TarInfo] | None = None,
+    rows: list[dict[str, Any]] | None = None,
+    said: dict[str, Any] | None = None,
+) -> Path:
     """An archive as a stranger might make it: a manifest that fits its files, and members of any kind."""
     honest = [{"path": p, "size": len(d), "sha256": hashlib.sha256(d).hexdigest(), "mode": "0600"} for p, d in files]
     rows = honest if rows is None else rows
@@ -398,11 +402,39 @@ def test_an_honest_archive_made_by_hand_is_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../out.md", "/etc/passwd", "a/../../b.md", "a//b.md", "./a.md", "a/./b.md", "", "x\0.md", "x\n.md", "a\\b.md", "con.md",
-     ".anima/lock", ".anima/restoring", ".anima/snapshots/x", ".anima/index.sqlite", ".anima/stage/0", ".anima/restore/0",
-     ".anima/../x", ".git/../x", ".GIT/config", ".Anima/key", "sub/.git/hooks/post-checkout", ".git/anima.lock", "．．/x.md",
-     "a" * 5000, "trailing ", "dot.", ".anima/restored", ".git/.git/config", "x/.anima/key"],
-)  # fmt: skip
+    [
+        "../out.md",
+        "/etc/passwd",
+        "a/../../b.md",
+        "a//b.md",
+        "./a.md",
+        "a/./b.md",
+        "",
+        "x\0.md",
+        "x\n.md",
+        "a\\b.md",
+        "con.md",
+        ".anima/lock",
+        ".anima/restoring",
+        ".anima/snapshots/x",
+        ".anima/index.sqlite",
+        ".anima/stage/0",
+        ".anima/restore/0",
+        ".anima/../x",
+        ".git/../x",
+        ".GIT/config",
+        ".Anima/key",
+        "sub/.git/hooks/post-checkout",
+        ".git/anima.lock",
+        "．．/x.md",
+        "a" * 5000,
+        "trailing ",
+        "dot.",
+        ".anima/restored",
+        ".git/.git/config",
+        "x/.anima/key",
+    ],
+)
 def test_a_name_that_leads_elsewhere_is_refused(path: str, tmp_path: Path) -> None:
     assert refusal(path)
     assert "nothing was written" in refused(crafted(tmp_path / "x.tar.gz", [(path, b"x")]), tmp_path)
@@ -459,17 +491,28 @@ def test_a_newer_format_is_refused_with_a_sentence(said: dict[str, Any], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "said", [{"format": "1"}, {"format": True}, {"anima": "export"}, {"files": 3}, {"files": [{}]}, {"left_out": [1]}, {"home": None},
-             {"ledger": {}}, {"more": 1}],
-)  # fmt: skip
+    "said",
+    [
+        {"format": "1"},
+        {"format": True},
+        {"anima": "export"},
+        {"files": 3},
+        {"files": [{}]},
+        {"left_out": [1]},
+        {"home": None},
+        {"ledger": {}},
+        {"more": 1},
+    ],
+)
 def test_a_manifest_that_is_none_is_told(said: dict[str, Any], tmp_path: Path) -> None:
     assert refused(crafted(tmp_path / "x.tar.gz", [], said=said), tmp_path)
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"no archive", b"\x1f\x8b", gzip.compress(b"x" * 5000, mtime=0), gzip.compress(b"\0" * 1024, mtime=0)],
+    "data",
+    [b"", b"no archive", b"\x1f\x8b", gzip.compress(b"x" * 5000, mtime=0), gzip.compress(b"\0" * 1024, mtime=0)],
     ids=["empty", "text", "two bytes", "no tar", "an empty tar"],
-)  # fmt: skip
+)
 def test_what_is_no_archive_is_told(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.tar.gz").write_bytes(data)
     assert refused(tmp_path / "x.tar.gz", tmp_path)
@@ -594,9 +637,14 @@ def test_a_home_that_was_open_is_told_and_loses_nothing(root: Path) -> None:
     restored(kept, root)
     before = held(root)
     for write in (
-        lambda: bystander.remember("lost?"), lambda: bystander.note("lost?"), lambda: bystander.write("a.md", "x\n"),
-        lambda: bystander.undo(), lambda: bystander.dream(), lambda: bystander.snapshot(), lambda: bystander.forget(text="lost?"),
-    ):  # fmt: skip
+        lambda: bystander.remember("lost?"),
+        lambda: bystander.note("lost?"),
+        lambda: bystander.write("a.md", "x\n"),
+        lambda: bystander.undo(),
+        lambda: bystander.dream(),
+        lambda: bystander.snapshot(),
+        lambda: bystander.forget(text="lost?"),
+    ):
         with pytest.raises(HomeError):
             write()
     with pytest.raises(Refused, match="restored from a snapshot while it was open"):
@@ -1263,7 +1311,7 @@ def test_the_command_answers_as_one_json_value(root: Path, command: Any, tmp_pat
 
 @pytest.mark.parametrize(
     "arguments", [("take", "x"), ("restore",), ("verify",), ("melt",), ("list", "x"), ("--label", "A B")]
-)  # fmt: skip
+)
 def test_what_makes_no_sense_to_the_command_is_said(command: Any, arguments: tuple[str, ...]) -> None:
     assert command(*arguments)[0] == 2
 

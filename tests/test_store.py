@@ -111,8 +111,12 @@ def test_a_link_in_the_machines_folder_leads_nowhere(parts: FolderParts, name: s
     else:
         place = parts.root / ".anima"
     place.symlink_to(target / "canary.md" if name in ("key", "lock", "ledger.jsonl") else target)
-    for act in (lambda: parts.machine.key(), lambda: parts.machine.log("ledger.jsonl").append(b"x\n", sync=True),
-                lambda: parts.machine.put("pending/p1.json", b"x"), lambda: write(parts, NOTE, "x\n")):  # fmt: skip
+    for act in (
+        lambda: parts.machine.key(),
+        lambda: parts.machine.log("ledger.jsonl").append(b"x\n", sync=True),
+        lambda: parts.machine.put("pending/p1.json", b"x"),
+        lambda: write(parts, NOTE, "x\n"),
+    ):
         try:
             act()
         except HomeError:
@@ -144,8 +148,12 @@ def test_a_pipe_or_folder_in_place_of_a_file_of_ours_is_damage_and_does_not_bloc
 
 def test_a_pipe_in_place_of_a_document_does_not_block(parts: FolderParts) -> None:
     os.mkfifo(parts.root / "note.md")
-    for act in (lambda: parts.documents.read(NOTE), lambda: parts.hand.look(NOTE), lambda: parts.hand.raw(NOTE),
-                lambda: parts.hand.cut_back(NOTE, 0)):  # fmt: skip
+    for act in (
+        lambda: parts.documents.read(NOTE),
+        lambda: parts.hand.look(NOTE),
+        lambda: parts.hand.raw(NOTE),
+        lambda: parts.hand.cut_back(NOTE, 0),
+    ):
         with pytest.raises(HomeError):
             act()
 

@@ -143,10 +143,16 @@ def test_the_largest_file_that_is_read_is_read_whole(root: Path, store: FolderSt
 @pytest.mark.parametrize(
     ("raw", "byte"),
     [
-        (b"abc\xff", 4), (b"\xff\xfeh\x00i\x00", 1), (b"\x80", 1), (b"ok \xc3", 4), (b"\xed\xa0\x80", 1),
-        (b"\xc0\xaf", 1), (b"\xf4\x90\x80\x80", 1), ("naïve".encode("latin-1"), 3),
+        (b"abc\xff", 4),
+        (b"\xff\xfeh\x00i\x00", 1),
+        (b"\x80", 1),
+        (b"ok \xc3", 4),
+        (b"\xed\xa0\x80", 1),
+        (b"\xc0\xaf", 1),
+        (b"\xf4\x90\x80\x80", 1),
+        ("naïve".encode("latin-1"), 3),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_utf_8_is_a_named_error_with_the_first_wrong_byte(
     root: Path, store: FolderStore, raw: bytes, byte: int
 ) -> None:
@@ -223,9 +229,16 @@ def _link_to_a_process(path: Path) -> None:
 
 
 NO_FILES: list[Callable[[Path], None]] = [
-    _folder, _pipe, _socket, _device, _link_to_outside, _link_to_inside, _link_to_nothing, _link_to_itself,
+    _folder,
+    _pipe,
+    _socket,
+    _device,
+    _link_to_outside,
+    _link_to_inside,
+    _link_to_nothing,
+    _link_to_itself,
     _link_to_a_process,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("make", NO_FILES)
@@ -389,11 +402,22 @@ needs_openat2 = pytest.mark.skipif(_openat2() is None, reason="this kernel has n
 @pytest.mark.parametrize(
     "path",
     [
-        "MEMORY.md", "memory/2026-05-08.md", "memory/topics/boat.md", "memory", "memory/topics", "nope.md", "memory/nope.md",
-        "nope/x.md", "MEMORY.md/x.md", "memory/2026-05-08.md/x", "file-link", "memory/file-link", "memory/pipe/x",
+        "MEMORY.md",
+        "memory/2026-05-08.md",
+        "memory/topics/boat.md",
+        "memory",
+        "memory/topics",
+        "nope.md",
+        "memory/nope.md",
+        "nope/x.md",
+        "MEMORY.md/x.md",
+        "memory/2026-05-08.md/x",
+        "file-link",
+        "memory/file-link",
+        "memory/pipe/x",
         "memory/" + "x" * 256,
     ],
-)  # fmt: skip
+)
 def test_openat2_and_the_walk_give_the_same_answer(root: Path, path: str) -> None:
     (root / "file-link").symlink_to("MEMORY.md")
     (root / "memory" / "file-link").symlink_to("2026-05-08.md")

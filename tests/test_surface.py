@@ -207,8 +207,12 @@ HEADER = (
 def what(row: Row) -> str:
     if row.path:
         return f"`{row.path}`"
-    names = {"skills": "catalogue of skills", "additional": "additional files", "extra": "extra system prompt",
-             "runtime": "runtime block"}  # fmt: skip
+    names = {
+        "skills": "catalogue of skills",
+        "additional": "additional files",
+        "extra": "extra system prompt",
+        "runtime": "runtime block",
+    }
     return names.get(row.role, row.role.replace("-", " "))
 
 

@@ -285,9 +285,12 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
 
     def hits(which: Talks) -> list[list[object]]:
         return [
-            [(one.session, one.entry, one.time, one.role, one.text) for one in which.search(
-                word, agent="kate", layers=None, scopes=None, limit=100) or ()] for word in words
-        ]  # fmt: skip
+            [
+                (one.session, one.entry, one.time, one.role, one.text)
+                for one in which.search(word, agent="kate", layers=None, scopes=None, limit=100) or ()
+            ]
+            for word in words
+        ]
 
     assert hits(place.talks) == hits(fresh)
     fresh.close()
@@ -445,8 +448,14 @@ def test_a_damaged_index_is_made_again_from_the_transcripts(place: Place, damage
         path.unlink()
         path.symlink_to(tmp_path / "outside")
     else:
-        path.write_bytes({"garbage": b"not a database " * 400, "empty": b"", "truncated": data[: len(data) // 2],
-                          "zeros": data[:4096] + bytes(len(data) - 4096)}[damage])  # fmt: skip
+        path.write_bytes(
+            {
+                "garbage": b"not a database " * 400,
+                "empty": b"",
+                "truncated": data[: len(data) // 2],
+                "zeros": data[:4096] + bytes(len(data) - 4096),
+            }[damage]
+        )
     assert [hit.entry for hit in place.ask("pelican").hits] == [300]
     again = place.ask("pelican")
     assert (again.backend, [hit.entry for hit in again.hits]) == ("fts5", [300])

@@ -216,8 +216,17 @@ def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own
 
 
 def _webs(path: str, text: str) -> tuple[Change, ...]:
-    return (Change(path=DocPath.parse(path), kind=Kind.APPEND, text=text, actor=Actor.AGENT, origin=Origin.WEB,
-                   scope=Scope.MAIN, taint=frozenset({Origin.WEB})),)  # fmt: skip
+    return (
+        Change(
+            path=DocPath.parse(path),
+            kind=Kind.APPEND,
+            text=text,
+            actor=Actor.AGENT,
+            origin=Origin.WEB,
+            scope=Scope.MAIN,
+            taint=frozenset({Origin.WEB}),
+        ),
+    )
 
 
 def _allowed():

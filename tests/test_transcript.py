@@ -120,8 +120,14 @@ def test_the_lines_have_exactly_the_keys_of_the_format_in_their_order(folder: Li
     talk.log("assistant", "hello Luis")
     talk.close("done")
     header, user, assistant, close = lines_of(folder)
-    assert header == {"type": "session", "version": 1, "id": "one", "timestamp": TIME, "agent_id": "kate",
-                      "source_plugin": "telegram"}  # fmt: skip
+    assert header == {
+        "type": "session",
+        "version": 1,
+        "id": "one",
+        "timestamp": TIME,
+        "agent_id": "kate",
+        "source_plugin": "telegram",
+    }
     assert list(user) == ["type", "timestamp", "role", "content", "message_id", "source_plugin", "sender_id"]
     assert list(assistant) == ["type", "timestamp", "role", "content", "source_plugin"]
     assert (user["source_plugin"], assistant["source_plugin"]) == ("telegram", "")
@@ -497,9 +503,12 @@ if sys.argv[4] == "close":
 def _speaker(root: Path, name: str, number: int, end: str = "close") -> subprocess.Popen[str]:
     source = str(Path(anima.transcript.__file__).parents[2])
     return subprocess.Popen(
-        [sys.executable, "-c", _SPEAKER, str(root), name, str(number), end], text=True, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": source},
-    )  # fmt: skip
+        [sys.executable, "-c", _SPEAKER, str(root), name, str(number), end],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": source},
+    )
 
 
 def test_two_processes_in_one_session_tear_nothing_and_share_no_number(folder: LineFolder, tmp_path: Path) -> None:
@@ -715,8 +724,14 @@ def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: LineF
     talk.close()
     assert contents(folder) == ["my boat is blue", "fine", "after", "still here"]
     marks = [(line["type"], line.get("entries")) for line in lines_of(folder) if line["type"] != "entry"]
-    assert marks == [("session", None), ("forgotten", 2), ("forgotten", 1), ("state", None), ("compact_boundary", None),
-                     ("close", None)]  # fmt: skip
+    assert marks == [
+        ("session", None),
+        ("forgotten", 2),
+        ("forgotten", 1),
+        ("state", None),
+        ("compact_boundary", None),
+        ("close", None),
+    ]
     for each in tmp_path.rglob("*"):
         assert not each.is_file() or b"lobster" not in each.read_bytes(), each
     assert forget(folder, "one", lambda text: "lobster" in text, clock=Ticking()) == 0
@@ -775,8 +790,19 @@ def test_the_list_on_disk_is_json_with_the_documented_keys(some: LineFolder) -> 
     found = json.loads(some.get("sessions.json") or b"")
     assert found["version"] == 1
     assert set(found["sessions"]) == {"a", "b", "c"}
-    documented = {"summary", "updatedAt", "startedAt", "entries", "bytes", "agent_id", "source_plugin", "scope", "sender_id",
-                  "persona", "closed"}  # fmt: skip
+    documented = {
+        "summary",
+        "updatedAt",
+        "startedAt",
+        "entries",
+        "bytes",
+        "agent_id",
+        "source_plugin",
+        "scope",
+        "sender_id",
+        "persona",
+        "closed",
+    }
     assert documented <= set(found["sessions"]["a"])
 
 

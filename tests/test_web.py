@@ -90,8 +90,19 @@ def test_what_another_process_revokes_is_locked_out_at_once(desk: Desk) -> None:
 def test_an_agent_is_told_the_same_of_what_is_not_there_and_what_is_not_its_own(desk: Desk) -> None:
     agent = desk.agent("main")
     nothing = agent.get("/api/v1/no/such/thing")
-    paths = ["/", "/inbox", "/health", "/api/v1/files", "/api/v1/files/SOUL.md", "/api/v1/tokens", "/api/v1/openapi.json",
-             "/api/v1/toolsy", "/api/v1/agents", "/api/v1/tools/../files", "/mcpx"]  # fmt: skip
+    paths = [
+        "/",
+        "/inbox",
+        "/health",
+        "/api/v1/files",
+        "/api/v1/files/SOUL.md",
+        "/api/v1/tokens",
+        "/api/v1/openapi.json",
+        "/api/v1/toolsy",
+        "/api/v1/agents",
+        "/api/v1/tools/../files",
+        "/mcpx",
+    ]
 
     assert nothing.status_code == 404
     for path in paths:
@@ -132,10 +143,17 @@ def test_our_own_names_are_answered(desk: Desk, host: str) -> None:
     assert desk.owner.get("/api/v1/ping", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("headers", [
-    {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:9999"}, {"Origin": "https://127.0.0.1:4747"},
-    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "https://127.0.0.1:4747"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
 def test_no_other_page_reads_or_writes(desk: Desk, headers: dict[str, str]) -> None:
     page = desk.page
     for method, path in (

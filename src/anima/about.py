@@ -86,9 +86,13 @@ def look_up(
                 )
     found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
     return About(
-        name=name, page=_page(home, listener, plain) if at is None else None, mentions=tuple(found[:limit]),
-        total=len(found), linked=tuple(linked.most_common(8)), facts=facts_at(dated, name, at) if at else (),
-    )  # fmt: skip
+        name=name,
+        page=_page(home, listener, plain) if at is None else None,
+        mentions=tuple(found[:limit]),
+        total=len(found),
+        linked=tuple(linked.most_common(8)),
+        facts=facts_at(dated, name, at) if at else (),
+    )
 
 
 def _keeps_facts(home: Home, path: DocPath) -> bool:

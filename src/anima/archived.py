@@ -44,8 +44,12 @@ def _unpack(home: Home, kept: Kept, folder: str) -> Manifest:
 
 def _inner(home: Home, folder: str) -> Home:
     config = home.config
-    settings = {"dialect": home.dialect, "sessions.dir": config.sessions.dir, "history.enabled": config.history.enabled,
-                "owner": config.owner}  # fmt: skip
+    settings = {
+        "dialect": home.dialect,
+        "sessions.dir": config.sessions.dir,
+        "history.enabled": config.history.enabled,
+        "owner": config.owner,
+    }
     return type(home).open(f"{home.root}/{folder}", settings=settings, clock=home.clock, env=home.env)
 
 

@@ -266,9 +266,16 @@ def _sound(moved: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
 
 
 def import_from(
-    home: Home, source: str | Path, *, format: str = "auto", dry_run: bool = False, replace: bool = False,
-    files: bool = True, sessions: bool = True, progress: Progress | None = None,
-) -> Imported:  # fmt: skip
+    home: Home,
+    source: str | Path,
+    *,
+    format: str = "auto",
+    dry_run: bool = False,
+    replace: bool = False,
+    files: bool = True,
+    sessions: bool = True,
+    progress: Progress | None = None,
+) -> Imported:
     """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
     with _opened(home, expanded(source), format) as found:
         places, whole = _places(home, found), len(found.paths)

@@ -88,8 +88,10 @@ class Books:
         if self._key is None:
             ledger = self.store.stat(".anima/ledger.jsonl")
             if ledger is not None and ledger.st_size and self.machine.get("key") is None:
-                raise Damaged("the key of the ledger is gone; nothing was written",
-                              hint="restore .anima/key from a backup, or say anima doctor --repair")  # fmt: skip
+                raise Damaged(
+                    "the key of the ledger is gone; nothing was written",
+                    hint="restore .anima/key from a backup, or say anima doctor --repair",
+                )
             self._key = Key(self.machine.key())
         return self._key
 
@@ -131,8 +133,10 @@ class Books:
         """Raises Damaged where a ledger was and is none: then nobody can tell which lines are untrusted."""
         found = self.store.stat(".anima/ledger.jsonl")
         if (found is None or found.st_size == 0) and self.had_ledger():
-            raise Damaged("the ledger of this home is gone; nothing was written",
-                          hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair")  # fmt: skip
+            raise Damaged(
+                "the ledger of this home is gone; nothing was written",
+                hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair",
+            )
 
     def _open_ledger(self) -> None:
         ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn)
@@ -226,8 +230,9 @@ class Books:
                 for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
                     self.hand.confirm(DocPath.parse(path))
             except Damaged as error:
-                raise Damaged(f"change {intent.id} was interrupted and cannot be finished yet: {error}",
-                              hint=error.hint) from None  # fmt: skip
+                raise Damaged(
+                    f"change {intent.id} was interrupted and cannot be finished yet: {error}", hint=error.hint
+                ) from None
             except HomeError:
                 continue
         self.ledger.done(intent.id)
@@ -379,10 +384,15 @@ class Books:
         batches = " ".join(intent.id for intent in own[-50:])
         note = Note(
             what=newest.kind if last is None else last.what if len(own) == 1 else "changes",
-            actor=str(last.actor if last else Actor.OUTSIDE), author=self.author, time=newest.time,
-            session=last.session if last else None, rule=last.rule if last else None, batch=batches or None,
-            reason=reason, anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
-        )  # fmt: skip
+            actor=str(last.actor if last else Actor.OUTSIDE),
+            author=self.author,
+            time=newest.time,
+            session=last.session if last else None,
+            rule=last.rule if last else None,
+            batch=batches or None,
+            reason=reason,
+            anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
+        )
         files = dict(held for path in sorted(paths) for held in self._held(path))
         settings = self._settings()
         if settings and settings != self._held_settings:

@@ -47,15 +47,30 @@ class Calling:
             talked, notes = self._talked(query, limit)
             return {"hits": [hit for hit in talked if hit["score"] >= min_score], "notes": notes}
         home = self._home
-        answer = home.indexing.search(self.listener, query, limit=limit, at=home.reading.now(self.listener), min_score=float(min_score),
-                                      fusion=fusion, kinds=MEMORY_KINDS)  # fmt: skip
+        answer = home.indexing.search(
+            self.listener,
+            query,
+            limit=limit,
+            at=home.reading.now(self.listener),
+            min_score=float(min_score),
+            fusion=fusion,
+            kinds=MEMORY_KINDS,
+        )
         self._note_recall(query, answer)
         for hit in answer:
             self._note_reading(hit.path, hit.text)
         hits: list[dict[str, Any]] = [
-            {"path": hit.path.text, "start_line": hit.start_line, "end_line": hit.end_line, "text": hit.text[:MAX_HIT],
-             "score": round(hit.score, 4), "citation": hit.citation, "provider": hit.provider} for hit in answer
-        ]  # fmt: skip
+            {
+                "path": hit.path.text,
+                "start_line": hit.start_line,
+                "end_line": hit.end_line,
+                "text": hit.text[:MAX_HIT],
+                "score": round(hit.score, 4),
+                "citation": hit.citation,
+                "provider": hit.provider,
+            }
+            for hit in answer
+        ]
         if corpus == "memory":
             return {"hits": hits, "notes": list(answer.notes)}
         talked, notes = self._talked(query, limit)
@@ -71,11 +86,17 @@ class Calling:
         self._session.overhear(hit.session_id for hit in found.hits)
         folder = home.transcripts.folder
         hits = [
-            {"path": folder.path_of(hit.session_id), "start_line": hit.entry + 1, "end_line": hit.entry + 1,
-             "text": f"{hit.role}: {hit.preview}", "score": round(1 / rank, 4), "provider": "sessions",
-             "citation": f"session {hit.session_id}, entry {hit.entry} ({hit.timestamp[:16]})"}
+            {
+                "path": folder.path_of(hit.session_id),
+                "start_line": hit.entry + 1,
+                "end_line": hit.entry + 1,
+                "text": f"{hit.role}: {hit.preview}",
+                "score": round(1 / rank, 4),
+                "provider": "sessions",
+                "citation": f"session {hit.session_id}, entry {hit.entry} ({hit.timestamp[:16]})",
+            }
             for rank, hit in enumerate(found.hits, start=1)
-        ]  # fmt: skip
+        ]
         return hits, list(found.notes) if hits else [*found.notes, "no transcript of yours holds these words"]
 
     def _note_recall(self, query: str, answer: Answer) -> None:
@@ -84,11 +105,21 @@ class Calling:
             return
         home, key = self._home, self._home.books.key
         hits = [
-            {"path": hit.path.text, "lines": [d for d in key.lines(hit.text) if d][:MAX_RECALLED_LINES], "rank": rank,
-             "score": round(hit.score, 4)} for rank, hit in enumerate(answer, start=1)
-        ]  # fmt: skip
-        fields: dict[str, object] = {"query": key.of(" ".join(query.casefold().split())), "hits": hits, "session": self._session.id,
-                  "scope": str(self.listener.scope), "day": home.reading.today(self.listener).isoformat()}  # fmt: skip
+            {
+                "path": hit.path.text,
+                "lines": [d for d in key.lines(hit.text) if d][:MAX_RECALLED_LINES],
+                "rank": rank,
+                "score": round(hit.score, 4),
+            }
+            for rank, hit in enumerate(answer, start=1)
+        ]
+        fields: dict[str, object] = {
+            "query": key.of(" ".join(query.casefold().split())),
+            "hits": hits,
+            "session": self._session.id,
+            "scope": str(self.listener.scope),
+            "day": home.reading.today(self.listener).isoformat(),
+        }
         if self.listener.layer:
             fields["layer"] = self.listener.layer
         home.books.note("recall", fields, sync=False)
@@ -134,8 +165,12 @@ class Calling:
             if self.listener.sees(layout, place):
                 raise
             raise NoSuchDocument(place.text) from None
-        part = view(document.text, scope=self.listener.scope, visible=self.listener.sees(layout, document.path),
-                    owner=self.listener.owns(document.path))  # fmt: skip
+        part = view(
+            document.text,
+            scope=self.listener.scope,
+            visible=self.listener.sees(layout, document.path),
+            owner=self.listener.owns(document.path),
+        )
         if not part.text and (document.text or not self.listener.sees(layout, document.path)):
             raise NoSuchDocument(place.text)
         return document.path, part.text
@@ -259,9 +294,17 @@ class Calling:
     # -- writing ----------------------------------------------------------------------------------------------------------
 
     def _memory_write(
-        self, *, target: str, content: str, append: bool, section: str | None, old_string: str | None, new_string: str | None,
-        replace_all: bool, reason: str,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        *,
+        target: str,
+        content: str,
+        append: bool,
+        section: str | None,
+        old_string: str | None,
+        new_string: str | None,
+        replace_all: bool,
+        reason: str,
+    ) -> dict[str, Any]:
         with self._session.at_work():
             if old_string is not None or new_string is not None:
                 if old_string is None or new_string is None:
@@ -357,8 +400,14 @@ def _digest(text: str | None) -> str:
 
 def _answer(receipt: Receipt) -> dict[str, Any]:
     findings = [{"kind": f.kind, "line": f.line, "message": f.message} for f in receipt.findings]
-    found: dict[str, Any] = {"status": receipt.status, "path": receipt.path.text, "revision": receipt.revision and receipt.revision[:12],
-                             "proposal": receipt.proposal, "rule": receipt.rule, "findings": findings}  # fmt: skip
+    found: dict[str, Any] = {
+        "status": receipt.status,
+        "path": receipt.path.text,
+        "revision": receipt.revision and receipt.revision[:12],
+        "proposal": receipt.proposal,
+        "rule": receipt.rule,
+        "findings": findings,
+    }
     if receipt.status != "written" and receipt.reason:
         found["reason"] = receipt.reason
     if receipt.status == "pending":

@@ -56,12 +56,28 @@ class Asked:
 
 
 def asked_of(
-    home: Home, *, text: str | Sequence[str] | None, pattern: str | None, line: str | None, session: str | None, sender: str | None,
-    origin: str | None, since: date | datetime | str | None, until: date | datetime | str | None,
-) -> Asked:  # fmt: skip
+    home: Home,
+    *,
+    text: str | Sequence[str] | None,
+    pattern: str | None,
+    line: str | None,
+    session: str | None,
+    sender: str | None,
+    origin: str | None,
+    since: date | datetime | str | None,
+    until: date | datetime | str | None,
+) -> Asked:
     """What a person asks for, checked. Raises BadArguments with what to say instead."""
-    named = {"text": text, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin,
-             "since": since, "until": until}  # fmt: skip
+    named = {
+        "text": text,
+        "pattern": pattern,
+        "line": line,
+        "session": session,
+        "sender": sender,
+        "origin": origin,
+        "since": since,
+        "until": until,
+    }
     given = {name for name, value in named.items() if value is not None}
     if not given:
         raise BadArguments("say what to forget: a text, pattern, line, session, sender, origin or time span")
@@ -71,9 +87,16 @@ def asked_of(
     if begin and end and begin > end:
         raise BadArguments("since lies after until; nothing can be in between")
     return Asked(
-        texts=checked_texts(text), pattern=_pattern(pattern), path=path, said=said, sender=_filled("sender", sender),
-        session=_filled("session", session), origin=_origin(origin), since=begin, until=end,
-    )  # fmt: skip
+        texts=checked_texts(text),
+        pattern=_pattern(pattern),
+        path=path,
+        said=said,
+        sender=_filled("sender", sender),
+        session=_filled("session", session),
+        origin=_origin(origin),
+        since=begin,
+        until=end,
+    )
 
 
 def _check_together(given: set[str]) -> None:
@@ -165,9 +188,10 @@ class Choice:
         lines = lines_of(text)
         allowed = self._filter.hits(text) if self._filter else None
         found = {
-            number for number, line in enumerate(lines)
+            number
+            for number, line in enumerate(lines)
             if (allowed is None or number in allowed) and line.strip() and self._means(path, line)
-        }  # fmt: skip
+        }
         return _without_loose_headings(lines, found) if found and not self._asked.path else found
 
     @property

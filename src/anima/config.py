@@ -498,9 +498,12 @@ _KEYS: dict[str, _Key] = {
     "hygiene.days": _Key(_number(1, 36_500), lambda value: value >= HygieneConfig().days),
     "hygiene.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "agent": _Key(
-        _tables(AgentConfig, "id", {"allowed_delegates": _texts, "allowed_tools": _texts,
-                                    "workspace_access": _one_of("rw", "ro", "none")}),
+        _tables(
+            AgentConfig,
+            "id",
+            {"allowed_delegates": _texts, "allowed_tools": _texts, "workspace_access": _one_of("rw", "ro", "none")},
+        ),
         _harmless,
     ),
     "binding": _Key(_tables(Binding, "agent", {}), lambda value: not value),
-}  # fmt: skip
+}

@@ -60,9 +60,15 @@ class Advice:
 
 
 def advised(
-    made: Plan, material: Material, complete: Complete, *, unsafe: Unsafe, shown: Callable[[Held], bool],
-    timeout: float = TIMEOUT, tokens: int = TOKENS,
-) -> Advice:  # fmt: skip
+    made: Plan,
+    material: Material,
+    complete: Complete,
+    *,
+    unsafe: Unsafe,
+    shown: Callable[[Held], bool],
+    timeout: float = TIMEOUT,
+    tokens: int = TOKENS,
+) -> Advice:
     """The plan as a model would have it, or the plan as it was. `shown` says which lines of memory a model may see."""
     if not made.promotions:
         return Advice(plan=made, said=NOTHING_TO_ASK)
@@ -110,8 +116,14 @@ class _Night:
         self.budget = self.most - around  # for the lines alone
 
     def check(self, operations: tuple[Operation, ...]) -> Outcome:
-        outcome = validate(operations, candidates=self.candidates, prior=self.prior, budget=self.budget,
-                           unsafe=self._unsafe, updates=self._updates)  # fmt: skip
+        outcome = validate(
+            operations,
+            candidates=self.candidates,
+            prior=self.prior,
+            budget=self.budget,
+            unsafe=self._unsafe,
+            updates=self._updates,
+        )
         if not outcome.accepted:
             return outcome
         plan = self._applied(operations, [line.text for line in outcome.added])
@@ -169,8 +181,14 @@ class _Night:
         past = "".join(
             past_line(r.held.fact, since=r.since, until=r.until, by=_line_of(r.by.text)) + "\n" for r in late
         )
-        return replace(self.made, promotions=tuple(kept), retirements=tuple(retired), reworded=tuple(anew), memory=page,
-                       past=self.made.past + past)  # fmt: skip
+        return replace(
+            self.made,
+            promotions=tuple(kept),
+            retirements=tuple(retired),
+            reworded=tuple(anew),
+            memory=page,
+            past=self.made.past + past,
+        )
 
     def _page(self, kept: Sequence[Promotion], gone: set[int], instead: dict[int, str], *, fold: bool) -> str:
         lines = lines_of(self.m.memory)
@@ -201,8 +219,9 @@ def _joined(new: Sequence[Promotion], old: Sequence[Held], text: str) -> Promoti
     first, *others = sorted(new, key=lambda p: -p.candidate.score.total)
     dates = [day for day in (*(p.candidate.since for p in new), *(held.since for held in old)) if day]
     line = _bullet(text, new, old, min(dates, default=None))
-    return Promotion(line=line, fact=text, candidate=first.candidate, also=tuple(p.candidate for p in others),
-                     held=tuple(old))  # fmt: skip
+    return Promotion(
+        line=line, fact=text, candidate=first.candidate, also=tuple(p.candidate for p in others), held=tuple(old)
+    )
 
 
 def _reworded(old: Sequence[Held], text: str) -> Rewording:

@@ -114,8 +114,16 @@ def examine(patient: Patient) -> list[Remark]:
     found = looked("the disk", partial(_disk, patient)) + looked(".anima", partial(_machine, patient))
     checks = {"history": _history, "tokens": _tokens, "transcripts": _transcripts, "the clock": _clock}
     if kind_of(patient.store, FOLDER) == "folder":
-        more = {"the lock": _lock, "the ledger": _ledger, "trust": _folded, "waiting changes": _waiting, "the forgotten list": _forgotten,
-                "the index": _index, "the index of transcripts": _talks, "staged texts": _staged}  # fmt: skip
+        more = {
+            "the lock": _lock,
+            "the ledger": _ledger,
+            "trust": _folded,
+            "waiting changes": _waiting,
+            "the forgotten list": _forgotten,
+            "the index": _index,
+            "the index of transcripts": _talks,
+            "staged texts": _staged,
+        }
         checks = more | checks
     for what, check in checks.items():
         patient.progress(what)
@@ -298,8 +306,11 @@ def _told(fault: Fault) -> Remark:
 def _interrupted(patient: Patient, data: bytes) -> Iterator[Remark]:
     waiting = [] if patient.is_busy else Ledger(Still(data), clock=lambda: patient.now).pending()
     for intent in waiting:
-        yield remark("batch-interrupted", intent.edits[0].path if intent.edits else LEDGER,
-                     f"Change {intent.id} was interrupted: it is neither done nor given up.")  # fmt: skip
+        yield remark(
+            "batch-interrupted",
+            intent.edits[0].path if intent.edits else LEDGER,
+            f"Change {intent.id} was interrupted: it is neither done nor given up.",
+        )
 
 
 def _folded(patient: Patient) -> Iterator[Remark]:

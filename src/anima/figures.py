@@ -61,13 +61,25 @@ def figures(home: Home, *, days: int = 30) -> Figures:
     grown = _grown(home, zone, wanted)
     return Figures(
         days=tuple(
-            Day(day=day, sessions=begun[day], recalls=recalls[day], writes=writes[day], memories=grown[day][0],
-                memory_chars=grown[day][1]) for day in wanted
+            Day(
+                day=day,
+                sessions=begun[day],
+                recalls=recalls[day],
+                writes=writes[day],
+                memories=grown[day][0],
+                memory_chars=grown[day][1],
+            )
+            for day in wanted
         ),
-        sessions=len(rows), entries=sum(row.entries for row in rows), recalls=recalls.total(), writes=writes.total(),
-        memories=grown[wanted[-1]][0], memory_chars=grown[wanted[-1]][1],
-        personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()), dreams=dreams(home.books),
-    )  # fmt: skip
+        sessions=len(rows),
+        entries=sum(row.entries for row in rows),
+        recalls=recalls.total(),
+        writes=writes.total(),
+        memories=grown[wanted[-1]][0],
+        memory_chars=grown[wanted[-1]][1],
+        personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()),
+        dreams=dreams(home.books),
+    )
 
 
 def _counted(home: Home, zone: tzinfo | None) -> tuple[Counter[date], Counter[date]]:

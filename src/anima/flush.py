@@ -197,9 +197,14 @@ def _judged(turn: Said) -> Kept | None:
 def _kind(text: str) -> tuple[Kind, int]:
     """Why a turn is worth keeping, and where the mark stands. A question that only mentions the word is no mark."""
     patterns: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-        ("remember", _REMEMBER), ("correction", _CORRECTION), ("decision", _DECISION), ("promise", _PROMISE), ("preference", _PREFERENCE),
-        ("preference", _STANDING), ("preference", _ORDER),
-    )  # fmt: skip
+        ("remember", _REMEMBER),
+        ("correction", _CORRECTION),
+        ("decision", _DECISION),
+        ("promise", _PROMISE),
+        ("preference", _PREFERENCE),
+        ("preference", _STANDING),
+        ("preference", _ORDER),
+    )
     for kind, pattern in patterns:
         for found in pattern.finditer(text):
             sentence = _sentence_at(text, found.start())

@@ -123,11 +123,15 @@ class Flushing:
         if talk is not None and silent != "not asked":
             talk.flush(reason=reason[:80], through=through, lines=len(extra), silent=silent)
         return Flushed(
-            reason=reason, status=_status([*receipts, *more]), lines=(*lines, *extra), silent=silent, through=through,
+            reason=reason,
+            status=_status([*receipts, *more]),
+            lines=(*lines, *extra),
+            silent=silent,
+            through=through,
             forgotten=self._left_out,
             path=session.listener.daily_path(self._home.layout, now.date()).text,
             proposals=tuple(dict.fromkeys(r.proposal for r in (*receipts, *more) if r.proposal)),
-        )  # fmt: skip
+        )
 
     def _turns(self, talk: Transcript | None) -> tuple[list[Said], int]:
         if talk is None:

@@ -144,9 +144,20 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
         notes += more.notes
     archives = tuple(_draw_snapshots(drawing, keep)) if purge else ()
     keep = tuple(dict.fromkeys((*keep, *_by_pattern(asked, documents))))
-    return Plan(asked=asked, wanted=wanted, touched=tuple(drawing.touched), changes=tuple(drawing.changes), proposals=proposals,
-                talks=talks, torn=torn, snapshots=archives, keep=keep if asked.layer is None else (), left=tuple(drawing.left), notes=notes,
-                purge=more)  # fmt: skip
+    return Plan(
+        asked=asked,
+        wanted=wanted,
+        touched=tuple(drawing.touched),
+        changes=tuple(drawing.changes),
+        proposals=proposals,
+        talks=talks,
+        torn=torn,
+        snapshots=archives,
+        keep=keep if asked.layer is None else (),
+        left=tuple(drawing.left),
+        notes=notes,
+        purge=more,
+    )
 
 
 def _dreamed(home: Home, choice: Choice, wanted: Wanted, documents: Iterable[Document]) -> frozenset[str]:
@@ -413,8 +424,11 @@ def _by_pattern(asked: Asked, documents: Iterable[Document]) -> Iterator[str]:
 
 
 def _notes(home: Home, asked: Asked, documents: Iterable[Document], wanted: Wanted, purge: bool) -> tuple[str, ...]:
-    notes = [f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
-             for d in documents if asked.layer is None and wanted.touches(d.path.text.replace("/", " "))]  # fmt: skip
+    notes = [
+        f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
+        for d in documents
+        if asked.layer is None and wanted.touches(d.path.text.replace("/", " "))
+    ]
     if not purge and home.books.begun:
         notes.append(
             "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
@@ -467,10 +481,22 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     first = receipts[0] if receipts else None
     if first is not None and drawn.purge is not None:  # revisions have other names now
         first = replace(first, revision=books.history.head() if books.history else None)
-    return _recorded(home, drawn, Forgetting(
-        touched=drawn.touched, purge=drawn.purge is not None, done=True, phrases=kept, change=first.change if first else None,
-        revision=first.revision if first else None, verified=not left, left=tuple(dict.fromkeys(left)), notes=tuple(notes),
-    ), last)  # fmt: skip
+    return _recorded(
+        home,
+        drawn,
+        Forgetting(
+            touched=drawn.touched,
+            purge=drawn.purge is not None,
+            done=True,
+            phrases=kept,
+            change=first.change if first else None,
+            revision=first.revision if first else None,
+            verified=not left,
+            left=tuple(dict.fromkeys(left)),
+            notes=tuple(notes),
+        ),
+        last,
+    )
 
 
 def _clean_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
@@ -531,8 +557,16 @@ def _recorded(home: Home, drawn: Plan, done: Forgetting, last: str | None) -> Fo
     if not (drawn.touched or drawn.keep or last):
         return done
     phrases = [found.digest for text in drawn.keep[:1000] if (found := home.writing.forgotten.phrase(text))]
-    fields = {"counts": done.counts, "phrases": phrases, "purge": done.purge, "verified": done.verified, "change": done.change,
-              "left": len(done.left), "proposals": [*drawn.proposals[:1000]], "of": last}  # fmt: skip
+    fields = {
+        "counts": done.counts,
+        "phrases": phrases,
+        "purge": done.purge,
+        "verified": done.verified,
+        "change": done.change,
+        "left": len(done.left),
+        "proposals": [*drawn.proposals[:1000]],
+        "of": last,
+    }
     with home.books.machine.lock.hold():
         record = home.books.ledger.add("forget", {name: value for name, value in fields.items() if value is not None})
         if last is not None:
@@ -542,8 +576,14 @@ def _recorded(home: Home, drawn: Plan, done: Forgetting, last: str | None) -> Fo
 
 def shown(drawn: Plan) -> Forgetting:
     """A plan as its owner sees it."""
-    return Forgetting(touched=drawn.touched, purge=drawn.purge is not None, done=False, phrases=len(drawn.keep),
-                      left=drawn.left, notes=drawn.notes)  # fmt: skip
+    return Forgetting(
+        touched=drawn.touched,
+        purge=drawn.purge is not None,
+        done=False,
+        phrases=len(drawn.keep),
+        left=drawn.left,
+        notes=drawn.notes,
+    )
 
 
 # -- an agent's wish --------------------------------------------------------------------------------------------------------
@@ -566,9 +606,18 @@ def propose(home: Home, change: Change, wish: Mapping[str, str], *, layer: str) 
             return None
         record = books.ledger.add("proposal", {"content": books.key.of(content), "rule": RULE})
         found = Proposal(
-            id=f"p{record.n}", changes=(change,), created=now, expires=now + LIFETIME, rule=RULE, findings=(), content=content,
-            why="forgetting is the owner's to decide", diff=_told(drawn) + diff_of(drawn.changes, bases), bases=(None,), forget=wish,
-        )  # fmt: skip
+            id=f"p{record.n}",
+            changes=(change,),
+            created=now,
+            expires=now + LIFETIME,
+            rule=RULE,
+            findings=(),
+            content=content,
+            why="forgetting is the owner's to decide",
+            diff=_told(drawn) + diff_of(drawn.changes, bases),
+            bases=(None,),
+            forget=wish,
+        )
         pending.save(found)
         return found
 
@@ -589,11 +638,22 @@ def _asked_by(wish: Mapping[str, str]) -> Asked:
 def approve(home: Home, proposal: Proposal) -> tuple[Receipt, ...]:
     """Carries an agent's wish out, as the owner's own."""
     done = carry_out(home, _asked_by(proposal.forget or {}), purge=False, last=proposal.id)
-    path = next((DocPath.parse(t.where.rpartition(":")[0]) for t in done.touched if t.place in ("line", "layer", "dreamed")),
-                proposal.changes[0].path)  # fmt: skip
+    path = next(
+        (DocPath.parse(t.where.rpartition(":")[0]) for t in done.touched if t.place in ("line", "layer", "dreamed")),
+        proposal.changes[0].path,
+    )
     reason = ", ".join(f"{count} {place}" for place, count in done.counts.items()) or "nothing held it any more"
-    return (Receipt(status="written", path=path, proposal=proposal.id, rule=RULE, change=done.change,
-                    revision=done.revision, reason=f"forgotten: {reason}"),)  # fmt: skip
+    return (
+        Receipt(
+            status="written",
+            path=path,
+            proposal=proposal.id,
+            rule=RULE,
+            change=done.change,
+            revision=done.revision,
+            reason=f"forgotten: {reason}",
+        ),
+    )
 
 
 __all__ = ["Asked", "Forgetting", "Plan", "Touched", "approve", "asked_of", "carry_out", "plan", "propose", "shown"]

@@ -152,6 +152,8 @@ def loaded(raw: bytes) -> dict[str, Phrase]:
             raise ValueError("another format")
         phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Damaged("the list of what is forgotten cannot be read; nothing was written",
-                      hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back") from error  # fmt: skip
+        raise Damaged(
+            "the list of what is forgotten cannot be read; nothing was written",
+            hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back",
+        ) from error
     return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}

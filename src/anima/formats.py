@@ -29,15 +29,23 @@ FORMATS: tuple[Format, ...] = (
     Format(name="transcript", file="sessions/<id>.jsonl", number=1, constant="anima.transcript.records:VERSION"),
     Format(name="forgotten", file=".anima/forgotten", number=1, constant="anima.forgotten:FORMAT"),
     Format(name="proposal", file=".anima/pending/<id>.json", number=1, constant="anima.pending:FORMAT"),
-    Format(name="tokens", file="serve/…/passes.json, in your configuration", number=1, constant="anima.web.tokens:FORMAT"),
+    Format(
+        name="tokens", file="serve/…/passes.json, in your configuration", number=1, constant="anima.web.tokens:FORMAT"
+    ),
     Format(name="register", file="homes.json, in your configuration", number=1, constant="anima.register:FORMAT"),
     Format(name="export", file="lines of JSON", number=1, constant="anima.parcels:FORMAT"),
     Format(name="export-map", file=".anima-export.json in an export", number=1, constant="anima.moving:FORMAT"),
     Format(name="snapshot", file="manifest.json in a snapshot", number=1, constant="anima.store.archive:FORMAT"),
-    Format(name="session-list", file="sessions/sessions.json", number=1, constant="anima.transcript.listing:_VERSION", derived=True),
+    Format(
+        name="session-list",
+        file="sessions/sessions.json",
+        number=1,
+        constant="anima.transcript.listing:_VERSION",
+        derived=True,
+    ),
     Format(name="index", file=".anima/index.sqlite", number=2, constant="anima.index.tables:FORMAT", derived=True),
     Format(name="talks", file=".anima/talks.sqlite", number=1, constant="anima.index.talks:FORMAT", derived=True),
-)  # fmt: skip
+)
 
 
 def refuse_newer(file: str, found: object, known: int) -> None:

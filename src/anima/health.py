@@ -58,9 +58,13 @@ _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
 
 
 def examine(
-    path: str | Path, *, clock: Callable[[], datetime], env: Mapping[str, str], settings: Mapping[str, Any] | None = None,
+    path: str | Path,
+    *,
+    clock: Callable[[], datetime],
+    env: Mapping[str, str],
+    settings: Mapping[str, Any] | None = None,
     progress: Progress = lambda _: None,
-) -> list[Remark]:  # fmt: skip
+) -> list[Remark]:
     """Everything there is to say about a folder, damage first, also when no home can be opened there.
 
     Raises NoSuchHome where none ever was, and nothing else.
@@ -113,7 +117,7 @@ def _gone(path: str | Path, register: Register) -> Remark | None:
 
 def _config(
     store: FolderStore, register: Register, env: Mapping[str, str], settings: Mapping[str, Any] | None
-) -> Iterator[Remark]:  # fmt: skip
+) -> Iterator[Remark]:
     """Why the configuration cannot be used; nothing when it can."""
     if kind_of(store, FILE) not in ("file", None):
         yield remark("config-not-a-file", FILE, f"{FILE} is not a file.")
@@ -134,8 +138,15 @@ def _unopened(
 
 def look(home: Home, *, progress: Progress = lambda _: None) -> list[Remark]:
     """Everything there is to say about a home, damage first."""
-    patient = Patient(store=home.store, now=home.clock(), env=home.env, config=home.config, layout=home.layout,
-                      agent=home.agent, progress=progress)  # fmt: skip
+    patient = Patient(
+        store=home.store,
+        now=home.clock(),
+        env=home.env,
+        config=home.config,
+        layout=home.layout,
+        agent=home.agent,
+        progress=progress,
+    )
     entries: list[Entry] = []
     found = examining.examine(patient)
     progress("the documents")
@@ -163,8 +174,12 @@ def _walk(home: Home, folder: str, entries: list[Entry]) -> Iterator[Remark]:
     """Gathers the files of the home, and says what is left out of them."""
     shut = bool(folder) and _mode(home, folder) & 0o500 != 0o500
     if shut:
-        yield remark("folder-unreadable", folder, f"{folder}: its mode is {_mode(home, folder):04o}, so it cannot be looked into.",
-                     do=f"chmod u+rwX {shlex.quote(f'{home.root}/{folder}')}")  # fmt: skip
+        yield remark(
+            "folder-unreadable",
+            folder,
+            f"{folder}: its mode is {_mode(home, folder):04o}, so it cannot be looked into.",
+            do=f"chmod u+rwX {shlex.quote(f'{home.root}/{folder}')}",
+        )
     try:
         listed, strange = home.store.list(folder), home.store.strange(folder)
     except HomeError as error:
@@ -210,8 +225,12 @@ def _unreadable(home: Home, path: str, error: HomeError) -> Remark:
         "folder-unreadable" if stat.S_ISDIR(found.st_mode) else "document-unreadable",
     )
     row = "document-owner" if found.st_uid != os.geteuid() else row
-    return remark(row, path, f"{error} (mode {mode:04o}, owner {found.st_uid}).",
-                  do=f"chmod u+rwX {shlex.quote(f'{home.root}/{path}')}")  # fmt: skip
+    return remark(
+        row,
+        path,
+        f"{error} (mode {mode:04o}, owner {found.st_uid}).",
+        do=f"chmod u+rwX {shlex.quote(f'{home.root}/{path}')}",
+    )
 
 
 def _folder(home: Home, entries: list[Entry]) -> Iterator[Remark]:
@@ -220,14 +239,19 @@ def _folder(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     )
     mode = stat.S_IMODE(os.fstat(home.store.fd).st_mode)
     if mode & 0o077:
-        yield remark("modes", "modes", f"Other users of this machine can look into the folder (mode {mode:04o}).",
-                     do=f"chmod 700 {shlex.quote(home.root)}")  # fmt: skip
+        yield remark(
+            "modes",
+            "modes",
+            f"Other users of this machine can look into the folder (mode {mode:04o}).",
+            do=f"chmod 700 {shlex.quote(home.root)}",
+        )
     open_files = [entry.path for entry in entries if _mode(home, entry.path) & 0o077]
     if open_files:
         few = ", ".join(open_files[:3]) + (f" and {len(open_files) - 3} more" if len(open_files) > 3 else "")
         many = "1 file" if len(open_files) == 1 else f"{len(open_files):,} files"
-        yield remark("modes", "modes", f"{many} can be read by others: {few}.",
-                     do=f"chmod -R go= {shlex.quote(home.root)}")  # fmt: skip
+        yield remark(
+            "modes", "modes", f"{many} can be read by others: {few}.", do=f"chmod -R go= {shlex.quote(home.root)}"
+        )
 
 
 def _mode(home: Home, path: str) -> int:
@@ -237,16 +261,24 @@ def _mode(home: Home, path: str) -> int:
 
 def _trust(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     for key, why in home.config.ignored:
-        yield Remark(level="advice", about=FILE, message=f"{key} is not used, because this folder is not trusted: {why}.",
-                     do="anima trust-home, if you know who wrote that file")  # fmt: skip
+        yield Remark(
+            level="advice",
+            about=FILE,
+            message=f"{key} is not used, because this folder is not trusted: {why}.",
+            do="anima trust-home, if you know who wrote that file",
+        )
 
 
 def _missing(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     template = f", or anima init {shlex.quote(home.root)} for a template" if home.dialect == "anima" else ""
     for row in home.layout.rows:
         if row.form in ("text", "identity") and row.expected and home.store.actual(DocPath.parse(row.path)) is None:
-            yield Remark(level="advice", about=row.path, message=f"{row.path} is missing; the prompt says so in its place.",
-                         do=f"write it{template}")  # fmt: skip
+            yield Remark(
+                level="advice",
+                about=row.path,
+                message=f"{row.path} is missing; the prompt says so in its place.",
+                do=f"write it{template}",
+            )
 
 
 def _documents(home: Home, entries: list[Entry]) -> Iterator[Remark]:
@@ -271,11 +303,19 @@ def _one_document(home: Home, path: DocPath, limit: int | None) -> Iterator[Rema
         return
     yield from _contents(path.text, text)
     if limit is not None and len(text) > limit:
-        yield Remark(level="advice", about=path.text, do=f"shorten it, or raise prompt.file_chars in {FILE}",
-                     message=f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out.")  # fmt: skip
+        yield Remark(
+            level="advice",
+            about=path.text,
+            do=f"shorten it, or raise prompt.file_chars in {FILE}",
+            message=f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out.",
+        )
     if found := hidden(text):
-        yield Remark(level="advice", about=path.text, do="look at that line; delete what you did not put there",
-                     message=f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open.")  # fmt: skip
+        yield Remark(
+            level="advice",
+            about=path.text,
+            do="look at that line; delete what you did not put there",
+            message=f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open.",
+        )
     if "<!--" in text:
         yield from _marks(path, text)
 
@@ -331,11 +371,19 @@ def _marks(path: DocPath, text: str) -> Iterator[Remark]:
         heading = text[section.start : section.body]
         on_headings += len(_PRIVATE.findall(heading))
         if _SHARE.search(heading) and not section.shared and not section.claimed:
-            yield Remark(level="advice", about=path.text, message=f"{path}: a share mark names no known scope, so it shares nothing.",
-                         do=f"write one or more of {', '.join(Scope)}, as in <!-- share: group, subagent -->")  # fmt: skip
+            yield Remark(
+                level="advice",
+                about=path.text,
+                message=f"{path}: a share mark names no known scope, so it shares nothing.",
+                do=f"write one or more of {', '.join(Scope)}, as in <!-- share: group, subagent -->",
+            )
     if len(_PRIVATE.findall(text)) > on_headings:
-        yield Remark(level="advice", about=path.text, message=f"{path}: a private mark that stands on no heading hides its own line alone.",
-                     do="put it on the heading of the section you mean")  # fmt: skip
+        yield Remark(
+            level="advice",
+            about=path.text,
+            message=f"{path}: a private mark that stands on no heading hides its own line alone.",
+            do="put it on the heading of the section you mean",
+        )
 
 
 def _skills(home: Home, entries: list[Entry]) -> Iterator[Remark]:
@@ -348,15 +396,26 @@ def _skills(home: Home, entries: list[Entry]) -> Iterator[Remark]:
         except NoSuchDocument:
             continue
         except HomeError as error:
-            yield Remark(level="advice", about=path, do="mend its front matter",
-                         message=f"Skill left out of the catalogue: {error}.")  # fmt: skip
+            yield Remark(
+                level="advice",
+                about=path,
+                do="mend its front matter",
+                message=f"Skill left out of the catalogue: {error}.",
+            )
 
 
 def _budget(home: Home) -> Iterator[Remark]:
     prompt = home.prompt(scope=Scope.MAIN)
     for line in prompt.manifest:
         if line.status == "dropped" or (line.status == "cut" and "whole" in line.reason):
-            yield Remark(level="advice", about=line.path, message=f"{line.path} does not fit into the prompt: {line.reason}.",
-                         do=f"shorten the files before it, or raise prompt.total_chars in {FILE}")  # fmt: skip
-    yield Remark(level="fine", about="prompt",
-                 message=f"The main prompt has {len(prompt.text):,} of {prompt.limits.total:,} characters.")  # fmt: skip
+            yield Remark(
+                level="advice",
+                about=line.path,
+                message=f"{line.path} does not fit into the prompt: {line.reason}.",
+                do=f"shorten the files before it, or raise prompt.total_chars in {FILE}",
+            )
+    yield Remark(
+        level="fine",
+        about="prompt",
+        message=f"The main prompt has {len(prompt.text):,} of {prompt.limits.total:,} characters.",
+    )

@@ -64,10 +64,19 @@ class Home:
     """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
 
     def __init__(
-        self, store: FolderStore, layout: Layout, config: Config, detection: Detection, *, agent: str,
-        clock: Callable[[], datetime], dice: random.Random, register: Register, hook: Hook | None = None,
+        self,
+        store: FolderStore,
+        layout: Layout,
+        config: Config,
+        detection: Detection,
+        *,
+        agent: str,
+        clock: Callable[[], datetime],
+        dice: random.Random,
+        register: Register,
+        hook: Hook | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.store, self.layout, self.config, self.detection, self.agent = store, layout, config, detection, agent
         self.clock, self.dice, self.env = clock, dice, env or {}
         self._register, self._hook = register, hook
@@ -85,10 +94,17 @@ class Home:
 
     @classmethod
     def open(
-        cls, path: str | Path, *, agent: str | None = None, settings: Mapping[str, Any] | None = None,
-        clock: Callable[[], datetime] | None = None, dice: random.Random | None = None,
-        env: Mapping[str, str] | None = None, hook: Hook | None = None, finish: bool = True,
-    ) -> Home:  # fmt: skip
+        cls,
+        path: str | Path,
+        *,
+        agent: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        clock: Callable[[], datetime] | None = None,
+        dice: random.Random | None = None,
+        env: Mapping[str, str] | None = None,
+        hook: Hook | None = None,
+        finish: bool = True,
+    ) -> Home:
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
         is finished (unless `finish` says that somebody only looks).
 
@@ -109,8 +125,18 @@ class Home:
                 config = replace(own, agent=config.agent, binding=config.binding)
             detection = opening.detected(store, config)
             layout = opening.laid_out(detection.dialect, config)
-            home = cls(store, layout, config, detection, agent=agent or opening.first_agent(config), register=register,
-                       clock=clock or (lambda: datetime.now(UTC)), dice=dice or random.Random(), hook=hook, env=env)  # fmt: skip
+            home = cls(
+                store,
+                layout,
+                config,
+                detection,
+                agent=agent or opening.first_agent(config),
+                register=register,
+                clock=clock or (lambda: datetime.now(UTC)),
+                dice=dice or random.Random(),
+                hook=hook,
+                env=env,
+            )
             if finish and opening.was_interrupted(store):
                 _ = home.books.ledger
             return home
@@ -120,10 +146,18 @@ class Home:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, name: str = "", emoji: str | None = None, again: bool = False,
-        settings: Mapping[str, Any] | None = None, clock: Callable[[], datetime] | None = None,
-        dice: random.Random | None = None, env: Mapping[str, str] | None = None, hook: Hook | None = None,
-    ) -> Home:  # fmt: skip
+        cls,
+        path: str | Path,
+        *,
+        name: str = "",
+        emoji: str | None = None,
+        again: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        clock: Callable[[], datetime] | None = None,
+        dice: random.Random | None = None,
+        env: Mapping[str, str] | None = None,
+        hook: Hook | None = None,
+    ) -> Home:
         """A new home with its core files. Whatever stands in the folder already is left as it is.
 
         A folder where a home of this user's stood and vanished is refused, because it may only be unmounted;
@@ -263,10 +297,18 @@ class Home:
         return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
 
     def session(
-        self, *, scope: Scope | str, channel: str | None = None, sender: str | None = None, access: Access = "rw",
-        model: str | None = None, complete: Complete | None = None, account: str | None = None, chat: str | None = None,
+        self,
+        *,
+        scope: Scope | str,
+        channel: str | None = None,
+        sender: str | None = None,
+        access: Access = "rw",
+        model: str | None = None,
+        complete: Complete | None = None,
+        account: str | None = None,
+        chat: str | None = None,
         chat_type: str | None = None,
-    ) -> Session:  # fmt: skip
+    ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
         A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
@@ -277,22 +319,46 @@ class Home:
 
         self._check_bound(channel, account, chat)
         listener = self.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender)
-        return Session(self, listener, id=self.new_id(), channel=channel, sender=sender, access=access, model=model,
-                       complete=complete)  # fmt: skip
+        return Session(
+            self,
+            listener,
+            id=self.new_id(),
+            channel=channel,
+            sender=sender,
+            access=access,
+            model=model,
+            complete=complete,
+        )
 
     def session_by_key(
-        self, key: str, *, sender: str | None = None, access: Access = "rw", model: str | None = None,
-        complete: Complete | None = None, account: str | None = None,
-    ) -> Session:  # fmt: skip
+        self,
+        key: str,
+        *,
+        sender: str | None = None,
+        access: Access = "rw",
+        model: str | None = None,
+        complete: Complete | None = None,
+        account: str | None = None,
+    ) -> Session:
         """A conversation whose scope its session key says, such as `agent:main:telegram:group:42`; unclear is GROUP."""
         from anima.routing import route_of
 
         route = route_of(key)
         if route.agent and route.agent != self.agent:
-            raise BadArguments(f"this key is agent {route.agent!r}'s, and this home is open as {self.agent!r}",
-                               hint=f"Home.open(path, agent={route.agent!r})")  # fmt: skip
-        return self.session(scope=route.scope, channel=route.channel or None, sender=sender, access=access, model=model,
-                            complete=complete, account=account, chat=route.chat or None)  # fmt: skip
+            raise BadArguments(
+                f"this key is agent {route.agent!r}'s, and this home is open as {self.agent!r}",
+                hint=f"Home.open(path, agent={route.agent!r})",
+            )
+        return self.session(
+            scope=route.scope,
+            channel=route.channel or None,
+            sender=sender,
+            access=access,
+            model=model,
+            complete=complete,
+            account=account,
+            chat=route.chat or None,
+        )
 
     def resume(
         self, id: str, *, model: str | None = None, access: Access = "rw", complete: Complete | None = None
@@ -324,16 +390,19 @@ class Home:
         """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
         from anima.routing import agent_for
 
-        return agent_for(self.config.binding, channel=channel, account=account, chat=chat,
-                         default=opening.first_agent(self.config))  # fmt: skip
+        return agent_for(
+            self.config.binding, channel=channel, account=account, chat=chat, default=opening.first_agent(self.config)
+        )
 
     def _check_bound(self, channel: str | None, account: str | None, chat: str | None) -> None:
         """One agent never speaks in the place of another."""
         if self.config.binding and (channel or account or chat):
             agent = self.agent_for(channel=channel, account=account, chat=chat)
             if agent != self.agent:
-                raise BadArguments(f"a binding gives this to agent {agent!r}, and this home is open as {self.agent!r}",
-                                   hint=f"Home.open(path, agent={agent!r})")  # fmt: skip
+                raise BadArguments(
+                    f"a binding gives this to agent {agent!r}, and this home is open as {self.agent!r}",
+                    hint=f"Home.open(path, agent={agent!r})",
+                )
 
     def new_id(self) -> str:
         import uuid
@@ -419,9 +488,15 @@ class Home:
         return self.indexing.bring_up(rebuild=rebuild, progress=progress)
 
     def search(
-        self, query: str, *, scope: Scope | str, sender: str | None = None, limit: int = 6, at: date | datetime | None = None,
+        self,
+        query: str,
+        *,
+        scope: Scope | str,
+        sender: str | None = None,
+        limit: int = 6,
+        at: date | datetime | None = None,
         **more: Any,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """Hits for a question, best first, as this listener may see them; `.notes` says why there are none.
 
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
@@ -477,9 +552,14 @@ class Home:
         return import_from(self, folder, format="markdown", files=False, sessions=False)
 
     def import_from(
-        self, source: str | Path, *, format: str = "auto", dry_run: bool = False, replace: bool = False,
+        self,
+        source: str | Path,
+        *,
+        format: str = "auto",
+        dry_run: bool = False,
+        replace: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Imported:  # fmt: skip
+    ) -> Imported:
         """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing;
         with `replace`, documents that differ are written as changes that `undo` takes back."""
         from anima.arriving import import_from
@@ -487,9 +567,13 @@ class Home:
         return import_from(self, source, format=format, dry_run=dry_run, replace=replace, progress=progress)
 
     def export(
-        self, target: str | Path | IO[bytes], *, format: str = "markdown", sessions: bool = True,
+        self,
+        target: str | Path | IO[bytes],
+        *,
+        format: str = "markdown",
+        sessions: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Exported:  # fmt: skip
+    ) -> Exported:
         """Writes everything to a new folder (`markdown`, or a dialect's name) or file or stream (`jsonl`)."""
         from anima.moving import export
 
@@ -501,9 +585,13 @@ class Home:
         return self.writing.submit([owners(path, kind, text, **more)])[0]
 
     def dream(
-        self, *, dry_run: bool = False, preset: str | None = None, since: date | None = None,
+        self,
+        *,
+        dry_run: bool = False,
+        preset: str | None = None,
+        since: date | None = None,
         complete: Complete | None = None,
-    ) -> Sweep:  # fmt: skip
+    ) -> Sweep:
         """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change.
 
         `complete` is a model: it may word, merge and replace lines, and code decides whether any of it stands.
@@ -565,16 +653,34 @@ class Home:
         return self.keeping.restore(DocPath.parse(path), at, base=base)[0]
 
     def forget(
-        self, *, text: str | Sequence[str] | None = None, pattern: str | None = None, line: str | None = None, session: str | None = None,
-        sender: str | None = None, origin: str | None = None, since: date | datetime | str | None = None,
-        until: date | datetime | str | None = None, purge: bool = False, dry_run: bool = False,
-    ) -> Forgetting:  # fmt: skip
+        self,
+        *,
+        text: str | Sequence[str] | None = None,
+        pattern: str | None = None,
+        line: str | None = None,
+        session: str | None = None,
+        sender: str | None = None,
+        origin: str | None = None,
+        since: date | datetime | str | None = None,
+        until: date | datetime | str | None = None,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> Forgetting:
         """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
         came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
         from anima.forgetting import asked_of, carry_out, plan, shown
 
-        asked = asked_of(self, text=text, pattern=pattern, line=line, session=session, sender=sender, origin=origin,
-                         since=since, until=until)  # fmt: skip
+        asked = asked_of(
+            self,
+            text=text,
+            pattern=pattern,
+            line=line,
+            session=session,
+            sender=sender,
+            origin=origin,
+            since=since,
+            until=until,
+        )
         return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
 
     def find_stale_logs(self, days: int | None = None) -> tuple[Stale, ...]:
@@ -627,14 +733,25 @@ class Home:
     # -- keeping safe -----------------------------------------------------------------------------------------------------
 
     def snapshot(
-        self, *, to: str | Path | None = None, label: str = "", recipients: Sequence[str] = (), passphrase: str | None = None,
+        self,
+        *,
+        to: str | Path | None = None,
+        label: str = "",
+        recipients: Sequence[str] = (),
+        passphrase: str | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Snapshot:  # fmt: skip
+    ) -> Snapshot:
         """One archive of the whole home, read back before it gets its name. Nothing new while nothing changed."""
         from anima.snapshots import take
 
-        return take(self, to=None if to is None else str(to), label=label, recipients=recipients, passphrase=passphrase,
-                    progress=progress)  # fmt: skip
+        return take(
+            self,
+            to=None if to is None else str(to),
+            label=label,
+            recipients=recipients,
+            passphrase=passphrase,
+            progress=progress,
+        )
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         """Those that are kept, the newest first."""
@@ -643,9 +760,13 @@ class Home:
         return known(self)
 
     def verify_snapshot(
-        self, archive: str | Path, *, identities: Sequence[str] = (), passphrase: str | None = None,
+        self,
+        archive: str | Path,
+        *,
+        identities: Sequence[str] = (),
+        passphrase: str | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Manifest:  # fmt: skip
+    ) -> Manifest:
         """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
         from anima.snapshots import find, verify
 
@@ -665,10 +786,18 @@ class Home:
 
     @classmethod
     def restore_snapshot(
-        cls, archive: str | Path, path: str | Path, *, identities: Sequence[str] = (), passphrase: str | None = None,
-        other: bool = False, dry_run: bool = False, clock: Callable[[], datetime] | None = None,
-        env: Mapping[str, str] | None = None, progress: Callable[[int, int], None] | None = None,
-    ) -> Restoration:  # fmt: skip
+        cls,
+        archive: str | Path,
+        path: str | Path,
+        *,
+        identities: Sequence[str] = (),
+        passphrase: str | None = None,
+        other: bool = False,
+        dry_run: bool = False,
+        clock: Callable[[], datetime] | None = None,
+        env: Mapping[str, str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Restoration:
         """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
         folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
 
@@ -679,8 +808,18 @@ class Home:
         given = os.environ if env is None else env
         moment = clock or (lambda: datetime.now(UTC))
         opens = lambda place, settings=None: cls.open(place, settings=settings, clock=moment, env=given)  # noqa: E731
-        return restore(str(archive), path, opens=opens, register=Register(user_folder(given)), now=moment(),
-                       identities=identities, passphrase=passphrase, other=other, dry_run=dry_run, progress=progress)  # fmt: skip
+        return restore(
+            str(archive),
+            path,
+            opens=opens,
+            register=Register(user_folder(given)),
+            now=moment(),
+            identities=identities,
+            passphrase=passphrase,
+            other=other,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     # -- trust ------------------------------------------------------------------------------------------------------------
 

@@ -28,16 +28,36 @@ DEFAULT_AVATAR = "A"
 
 # Texts of templates that people leave standing. The first ones are those of our own template (a test compares them);
 # they count even when somebody has taken the parentheses away.
-# fmt: off
-PLACEHOLDERS = frozenset([
-    "a name that suits you", "what kind of being you are: an owl, a lamp, a plain program",
-    "how you come across, in three or four words", "the colours or mood of your page", "one sign to know you by",
-    "a picture in this home such as avatars/me.png, or a web address", "{name}", "{emoji}",
-    "pick something", "pick something you like", "pick one", "pick a name", "choose something", "choose one",
-    "choose a name", "your name", "your name here", "name here", "fill this in", "fill me in", "to be decided",
-    "to be filled in", "not decided yet", "not set", "unset", "tbd",
-])
-# fmt: on
+PLACEHOLDERS = frozenset(
+    [
+        "a name that suits you",
+        "what kind of being you are: an owl, a lamp, a plain program",
+        "how you come across, in three or four words",
+        "the colours or mood of your page",
+        "one sign to know you by",
+        "a picture in this home such as avatars/me.png, or a web address",
+        "{name}",
+        "{emoji}",
+        "pick something",
+        "pick something you like",
+        "pick one",
+        "pick a name",
+        "choose something",
+        "choose one",
+        "choose a name",
+        "your name",
+        "your name here",
+        "name here",
+        "fill this in",
+        "fill me in",
+        "to be decided",
+        "to be filled in",
+        "not decided yet",
+        "not set",
+        "unset",
+        "tbd",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,8 +160,15 @@ class Indexing:
             done = self.index.put(self._taken_in(stale, progress, notes))
             units, embedded = done.units, done.embedded
             notes += done.notes
-        return IndexReport(documents=len(self._here), put=len(stale), dropped=dropped, units=units, embedded=embedded,
-                           seconds=time.monotonic() - started, notes=tuple(notes))  # fmt: skip
+        return IndexReport(
+            documents=len(self._here),
+            put=len(stale),
+            dropped=dropped,
+            units=units,
+            embedded=embedded,
+            seconds=time.monotonic() - started,
+            notes=tuple(notes),
+        )
 
     def _taken_in(
         self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
@@ -234,9 +241,17 @@ class Indexing:
     # -- asking -----------------------------------------------------------------------------------------------------------
 
     def search(
-        self, listener: Listener, text: str, *, limit: int, at: date | datetime | None, kinds: frozenset[str] | None = None,
-        since: date | None = None, trusted_only: bool = True, **more: Any,
-    ) -> Answer:  # fmt: skip
+        self,
+        listener: Listener,
+        text: str,
+        *,
+        limit: int,
+        at: date | datetime | None,
+        kinds: frozenset[str] | None = None,
+        since: date | None = None,
+        trusted_only: bool = True,
+        **more: Any,
+    ) -> Answer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
         from anima.search import Query, run
@@ -259,8 +274,16 @@ class Indexing:
         private = _BITS[Scope.MAIN] if layer is not None else _OWNER_ALONE
         kind = row.kind if row.kind in _KINDS else "note"
         bits = sum(_BITS[scope] for scope in scopes)
-        return DocumentIn(path=path.text, digest=mark, text=document.text, kind=kind, layer=whose, date=_date_of(path),
-                          scopes=bits, labels=tuple(self._labels(document, bits, private)))  # fmt: skip
+        return DocumentIn(
+            path=path.text,
+            digest=mark,
+            text=document.text,
+            kind=kind,
+            layer=whose,
+            date=_date_of(path),
+            scopes=bits,
+            labels=tuple(self._labels(document, bits, private)),
+        )
 
     def _labels(self, document: Document, bits: int, private: int) -> Iterator[Label]:
         """Runs of lines that differ from the document's own scopes, or are not trusted."""

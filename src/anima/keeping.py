@@ -102,8 +102,14 @@ class Keeping:
         text = lines[line - 1].rstrip("\r\n")
         source = self.books.view.source(document.path, text) if self.books.begun else OWNERS
         when = f"{source.time:%Y-%m-%d %H:%M} UTC" if source.time else ""
-        return Why(path=document.path, line=line, text=text, source=source, sentence=sentence(source, when),
-                   revision=self._revision_of(source.change))  # fmt: skip
+        return Why(
+            path=document.path,
+            line=line,
+            text=text,
+            source=source,
+            sentence=sentence(source, when),
+            revision=self._revision_of(source.change),
+        )
 
     def _revision_of(self, change: str | None) -> str | None:
         if change is None or (history := self._history()) is None:
@@ -185,8 +191,10 @@ class Keeping:
         else:
             found = [i for i in done if i.what != "undo" and i.id not in undone][-1:]
         if not found:
-            raise NoSuchRevision(f"there is no change {change or session or ''} to take back".replace("  ", " "),
-                                 hint="anima history lists them")  # fmt: skip
+            raise NoSuchRevision(
+                f"there is no change {change or session or ''} to take back".replace("  ", " "),
+                hint="anima history lists them",
+            )
         return found[::-1]
 
     def _reverse(self, edit: Edit, intent: Intent, texts: dict[str, tuple[DocPath, str | None, str | None]]) -> None:
@@ -248,8 +256,10 @@ class Keeping:
             text = self._shown(history, revision, path)
             if text is not None and self.books.key.of(text) == digest:
                 return text
-        raise NoSuchRevision(f"history does not hold {path} as it was around change {intent.id}",
-                             hint="it was made while history was off, or its file was larger than 1 MiB")  # fmt: skip
+        raise NoSuchRevision(
+            f"history does not hold {path} as it was around change {intent.id}",
+            hint="it was made while history was off, or its file was larger than 1 MiB",
+        )
 
     def _nearest(self, history: History, change: str) -> tuple[str, ...]:
         """The revision that holds a change, and the one before it. Looked up once for all documents of one change."""
@@ -423,5 +433,15 @@ def _moment(at: str) -> datetime:
 
 def _entry(intent: Intent, record: Record) -> Entry:
     paths = tuple(dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path))
-    return Entry(id=intent.id, time=record.time, what=intent.what, actor=intent.actor, origin=intent.origin, session=intent.session,
-                 rule=intent.rule, approver=intent.approver, paths=paths, of=intent.of)  # fmt: skip
+    return Entry(
+        id=intent.id,
+        time=record.time,
+        what=intent.what,
+        actor=intent.actor,
+        origin=intent.origin,
+        session=intent.session,
+        rule=intent.rule,
+        approver=intent.approver,
+        paths=paths,
+        of=intent.of,
+    )

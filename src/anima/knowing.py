@@ -221,9 +221,14 @@ class SessionLogs:
         self.touched.add(id)
         entries = [_entry(turn, max_chars) for turn in page.entries]
         found: dict[str, Any] = {
-            "ok": True, "session_id": id, "header": _listed(row, max_chars), "entries": entries,
-            "total_entries": page.total, "returned": len(entries), "truncated": page.truncated,
-        }  # fmt: skip
+            "ok": True,
+            "session_id": id,
+            "header": _listed(row, max_chars),
+            "entries": entries,
+            "total_entries": page.total,
+            "returned": len(entries),
+            "truncated": page.truncated,
+        }
         if page.damaged:
             found["damaged"] = [f"line {each.line} cannot be read: {each.why}" for each in page.damaged[:20]]
         return found
@@ -234,23 +239,41 @@ class SessionLogs:
         found = self._talks.search(query, self._asker, limit=limit, max_chars=max_chars)
         self.touched |= {hit.session_id for hit in found.hits}
         hits = [
-            {"session_id": hit.session_id, "entry": hit.entry, "timestamp": hit.timestamp, "role": hit.role,
-             "source_plugin": hit.source_plugin, "preview": hit.preview} for hit in found.hits
-        ]  # fmt: skip
+            {
+                "session_id": hit.session_id,
+                "entry": hit.entry,
+                "timestamp": hit.timestamp,
+                "role": hit.role,
+                "source_plugin": hit.source_plugin,
+                "preview": hit.preview,
+            }
+            for hit in found.hits
+        ]
         return {"ok": True, "backend": found.backend, "hits": hits, "notes": list(found.notes)}
 
 
 def _listed(row: Listed, max_chars: int) -> dict[str, Any]:
     return {
-        "session_id": row.id, "agent_id": row.agent_id, "source_plugin": row.source_plugin, "scope": row.scope,
-        "summary": row.summary[:max_chars], "entry_count": row.entries, "first_timestamp": row.started_at,
-        "last_timestamp": row.updated_at, "persona": row.persona, "closed": row.closed,
-    }  # fmt: skip
+        "session_id": row.id,
+        "agent_id": row.agent_id,
+        "source_plugin": row.source_plugin,
+        "scope": row.scope,
+        "summary": row.summary[:max_chars],
+        "entry_count": row.entries,
+        "first_timestamp": row.started_at,
+        "last_timestamp": row.updated_at,
+        "persona": row.persona,
+        "closed": row.closed,
+    }
 
 
 def _entry(turn: Turn, max_chars: int) -> dict[str, Any]:
     text = turn.content
     return {
-        "entry": turn.number, "timestamp": turn.timestamp, "role": turn.role, "source_plugin": turn.source_plugin,
-        "sender_id": turn.sender_id, "content": text if len(text) <= max_chars else text[: max_chars - 1] + "…",
-    }  # fmt: skip
+        "entry": turn.number,
+        "timestamp": turn.timestamp,
+        "role": turn.role,
+        "source_plugin": turn.source_plugin,
+        "sender_id": turn.sender_id,
+        "content": text if len(text) <= max_chars else text[: max_chars - 1] + "…",
+    }

@@ -413,8 +413,9 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
                     wanted.renew(chain.line)
     faults = [fault for fault in (chain.fault, wanted.finish(chain)) if fault is not None]
     first = min(faults, key=lambda fault: fault.line, default=None)
-    return Verification(records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended),
-                        renewed=chain.renewed)  # fmt: skip
+    return Verification(
+        records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended), renewed=chain.renewed
+    )
 
 
 class _Chain:

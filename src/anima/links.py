@@ -228,8 +228,14 @@ class _Weaving:
         kind: Kind = "person" if key in self.people else "name"
         if part in ("topic", "document"):
             kind = "topic" if part == "topic" else "document"
-        return Node(name=self.called[key], kind=kind, mentions=tally.lines[key], first=tally.first.get(key),
-                    last=tally.last.get(key), path=path)  # fmt: skip
+        return Node(
+            name=self.called[key],
+            kind=kind,
+            mentions=tally.lines[key],
+            first=tally.first.get(key),
+            last=tally.last.get(key),
+            path=path,
+        )
 
 
 class _Tally:

@@ -267,10 +267,20 @@ def _close(text: str, found: list[_Heading]) -> Iterator[Section]:
         private, shared = marks(heading.raw)
         if heading.true or private:
             end = true[level if heading.true else 6]
-            made.append(Section(level=level, title=_title(heading.raw), start=start, body=heading.body, end=end,
-                                private=private, private_end=firm[level],
-                                shared=shared if heading.firm else frozenset(), shared_end=any_of_them[level],
-                                claimed=not heading.true))  # fmt: skip
+            made.append(
+                Section(
+                    level=level,
+                    title=_title(heading.raw),
+                    start=start,
+                    body=heading.body,
+                    end=end,
+                    private=private,
+                    private_end=firm[level],
+                    shared=shared if heading.firm else frozenset(),
+                    shared_end=any_of_them[level],
+                    claimed=not heading.true,
+                )
+            )
         for ends, counts in ((true, heading.true), (firm, heading.firm), (any_of_them, True)):
             if counts:
                 ends[level:] = [start] * (7 - level)

@@ -35,12 +35,40 @@ from anima.store.machine import FOLDER, Machine
 
 _HOPELESS = ("home-vanished", "home-empty", "home-not-a-folder", "home-owner", "disk-full")
 _PASSES = 4  # what was hidden behind one damage comes to light when that is mended
-_RENEWING = ("ledger-altered", "ledger-unlinked", "ledger-headless", "ledger-cut", "ledger-rewritten", "ledger-missing",
-             "key-missing", "key-replaced", "key-broken", "machine-missing")  # fmt: skip
-_BY_HAND = ("ledger-unlinked", "ledger-headless", "ledger-rewritten", "ledger-missing", "key-missing", "key-replaced",
-            "key-broken", "machine-missing")  # fmt: skip
-_HISTORY = ("history-head", "history-other-branch", "history-branch", "history-ref", "history-object", "history-pack",
-            "history-unsafe", "history-gone", "history-unmarked", "history-lock")  # fmt: skip
+_RENEWING = (
+    "ledger-altered",
+    "ledger-unlinked",
+    "ledger-headless",
+    "ledger-cut",
+    "ledger-rewritten",
+    "ledger-missing",
+    "key-missing",
+    "key-replaced",
+    "key-broken",
+    "machine-missing",
+)
+_BY_HAND = (
+    "ledger-unlinked",
+    "ledger-headless",
+    "ledger-rewritten",
+    "ledger-missing",
+    "key-missing",
+    "key-replaced",
+    "key-broken",
+    "machine-missing",
+)
+_HISTORY = (
+    "history-head",
+    "history-other-branch",
+    "history-branch",
+    "history-ref",
+    "history-object",
+    "history-pack",
+    "history-unsafe",
+    "history-gone",
+    "history-unmarked",
+    "history-lock",
+)
 _DERIVED = ("", "-wal", "-shm", "-journal")
 
 
@@ -107,9 +135,14 @@ class _Work:
 
 
 def repair(
-    path: str | Path, *, clock: Callable[[], datetime], env: Mapping[str, str], settings: Mapping[str, Any] | None = None,
-    dry_run: bool = False, progress: Progress = lambda _: None,
-) -> Mended:  # fmt: skip
+    path: str | Path,
+    *,
+    clock: Callable[[], datetime],
+    env: Mapping[str, str],
+    settings: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda _: None,
+) -> Mended:
     """Finds every damage and mends what can be. Raises HomeBusy when somebody holds the home, NoSuchHome."""
     look = partial(examine, path, clock=clock, env=env, settings=settings, progress=progress)
     found = look()
@@ -137,9 +170,14 @@ def _mendable(found: Remark) -> bool:
 
 
 def _mend(
-    path: str | Path, store: FolderStore, clock: Callable[[], datetime], env: Mapping[str, str],
-    settings: Mapping[str, Any] | None, look: Callable[[], list[Remark]], found: list[Remark],
-) -> list[Deed]:  # fmt: skip
+    path: str | Path,
+    store: FolderStore,
+    clock: Callable[[], datetime],
+    env: Mapping[str, str],
+    settings: Mapping[str, Any] | None,
+    look: Callable[[], list[Remark]],
+    found: list[Remark],
+) -> list[Deed]:
     patient, machine = Patient(store=store, now=clock(), env=env), Machine(store)
     aside = Aside(store, machine, patient.now)
     opened = partial(Home.open, path, clock=clock, env=env, settings=settings, finish=False)
@@ -294,9 +332,15 @@ def _renew(work: _Work, machine: Machine) -> None:
     fault, _ = examining.faults_of(work.patient, data, None)
     doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get(DOUBT) is not None
     made = rechaining.rechain(
-        data, fault, key=key, anchors=work.patient.books.anchors(), texts=partial(_texts, work.store),
-        now=work.patient.now, why=row.name, doubtful=doubtful,
-    )  # fmt: skip
+        data,
+        fault,
+        key=key,
+        anchors=work.patient.books.anchors(),
+        texts=partial(_texts, work.store),
+        now=work.patient.now,
+        why=row.name,
+        doubtful=doubtful,
+    )
     place = work.aside.keep(LEDGER, data) if data else ""
     if made.doubtful:
         machine.put(DOUBT, b"")
@@ -313,8 +357,10 @@ def _renewed(made: rechaining.Renewed, place: str) -> str:
     if made.doubted:
         said += f"; {made.doubted:,} of them cannot be proven, so only their doubts count"
     if made.unvouched:
-        said += (f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so prompts leave "
-                 "them out until you say anima trust")  # fmt: skip
+        said += (
+            f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so prompts leave "
+            "them out until you say anima trust"
+        )
     return said
 
 
@@ -469,5 +515,8 @@ def _transcripts(work: _Work, home: Home) -> None:
         work.tell(each.name, each.about, "its last line has an end again, or is set aside in .anima/aside/torn")
     if work.has("sessions-list"):
         many = talks.listing.refresh()
-        work.tell("sessions-list-missing" if work.has("sessions-list-missing") else "sessions-list-broken",
-                  f"{talks.folder.folder}/sessions.json", f"made again from {many:,} transcripts")  # fmt: skip
+        work.tell(
+            "sessions-list-missing" if work.has("sessions-list-missing") else "sessions-list-broken",
+            f"{talks.folder.folder}/sessions.json",
+            f"made again from {many:,} transcripts",
+        )

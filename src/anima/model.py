@@ -74,9 +74,26 @@ _RESERVED = frozenset(
 _FORBIDDEN = frozenset('\\:<>"|?*')
 # Blank to the eye, although Unicode calls them letters, signs or marks: fillers, joiners and variation selectors.
 _BLANK = frozenset(
-    map(chr, [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0,
-              *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)])
-)  # fmt: skip
+    map(
+        chr,
+        [
+            0x034F,
+            0x115F,
+            0x1160,
+            0x17B4,
+            0x17B5,
+            0x180B,
+            0x180C,
+            0x180D,
+            0x180F,
+            0x2800,
+            0x3164,
+            0xFFA0,
+            *range(0xFE00, 0xFE0E),
+            *range(0xE0100, 0xE01F0),
+        ],
+    )
+)
 # Only the two selectors of emoji may stand in a name; they make no other name of it.
 _EMOJI_STYLES = {0xFE0E: None, 0xFE0F: None}
 

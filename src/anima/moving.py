@@ -93,8 +93,9 @@ def _check_outside(home: Home, target: Path) -> None:
     except (OSError, RuntimeError, ValueError):
         raise BadArguments(f"{printable(str(target))}: this cannot be a path") from None
     if place.is_relative_to(home.root):
-        raise BadArguments(f"{target} lies inside the home; an export stands beside it",
-                           hint="name a place outside the home")  # fmt: skip
+        raise BadArguments(
+            f"{target} lies inside the home; an export stands beside it", hint="name a place outside the home"
+        )
 
 
 class _Leaving:
@@ -171,8 +172,15 @@ class _Leaving:
 
     def _map(self, there: Table) -> bytes:
         own = any(entry.path == SETTINGS for entry in self.entries)
-        body = {"anima": "export", "format": FORMAT, "from": self.home.dialect, "dialect": there.layout.dialect,
-                "sessions": self.table.sessions, "settings": own, "moved": dict(sorted(self.moved.items()))}  # fmt: skip
+        body = {
+            "anima": "export",
+            "format": FORMAT,
+            "from": self.home.dialect,
+            "dialect": there.layout.dialect,
+            "sessions": self.table.sessions,
+            "settings": own,
+            "moved": dict(sorted(self.moved.items())),
+        }
         return (json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()
 
     def _settle_dialect(self, crate: Crate, there: Table) -> None:

@@ -184,9 +184,11 @@ def _operation(number: int, raw: Any) -> Operation:
     if not isinstance(text, str):
         raise _bad(f"the text of operation {number} is no text")
     return Operation(
-        verb=Verb(raw["do"]), candidates=_texts(raw.get("candidates", one), "candidates", number),
-        prior=_texts(raw.get("prior", []), "prior", number), text=text.strip(),
-    )  # fmt: skip
+        verb=Verb(raw["do"]),
+        candidates=_texts(raw.get("candidates", one), "candidates", number),
+        prior=_texts(raw.get("prior", []), "prior", number),
+        text=text.strip(),
+    )
 
 
 def _texts(raw: Any, key: str, number: int) -> tuple[str, ...]:
@@ -280,9 +282,7 @@ def _line(one: Operation, known: Mapping[str, Candidate], old: Sequence[Prior]) 
     # Without words of its own a merge keeps the fullest line.
     text = one.text or max(own, key=lambda line: (len(_content(line)), len(line)))
     sources = [*(found.source for found in from_candidates), *(line.source for line in old if line.source)]
-    return Added(
-        text=_bare(text), sources=tuple(dict.fromkeys(sources)), candidates=one.candidates, verb=one.verb
-    )  # fmt: skip
+    return Added(text=_bare(text), sources=tuple(dict.fromkeys(sources)), candidates=one.candidates, verb=one.verb)
 
 
 def _taken(one: Operation, left: Mapping[str, list[Prior]], removed: list[Prior]) -> Found:
@@ -390,7 +390,7 @@ _LIMITS = frozenset(  # words without which a line says more than its source
 )
 _ENDINGS = frozenset(
     """s es d ed e en n ing y ies ied er ers r red ring ned ning ted ting ped ping led ling ged ging ic""".split()
-) | {""}  # fmt: skip
+) | {""}
 _NOW = frozenset("now currently today since from ahora hoy desde jetzt nun heute seit maintenant agora adesso".split())
 _BESIDES = frozenset("also too another second additionally também también además auch zweite aussi anche".split())
 _SEVERAL = tuple("allerg speak dog cat pet child kid son daughter brother sister friend hobb alerg perro hund".split())

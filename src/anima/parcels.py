@@ -147,8 +147,11 @@ class _Reader:
 
     def finish(self) -> None:
         if not self._ended:
-            raise BadText(self.name, "it is cut: the line that ends it is missing, so nothing was read from it",
-                          hint="export the home again")  # fmt: skip
+            raise BadText(
+                self.name,
+                "it is cut: the line that ends it is missing, so nothing was read from it",
+                hint="export the home again",
+            )
 
     def _wrong(self, why: str) -> BadText:
         return BadText(self.name, f"line {self.number}: {why}", hint="nothing was read from it; export the home again")

@@ -152,31 +152,84 @@ class Pending:
 def _dump(p: Proposal) -> dict[str, Any]:
     first = p.changes[0]
     return {
-        "format": FORMAT, "id": p.id, "created": p.created.isoformat(), "expires": p.expires.isoformat(), "rule": p.rule, "why": p.why,
-        "content": p.content, "diff": p.diff, "bases": list(p.bases),
-        "actor": first.actor, "origin": first.origin, "session": first.session, "scope": first.scope,
+        "format": FORMAT,
+        "id": p.id,
+        "created": p.created.isoformat(),
+        "expires": p.expires.isoformat(),
+        "rule": p.rule,
+        "why": p.why,
+        "content": p.content,
+        "diff": p.diff,
+        "bases": list(p.bases),
+        "actor": first.actor,
+        "origin": first.origin,
+        "session": first.session,
+        "scope": first.scope,
         "taint": sorted(first.taint),
-        "changes": [{"path": c.path.text, "kind": c.kind, "text": c.text, "base": c.base, "opening": c.opening,
-                     "to": c.to.text if c.to else None, "reason": c.reason} for c in p.changes],
-        "findings": [{"kind": f.kind, "severity": int(f.severity), "start": f.start, "end": f.end, "line": f.line,
-                      "shown": f.shown, "message": f.message} for f in p.findings],
+        "changes": [
+            {
+                "path": c.path.text,
+                "kind": c.kind,
+                "text": c.text,
+                "base": c.base,
+                "opening": c.opening,
+                "to": c.to.text if c.to else None,
+                "reason": c.reason,
+            }
+            for c in p.changes
+        ],
+        "findings": [
+            {
+                "kind": f.kind,
+                "severity": int(f.severity),
+                "start": f.start,
+                "end": f.end,
+                "line": f.line,
+                "shown": f.shown,
+                "message": f.message,
+            }
+            for f in p.findings
+        ],
         **({"forget": dict(p.forget)} if p.forget is not None else {}),
-    }  # fmt: skip
+    }
 
 
 def _parse(raw: dict[str, Any]) -> Proposal:
     common = {
-        "actor": Actor(raw["actor"]), "origin": Origin(raw["origin"]), "session": raw["session"],
-        "scope": Scope(raw["scope"]) if raw["scope"] else None, "taint": frozenset(Origin(o) for o in raw["taint"]),
-    }  # fmt: skip
+        "actor": Actor(raw["actor"]),
+        "origin": Origin(raw["origin"]),
+        "session": raw["session"],
+        "scope": Scope(raw["scope"]) if raw["scope"] else None,
+        "taint": frozenset(Origin(o) for o in raw["taint"]),
+    }
     changes = tuple(
-        Change(path=DocPath.parse(c["path"]), kind=Kind(c["kind"]), text=c["text"], base=c["base"],
-               to=DocPath.parse(c["to"]) if c["to"] else None, reason=c["reason"], opening=c["opening"], **common) for c in raw["changes"]
-    )  # fmt: skip
+        Change(
+            path=DocPath.parse(c["path"]),
+            kind=Kind(c["kind"]),
+            text=c["text"],
+            base=c["base"],
+            to=DocPath.parse(c["to"]) if c["to"] else None,
+            reason=c["reason"],
+            opening=c["opening"],
+            **common,
+        )
+        for c in raw["changes"]
+    )
     findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
     created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
     forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
-    return Proposal(id=raw["id"], changes=changes, created=created, expires=expires, rule=raw["rule"], why=raw["why"],
-                    findings=findings, diff=raw["diff"], content=raw["content"], bases=tuple(raw["bases"]), forget=forget)  # fmt: skip
+    return Proposal(
+        id=raw["id"],
+        changes=changes,
+        created=created,
+        expires=expires,
+        rule=raw["rule"],
+        why=raw["why"],
+        findings=findings,
+        diff=raw["diff"],
+        content=raw["content"],
+        bases=tuple(raw["bases"]),
+        forget=forget,
+    )

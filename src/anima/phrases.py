@@ -114,9 +114,13 @@ class Wanted:
     """
 
     def __init__(
-        self, *, texts: Iterable[str] = (), lines: Iterable[str] = (), whole: Iterable[str] = (),
+        self,
+        *,
+        texts: Iterable[str] = (),
+        lines: Iterable[str] = (),
+        whole: Iterable[str] = (),
         pattern: re.Pattern[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.texts, self.lines, self.pattern = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(lines)), pattern
         self._plain = [(plain, text) for text in self.texts if (plain := flat(text).text)]
         self._whole = {plain: text for text in whole if (plain := flat(text).text)}

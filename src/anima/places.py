@@ -74,8 +74,13 @@ def _agents(talks: str) -> re.Pattern[str]:
 
 
 def planned(
-    paths: Collection[str], here: Table, there: Table, *, agent_of: Callable[[str], str], fixed: Mapping[str, str] | None = None
-) -> dict[str, str]:  # fmt: skip
+    paths: Collection[str],
+    here: Table,
+    there: Table,
+    *,
+    agent_of: Callable[[str], str],
+    fixed: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """Every path of one dialect with its place in another. `agent_of` says whose a transcript is; `fixed` are places
     that are known already (where a document once came from) and go before all others."""
     fixed = fixed or {}

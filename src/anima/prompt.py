@@ -102,9 +102,16 @@ class _Room:
 
 
 def compose(
-    pieces: Sequence[Piece], *, layout: Layout, limits: Limits, scope: Scope, order: str = "stable",
-    style: str = "markdown", persona: str | None = None, notes: Iterable[str] = (),
-) -> Prompt:  # fmt: skip
+    pieces: Sequence[Piece],
+    *,
+    layout: Layout,
+    limits: Limits,
+    scope: Scope,
+    order: str = "stable",
+    style: str = "markdown",
+    persona: str | None = None,
+    notes: Iterable[str] = (),
+) -> Prompt:
     """The prompt of these pieces: ordered, fitted, drawn."""
     drawing = xml_drawing(layout) if style == "xml" else layout
     if drawing.heading.startswith("<") and drawing.heading != _XML:
@@ -119,8 +126,16 @@ def compose(
         volatile = drawing.join + volatile
     lines = [block.line for block in blocks if block.line is not None]
     all_notes = [*notes, *(note for piece in pieces if piece.notes for note in piece.notes)]
-    return Prompt(stable=stable, volatile=volatile, manifest=tuple(lines), scope=scope, dialect=layout.dialect,
-                  persona=persona, limits=limits, notes=tuple(dict.fromkeys(all_notes)))  # fmt: skip
+    return Prompt(
+        stable=stable,
+        volatile=volatile,
+        manifest=tuple(lines),
+        scope=scope,
+        dialect=layout.dialect,
+        persona=persona,
+        limits=limits,
+        notes=tuple(dict.fromkeys(all_notes)),
+    )
 
 
 # -- order and wrapping -------------------------------------------------------------------------------------------------

@@ -249,9 +249,16 @@ class Provenance:
 
 def _source(intent: Intent, record: Record) -> Source:
     return Source(
-        actor=intent.actor, origin=intent.origin, time=record.time, session=intent.session, scope=intent.scope,
-        taint=intent.taint, rule=intent.rule, approver=intent.approver, change=intent.id,
-    )  # fmt: skip
+        actor=intent.actor,
+        origin=intent.origin,
+        time=record.time,
+        session=intent.session,
+        scope=intent.scope,
+        taint=intent.taint,
+        rule=intent.rule,
+        approver=intent.approver,
+        change=intent.id,
+    )
 
 
 def _key(path: str) -> str:
@@ -279,6 +286,10 @@ def sentence(source: Source, when: str) -> str:
 
 
 def _read(taint: frozenset[Origin]) -> str:
-    words: dict[Any, str] = {Origin.WEB: "a web page", Origin.TOOL: "a tool's result", Origin.SKILL: "a skill",
-                             Origin.PEER: "another person's message"}  # fmt: skip
+    words: dict[Any, str] = {
+        Origin.WEB: "a web page",
+        Origin.TOOL: "a tool's result",
+        Origin.SKILL: "a skill",
+        Origin.PEER: "another person's message",
+    }
     return " and ".join(words.get(origin, str(origin)) for origin in sorted(taint))

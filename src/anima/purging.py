@@ -97,8 +97,15 @@ def look(home: Home, wanted: Wanted, lines: Lines, layer: str, documents: set[st
             continue
         files.append(path)
         found.append(("file", path, "holds it", 1))
-    return Purge(wanted=wanted, lines=lines, layer=layer, found=tuple(found), files=tuple(files), left=tuple(left),
-                 notes=tuple(notes))  # fmt: skip
+    return Purge(
+        wanted=wanted,
+        lines=lines,
+        layer=layer,
+        found=tuple(found),
+        files=tuple(files),
+        left=tuple(left),
+        notes=tuple(notes),
+    )
 
 
 def _in_history(home: Home, purge: Purge) -> tuple[list[tuple[str, str, str, int]], list[Left], list[str]]:
@@ -268,8 +275,11 @@ def proof(home: Home, wanted: Wanted, phrases: Iterable[str]) -> list[Left]:
     except HomeError as error:
         left.append(Left("history", str(error)))
     for folder in home.transcripts.folders() if home.config.sessions.dir else ():
-        left += [Left(folder.path_of(seen.id), "it was said again meanwhile") for seen in folder.walk()
-                 if touched(folder, seen.id, wanted.touches)]  # fmt: skip
+        left += [
+            Left(folder.path_of(seen.id), "it was said again meanwhile")
+            for seen in folder.walk()
+            if touched(folder, seen.id, wanted.touches)
+        ]
     return left
 
 

@@ -89,9 +89,15 @@ class Reading:
     """Makes prompts for one home."""
 
     def __init__(
-        self, store: FolderStore, layout: Layout, config: Config, *, clock: Callable[[], datetime], dice: random.Random,
+        self,
+        store: FolderStore,
+        layout: Layout,
+        config: Config,
+        *,
+        clock: Callable[[], datetime],
+        dice: random.Random,
         books: Callable[[], Books] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._books_of = books
         self.store, self.layout, self.config, self.clock, self.dice = store, layout, config, clock, dice
         self._kept: dict[tuple[Listener, Runtime], _Kept] = {}
@@ -118,8 +124,16 @@ class Reading:
         at = self._begun(listener)
         pieces = self._filtered(at, list(self._pieces(at, runtime)), hook)
         asked = self.config.prompt
-        prompt = compose(pieces, layout=self.layout, limits=self.limits, scope=listener.scope, order=asked.order,
-                         style=asked.style, persona=at.persona, notes=at.notes)  # fmt: skip
+        prompt = compose(
+            pieces,
+            layout=self.layout,
+            limits=self.limits,
+            scope=listener.scope,
+            order=asked.order,
+            style=asked.style,
+            persona=at.persona,
+            notes=at.notes,
+        )
         if lasting:
             self._keep(at, runtime, prompt)
         return prompt
@@ -352,9 +366,16 @@ class Reading:
         return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
 
     def _shown(
-        self, row: Row, path: str, text: str, reasons: list[str], *, odd: bool = True, document: Document | None = None,
+        self,
+        row: Row,
+        path: str,
+        text: str,
+        reasons: list[str],
+        *,
+        odd: bool = True,
+        document: Document | None = None,
         **log: Any,
-    ) -> Piece:  # fmt: skip
+    ) -> Piece:
         """A piece of a text, with what a person would not see in it made visible (unless nothing in it is `odd`)."""
         raw, source = (len(document.text), document.path) if document else (len(text), None)
         notes: tuple[str, ...] = ()
@@ -365,8 +386,17 @@ class Reading:
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
             reasons.append(f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible")
-        return Piece(row=row, path=path, text=text, chars_raw=raw, whole=whole,
-                     reason="; ".join(reasons), source=source, notes=notes, **log)  # fmt: skip
+        return Piece(
+            row=row,
+            path=path,
+            text=text,
+            chars_raw=raw,
+            whole=whole,
+            reason="; ".join(reasons),
+            source=source,
+            notes=notes,
+            **log,
+        )
 
     def _unread(self, at: _Gathered, row: Row, path: str, error: HomeError, **log: Any) -> Piece:
         if isinstance(error, NoSuchDocument):

@@ -41,9 +41,16 @@ class Renewed:
 
 
 def rechain(
-    old: bytes, fault: Fault | None, *, key: Key, anchors: Iterable[tuple[int, str]], texts: Texts, now: datetime,
-    why: str, doubtful: bool,
-) -> Renewed:  # fmt: skip
+    old: bytes,
+    fault: Fault | None,
+    *,
+    key: Key,
+    anchors: Iterable[tuple[int, str]],
+    texts: Texts,
+    now: datetime,
+    why: str,
+    doubtful: bool,
+) -> Renewed:
     """A whole ledger in the place of a damaged one.
 
     `texts` gives every document with the time it was last written. With `doubtful`, there may have been untrusted
@@ -66,8 +73,20 @@ def rechain(
         body = _body(kept[n], n in good) if n in kept else None
         lost += n not in kept
         chain.add(body or (chain.t, "gap", {}))
-    chain.add((_stamp(now), "renewed", {"was": hashlib.sha256(old).hexdigest(), "from": fault.line if fault else 1,
-                                        "why": why, "carried": len(kept), "lost": lost, "doubtful": doubtful}))  # fmt: skip
+    chain.add(
+        (
+            _stamp(now),
+            "renewed",
+            {
+                "was": hashlib.sha256(old).hexdigest(),
+                "from": fault.line if fault else 1,
+                "why": why,
+                "carried": len(kept),
+                "lost": lost,
+                "doubtful": doubtful,
+            },
+        )
+    )
     cut = bool(noted) and max(n for n, _ in noted) > len(raw)
     _give_up_unsettled(chain, lost_any=bool(lost) or cut or not good)
     same_key = 1 in good and good[1].fields.get("key") == key.id

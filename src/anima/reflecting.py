@@ -48,12 +48,17 @@ def bank_changes(home: Home, readings: Readings | None = None) -> tuple[Change, 
     wanted = reflect(lines, pages, trusted=lambda one: _may_be_built_on(home, one, lines[one]))
     return tuple(
         Change(
-            path=page.path, kind=Kind.WRITE, text=page.text, actor=Actor.DREAMER, origin=Origin.DERIVED,
-            base=digest_of(pages[page.path.text]) if page.path.text in pages else "", reason="reflection",
+            path=page.path,
+            kind=Kind.WRITE,
+            text=page.text,
+            actor=Actor.DREAMER,
+            origin=Origin.DERIVED,
+            base=digest_of(pages[page.path.text]) if page.path.text in pages else "",
+            reason="reflection",
         )
         for page in wanted
         if page.path.text in pages or home.store.actual(page.path) is None  # a page that cannot be read stays as it is
-    )  # fmt: skip
+    )
 
 
 def _read(home: Home, known: Readings) -> Iterator[Reading]:

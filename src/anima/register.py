@@ -96,8 +96,11 @@ class Register:
         if not isinstance(entry, dict):
             return None
         made, inode = entry.get("made"), entry.get("inode")
-        return Known(made=made if isinstance(made, str) else None, trusted=entry.get("trusted") is True,
-                     inode=inode if isinstance(inode, int) else None)  # fmt: skip
+        return Known(
+            made=made if isinstance(made, str) else None,
+            trusted=entry.get("trusted") is True,
+            inode=inode if isinstance(inode, int) else None,
+        )
 
     def trusts(self, root: str, inode: int) -> bool:
         """Whether this very folder is trusted: another folder moved to the same path is not."""

@@ -117,9 +117,18 @@ class _Place:
 
 
 def restore(
-    given: str, path: str | Path, *, opens: Opens, register: Register, now: datetime, identities: Sequence[str] = (),
-    passphrase: str | None = None, other: bool = False, dry_run: bool = False, progress: Progress | None = None,
-) -> Restoration:  # fmt: skip
+    given: str,
+    path: str | Path,
+    *,
+    opens: Opens,
+    register: Register,
+    now: datetime,
+    identities: Sequence[str] = (),
+    passphrase: str | None = None,
+    other: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Restoration:
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
     path = expanded(path)
     source = _verified(_found(given, path, opens), identities, passphrase, progress)
@@ -212,8 +221,17 @@ def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | No
     wanted = {file.path: file for file in (source.files if files is None else files)}
     new = tuple(path for path in wanted if path not in seen)
     changed = tuple(path for path, file in wanted.items() if path in seen and seen[path][0].sha256 != file.sha256)
-    return Restoration(home=root, archive=source.path, digest=manifest.digest, agent=manifest.agent, new=new, changed=changed, done=False,
-                       gone=tuple(path for path in seen if path not in wanted), same=len(wanted) - len(new) - len(changed))  # fmt: skip
+    return Restoration(
+        home=root,
+        archive=source.path,
+        digest=manifest.digest,
+        agent=manifest.agent,
+        new=new,
+        changed=changed,
+        done=False,
+        gone=tuple(path for path in seen if path not in wanted),
+        same=len(wanted) - len(new) - len(changed),
+    )
 
 
 def _check_home(source: _Source, place: _Place, seen: Sized, other: bool) -> None:
@@ -221,9 +239,12 @@ def _check_home(source: _Source, place: _Place, seen: Sized, other: bool) -> Non
     if not seen or other or _is_same(source, place):
         return
     what = "another home" if place.store.stat(_KEY) is not None else f"{len(seen):,} files that are no home of anima's"
-    raise Refused(f"{place.store.root}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
-                  f"({printable(source.manifest.home)}); nothing was written", rule="another-home",
-                  hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first")  # fmt: skip
+    raise Refused(
+        f"{place.store.root}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
+        f"({printable(source.manifest.home)}); nothing was written",
+        rule="another-home",
+        hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first",
+    )
 
 
 def _is_same(source: _Source, place: _Place) -> bool:
@@ -235,8 +256,11 @@ def _check_ways(store: FolderStore, found: Restoration, left: Iterable[tuple[str
     """Raises Refused for what stands where a file of the snapshot must go, and is not ours to move."""
     gone, kept = set(found.gone), tuple(path for path, _ in left)
     if any(path.startswith(".git/") for path in found.new) and ".git" in kept:
-        raise Refused("the .git here is not anima's, and the snapshot has one of its own; nothing was written", rule="in-the-way",
-                      hint="move it away first, or restore into an empty folder")  # fmt: skip
+        raise Refused(
+            "the .git here is not anima's, and the snapshot has one of its own; nothing was written",
+            rule="in-the-way",
+            hint="move it away first, or restore into an empty folder",
+        )
     for path in found.new:
         for above in _above(path):
             at = store.stat(above)
@@ -256,8 +280,11 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _in_the_way(path: str) -> Refused:
-    return Refused(f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written",
-                   rule="in-the-way", hint="move it away and restore again")  # fmt: skip
+    return Refused(
+        f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written",
+        rule="in-the-way",
+        hint="move it away and restore again",
+    )
 
 
 # -- the deed -----------------------------------------------------------------------------------------------------------------
@@ -390,8 +417,11 @@ def _cleaned(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phr
     finally:
         inside.close()
     found = _compared(source, seen, store.root, [file for file, _ in now.values()])
-    notes = [f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out, so the "
-             "home differs from the snapshot there", *(f"{where}: {why}" for where, why in left)]  # fmt: skip
+    notes = [
+        f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out, so the "
+        "home differs from the snapshot there",
+        *(f"{where}: {why}" for where, why in left),
+    ]
     puts = tuple(swap.Put(f"{_TREE}/{path}", path) for path in (*found.new, *found.changed))
     return _Staged(replace(found, forgotten=len(fresh), notes=tuple(notes)), puts)
 

@@ -59,9 +59,19 @@ class Session:
     """One conversation. Make it with `home.session(scope=…)`, or take one up with `home.resume(id)`."""
 
     def __init__(
-        self, home: Home, listener: Listener, *, id: str, channel: str | None = None, sender: str | None = None, access: Access = "rw",
-        model: str | None = None, complete: Complete | None = None, parent: Session | None = None, talk: Transcript | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        home: Home,
+        listener: Listener,
+        *,
+        id: str,
+        channel: str | None = None,
+        sender: str | None = None,
+        access: Access = "rw",
+        model: str | None = None,
+        complete: Complete | None = None,
+        parent: Session | None = None,
+        talk: Transcript | None = None,
+    ) -> None:
         own = next((agent for agent in home.config.agent if agent.id == home.agent), None)
         self.home, self.listener, self.id, self.parent = home, listener, id, parent
         self.channel, self.sender, self.model = channel, sender, model
@@ -158,14 +168,27 @@ class Session:
         """A transcript whose header says who listened, which soul was worn, and what the prompt was made of."""
         home = self.home
         manifest = tuple(
-            {"path": line.path, "role": line.role, "status": line.status, "chars_shown": line.chars_shown, "reason": line.reason}
+            {
+                "path": line.path,
+                "role": line.role,
+                "status": line.status,
+                "chars_shown": line.chars_shown,
+                "reason": line.reason,
+            }
             for line in self.prompt.manifest
-        )  # fmt: skip
+        )
         header = Header(
-            id=self.id, timestamp=stamp(home.clock()), agent_id=home.agent, source_plugin=self.channel or "",
-            scope=str(self.listener.scope), sender_id=self.sender, layer=self.listener.layer or None, persona=self.prompt.persona,
-            manifest=manifest, parent=self.parent.id if self.parent else None,
-        )  # fmt: skip
+            id=self.id,
+            timestamp=stamp(home.clock()),
+            agent_id=home.agent,
+            source_plugin=self.channel or "",
+            scope=str(self.listener.scope),
+            sender_id=self.sender,
+            layer=self.listener.layer or None,
+            persona=self.prompt.persona,
+            manifest=manifest,
+            parent=self.parent.id if self.parent else None,
+        )
         talk = home.transcripts.begin(header)
         if self.tainted or self.flows:
             self._record_trust(talk)
@@ -266,8 +289,17 @@ class Session:
 
     def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
         """A change as this session makes it, with its scope and taint."""
-        return Change(path=path, kind=kind, text=text, base=base, actor=Actor.AGENT, origin=Origin.AGENT, session=self.id,
-                      scope=self.listener.scope, taint=self.tainted)  # fmt: skip
+        return Change(
+            path=path,
+            kind=kind,
+            text=text,
+            base=base,
+            actor=Actor.AGENT,
+            origin=Origin.AGENT,
+            session=self.id,
+            scope=self.listener.scope,
+            taint=self.tainted,
+        )
 
     def submit(self, change: Change, *, what: str = "write") -> Receipt:
         """Takes a change the road in, under this session's limits."""
@@ -293,8 +325,12 @@ class Session:
             return Receipt(status="refused", path=change.path, rule=verdict.rule, reason=verdict.reason)
         proposal = propose(self.home, change, wish, layer=self.listener.layer)
         if proposal is None:
-            return Receipt(status="refused", path=change.path, rule="too-many-pending",
-                           reason="enough of this session waits for the owner already")  # fmt: skip
+            return Receipt(
+                status="refused",
+                path=change.path,
+                rule="too-many-pending",
+                reason="enough of this session waits for the owner already",
+            )
         return Receipt(
             status="pending", path=change.path, proposal=proposal.id, rule=proposal.rule, reason=proposal.why
         )
@@ -305,8 +341,17 @@ class Session:
         What taints it taints this session too, because its report comes back here.
         """
         listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer)
-        return Session(self.home, listener, id=self.home.new_id(), channel=self.channel, sender=self.sender, access=self.access,
-                       model=model or self.model, complete=complete, parent=self)  # fmt: skip
+        return Session(
+            self.home,
+            listener,
+            id=self.home.new_id(),
+            channel=self.channel,
+            sender=self.sender,
+            access=self.access,
+            model=model or self.model,
+            complete=complete,
+            parent=self,
+        )
 
     # -- before and after the cut -----------------------------------------------------------------------------------------
 
@@ -380,10 +425,21 @@ def resume(home: Home, id: str, *, model: str | None, access: Access, complete: 
         header = talk.header
         listener = home.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
         if listener.layer != (header.layer or ""):
-            raise NoSuchSession(f"{id}: this session was held when other senders were the owner",
-                                hint="begin a new one; anima session reads this one")  # fmt: skip
-        return Session(home, listener, id=id, channel=header.source_plugin or None, sender=header.sender_id,
-                       access=access, model=model, complete=complete, talk=talk)  # fmt: skip
+            raise NoSuchSession(
+                f"{id}: this session was held when other senders were the owner",
+                hint="begin a new one; anima session reads this one",
+            )
+        return Session(
+            home,
+            listener,
+            id=id,
+            channel=header.source_plugin or None,
+            sender=header.sender_id,
+            access=access,
+            model=model,
+            complete=complete,
+            talk=talk,
+        )
     except BaseException:
         talk.abandon()
         raise

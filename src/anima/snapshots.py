@@ -82,9 +82,14 @@ class Packed(NamedTuple):
 
 
 def take(
-    home: Home, *, to: str | None = None, label: str = "", recipients: Sequence[str] = (), passphrase: str | None = None,
+    home: Home,
+    *,
+    to: str | None = None,
+    label: str = "",
+    recipients: Sequence[str] = (),
+    passphrase: str | None = None,
     progress: Progress | None = None,
-) -> Snapshot:  # fmt: skip
+) -> Snapshot:
     """Takes one. Without `to` it goes where the configuration says, and only when something changed."""
     checked_label(label)
     asked = Sealing(tuple(recipients), passphrase)
@@ -95,8 +100,16 @@ def take(
         why, hint = _misnamed(name, bool(sealing))
         raise BadArguments(why, hint=hint)
     with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
-        return put(Shelf(folder), made, at=home.clock(), label=label, name=name, sealing=sealing, again=bool(asked),
-                   on_new=None if to is None else lambda path: _note_elsewhere(home, path))  # fmt: skip
+        return put(
+            Shelf(folder),
+            made,
+            at=home.clock(),
+            label=label,
+            name=name,
+            sealing=sealing,
+            again=bool(asked),
+            on_new=None if to is None else lambda path: _note_elsewhere(home, path),
+        )
 
 
 def end_late(home: Home | None) -> None:
@@ -150,8 +163,11 @@ def folder_of(home: Home) -> str:
 def _check_outside(home: Home, folder: str) -> None:
     real = os.path.realpath(folder)
     if real != os.path.realpath(f"{home.root}/{OWN}") and os.path.commonpath([real, home.root]) == home.root:
-        raise Refused(f"{folder} lies inside the home, so that each snapshot would hold those before it", rule="inside",
-                      hint="leave it out: .anima/snapshots is the place for them in a home")  # fmt: skip
+        raise Refused(
+            f"{folder} lies inside the home, so that each snapshot would hold those before it",
+            rule="inside",
+            hint="leave it out: .anima/snapshots is the place for them in a home",
+        )
 
 
 @contextmanager
@@ -207,9 +223,17 @@ def _tip(store: FolderStore) -> tuple[int, str]:
 
 
 def put(
-    shelf: Shelf, made: Packed, *, at: datetime, label: str = "", name: str = "", sealing: Sealing = Sealing(),  # noqa: B008
-    over: bool = False, again: bool = False, on_new: Callable[[str], None] | None = None,
-) -> Snapshot:  # fmt: skip
+    shelf: Shelf,
+    made: Packed,
+    *,
+    at: datetime,
+    label: str = "",
+    name: str = "",
+    sealing: Sealing = Sealing(),  # noqa: B008
+    over: bool = False,
+    again: bool = False,
+    on_new: Callable[[str], None] | None = None,
+) -> Snapshot:
     """Gives what was packed its place on a shelf, or finds it there already. A name of the owner's choice is not
     written over, but with `over`. With `again` one that is there does not do: it may be sealed for somebody else."""
     manifest = made.manifest
@@ -254,8 +278,17 @@ def _write(made: Packed, out: int, sealing: Sealing) -> None:
 
 def _shown(kept: Kept, manifest: Manifest | None = None, *, fresh: bool = True) -> Snapshot:
     files, left_out = (len(manifest.files), manifest.left_out) if manifest else (None, ())
-    return Snapshot(path=kept.path, time=kept.time, label=kept.label, digest=kept.digest, size=kept.size, sealed=kept.sealed,
-                    fresh=fresh, files=files, left_out=left_out)  # fmt: skip
+    return Snapshot(
+        path=kept.path,
+        time=kept.time,
+        label=kept.label,
+        digest=kept.digest,
+        size=kept.size,
+        sealed=kept.sealed,
+        fresh=fresh,
+        files=files,
+        left_out=left_out,
+    )
 
 
 # -- looking ----------------------------------------------------------------------------------------------------------------

@@ -117,9 +117,12 @@ def _is_alone(lines: list[str], kinds: list[str], place: int) -> bool:
     ):
         return False
     before = kinds[place - 1] if place else "blank"
-    return kinds[place] == "item" or before == "blank" or before == "heading" or (
-        before == "plain" and not _goes_on(lines[place])
-    )  # fmt: skip
+    return (
+        kinds[place] == "item"
+        or before == "blank"
+        or before == "heading"
+        or (before == "plain" and not _goes_on(lines[place]))
+    )
 
 
 def _goes_on(line: str) -> bool:

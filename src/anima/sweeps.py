@@ -182,9 +182,16 @@ class Sweeps:
             before = self._text(DocPath.parse(self.layout.curated))
             now, today = moment or (self._home.clock().astimezone(UTC), self._home.reading.today())
             material = Material(
-                now=now, today=today, rules=rules, notes=(notes := tuple(self._notes(tallies))), memory=before or "",
-                held=tuple(self._held(before or "", tallies)), doubt=self._doubt, promoted=self._promoted(notes), recalls=fresh,
-            )  # fmt: skip
+                now=now,
+                today=today,
+                rules=rules,
+                notes=(notes := tuple(self._notes(tallies))),
+                memory=before or "",
+                held=tuple(self._held(before or "", tallies)),
+                doubt=self._doubt,
+                promoted=self._promoted(notes),
+                recalls=fresh,
+            )
             made = plan(material)
         draft = _Draft(material=material, plan=made, made=made, before=before, began=began, through=tip)
         return self._told(draft, made)
@@ -230,8 +237,11 @@ class Sweeps:
 
     def _notes(self, tallies: Tallies) -> Iterator[Note]:
         """Every note of every daily log, oldest first; logs that did not change are not cut again."""
-        dated = [(day, entry.path) for entry in self._home.store.list(self.layout.daily)
-                 if not entry.is_folder and entry.path.casefold().endswith(".md") and (day := self._day(entry.path))]  # fmt: skip
+        dated = [
+            (day, entry.path)
+            for entry in self._home.store.list(self.layout.daily)
+            if not entry.is_folder and entry.path.casefold().endswith(".md") and (day := self._day(entry.path))
+        ]
         for day, path in sorted(dated):
             for item, digests in self._log(path):
                 yield Note(
@@ -345,10 +355,14 @@ class Sweeps:
             proposals = self._after(fields, receipts, wishes)
         status = receipts[0].status if receipts else "pending"
         return Sweep(
-            status={"written": "dreamed"}.get(status, status), plan=made, diff=diff, proposals=proposals,
-            change=receipts[0].change if receipts else None, revision=receipts[0].revision if receipts else None,
+            status={"written": "dreamed"}.get(status, status),
+            plan=made,
+            diff=diff,
+            proposals=proposals,
+            change=receipts[0].change if receipts else None,
+            revision=receipts[0].revision if receipts else None,
             said=(receipts[0].reason or "") if status not in ("written",) and receipts else "",
-        )  # fmt: skip
+        )
 
     def _submitted(
         self, changes: list[Change], bank: list[Change], fields: dict[str, object], began: int
@@ -383,8 +397,17 @@ class Sweeps:
     def _wish(
         self, made: Plan, path: str, kind: Kind, text: str, *, base: str | None = None, opening: str = ""
     ) -> Change:
-        return Change(path=DocPath.parse(path), kind=kind, text=text, base=base, opening=opening, actor=Actor.DREAMER,
-                      origin=Origin.DERIVED, taint=self._taint(made), reason=diary.subject(made))  # fmt: skip
+        return Change(
+            path=DocPath.parse(path),
+            kind=kind,
+            text=text,
+            base=base,
+            opening=opening,
+            actor=Actor.DREAMER,
+            origin=Origin.DERIVED,
+            taint=self._taint(made),
+            reason=diary.subject(made),
+        )
 
     def _taint(self, made: Plan) -> frozenset[Origin]:
         """The meet of all that went in. The gates let nothing untrusted pass; the road would refuse it once more."""
@@ -411,13 +434,17 @@ class Sweeps:
             p.line for p in made.promotions if p.also or p.held or p.fact != " ".join(p.candidate.note.text.split())
         ]
         fields: dict[str, object] = {
-            "through": draft.through, "preset": made.rules.name, "promoted": [*dict.fromkeys(key.of(key_of(text)) for text in told)],
+            "through": draft.through,
+            "preset": made.rules.name,
+            "promoted": [*dict.fromkeys(key.of(key_of(text)) for text in told)],
             "from": traces(made, key=key, memory=self.layout.curated, prose=draft.prose),
             "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
-            "kept": len(made.promotions), "retired": len(made.retirements), "moved": len(made.moves),
+            "kept": len(made.promotions),
+            "retired": len(made.retirements),
+            "moved": len(made.moves),
             "considered": len(made.considered),
-        }  # fmt: skip
+        }
         return {name: value for name, value in fields.items() if value != []}
 
     def _after(
@@ -474,8 +501,15 @@ class Sweeps:
             return None
         new = f"- {' '.join(wish.by.text.split())} (since {wish.until})"
         lines[place] = new + lines[place][len(wish.held.raw) :]
-        change = Change(path=path, kind=Kind.WRITE, text="".join(lines), base=digest_of(text), actor=Actor.DREAMER,
-                        origin=Origin.DERIVED, reason="a newer note says otherwise")  # fmt: skip
+        change = Change(
+            path=path,
+            kind=Kind.WRITE,
+            text="".join(lines),
+            base=digest_of(text),
+            actor=Actor.DREAMER,
+            origin=Origin.DERIVED,
+            reason="a newer note says otherwise",
+        )
         return self._home.writing.propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
 
     def _text(self, path: DocPath) -> str | None:

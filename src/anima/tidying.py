@@ -122,12 +122,18 @@ def look(
     kept = _kept(home)
     groups = [one for one in groups if not kept or not kept(one.keep, *(twin.line for twin in one.twins))]
     clashes = [_dated(home, one) for one in clashes if not kept or not kept(one.one, one.other)]
-    advised = suggest_consolidation(duplicates=groups, contradictions=clashes, stale=stale, may_go=_Sparing(home).may_go,
-                                    archive=_Places(home).of)  # fmt: skip
+    advised = suggest_consolidation(
+        duplicates=groups, contradictions=clashes, stale=stale, may_go=_Sparing(home).may_go, archive=_Places(home).of
+    )
     return Look(
-        lines=compared, documents=len(memory.documents), stale=stale, duplicates=tuple(groups), contradictions=tuple(clashes),
-        suggestions=tuple(memory.suggestion(one) for one in advised), notes=(*memory.notes, *retention.notes),
-    )  # fmt: skip
+        lines=compared,
+        documents=len(memory.documents),
+        stale=stale,
+        duplicates=tuple(groups),
+        contradictions=tuple(clashes),
+        suggestions=tuple(memory.suggestion(one) for one in advised),
+        notes=(*memory.notes, *retention.notes),
+    )
 
 
 @dataclass(slots=True)
@@ -156,8 +162,11 @@ class _Memory:
 
 def _read(home: Home, progress: Progress | None) -> _Memory:
     memory = _Memory()
-    places = [(path, row) for entry in home.store.list_all() if (path := DocPath.parse(entry.path)).is_markdown
-              and (row := _row(home, path))]  # fmt: skip
+    places = [
+        (path, row)
+        for entry in home.store.list_all()
+        if (path := DocPath.parse(entry.path)).is_markdown and (row := _row(home, path))
+    ]
     for number, (path, row) in enumerate(places, start=1):
         try:
             document = home.store.read(path)
@@ -195,9 +204,17 @@ def _take(home: Home, memory: _Memory, document: Document, row: Row) -> None:
     for said in statements(document.text):
         trusted = not doubtful or view is None or view.source(path, said.text).trusted
         memory.lines[layer].append(
-            Line(path=path.text, number=said.number, text=said.text, day=day, rank=rank, trusted=trusted,
-                 fixed=said.marked or rank == _ARCHIVE, under=" / ".join(said.under))
-        )  # fmt: skip
+            Line(
+                path=path.text,
+                number=said.number,
+                text=said.text,
+                day=day,
+                rank=rank,
+                trusted=trusted,
+                fixed=said.marked or rank == _ARCHIVE,
+                under=" / ".join(said.under),
+            )
+        )
 
 
 def _rank(home: Home, path: DocPath, row: Row) -> int:
@@ -380,8 +397,11 @@ def _holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list
     """Changes that change nothing: the documents of the lines that stay must be as they were when the others go."""
     touched = {change.path.key for change in changes}
     pages = {page.path.key: page for one in suggestions for page in one.pages}
-    return [owners(page.path, Kind.WRITE, page.text, base=page.digest, reason=_REASON)
-            for key, page in pages.items() if key not in touched]  # fmt: skip
+    return [
+        owners(page.path, Kind.WRITE, page.text, base=page.digest, reason=_REASON)
+        for key, page in pages.items()
+        if key not in touched
+    ]
 
 
 def again(home: Home, one: Suggestion) -> Suggestion:
@@ -403,8 +423,13 @@ def again(home: Home, one: Suggestion) -> Suggestion:
             raise StaleWrite(line.path, theirs=now[line.path].text, ours=None)
         return replace(line, number=new[old.index(line.number)])
 
-    return replace(one, pages=tuple(now.values()), keep=placed(one.keep) if one.keep else None,
-                   remove=tuple(map(placed, one.remove)), between=tuple(map(placed, one.between)))  # fmt: skip
+    return replace(
+        one,
+        pages=tuple(now.values()),
+        keep=placed(one.keep) if one.keep else None,
+        remove=tuple(map(placed, one.remove)),
+        between=tuple(map(placed, one.between)),
+    )
 
 
 def _now(home: Home, path: DocPath) -> Document:

@@ -150,12 +150,25 @@ TABLE: dict[str, Tool] = {
                 Argument(name="query", kind="text", about="the question, in plain words", required=True, most=4_000),
                 Argument(name="limit", kind="number", about="how many hits", default=6, low=1, high=20),
                 Argument(name="min_score", kind="share", about="leave out weaker hits", default=0, low=0, high=1),
-                Argument(name="corpus", kind="text", about="where to look", default="memory", one_of=("memory", "sessions", "all")),
-                Argument(name="fusion", kind="text", about="how words and meaning are joined", default="context",
-                         one_of=("context", "rrf", "weighted")),
+                Argument(
+                    name="corpus",
+                    kind="text",
+                    about="where to look",
+                    default="memory",
+                    one_of=("memory", "sessions", "all"),
+                ),
+                Argument(
+                    name="fusion",
+                    kind="text",
+                    about="how words and meaning are joined",
+                    default="context",
+                    one_of=("context", "rrf", "weighted"),
+                ),
             ),
-            answer=(Part(name="hits", kind="rows", about="path, start_line, end_line, text, score, citation, provider"),
-                    Part(name="notes", kind="texts", about="why there is nothing, or what is not complete yet")),
+            answer=(
+                Part(name="hits", kind="rows", about="path, start_line, end_line, text, score, citation, provider"),
+                Part(name="notes", kind="texts", about="why there is nothing, or what is not complete yet"),
+            ),
             always=True,
         ),
         Tool(
@@ -166,9 +179,14 @@ TABLE: dict[str, Tool] = {
                 Argument(name="from", kind="number", about="the first line, from 1", default=1, low=1, high=10_000_000),
                 Argument(name="lines", kind="number", about="how many lines", default=120, low=1, high=10_000),
             ),
-            answer=(Part(name="path", kind="text"), Part(name="from", kind="number"), Part(name="lines", kind="number"),
-                    Part(name="text", kind="text"), Part(name="truncated", kind="flag", about="whether more follows"),
-                    Part(name="next_from", kind="number", about="where to read on", always=False)),
+            answer=(
+                Part(name="path", kind="text"),
+                Part(name="from", kind="number"),
+                Part(name="lines", kind="number"),
+                Part(name="text", kind="text"),
+                Part(name="truncated", kind="flag", about="whether more follows"),
+                Part(name="next_from", kind="number", about="where to read on", always=False),
+            ),
             always=True,
         ),
         Tool(
@@ -179,21 +197,40 @@ TABLE: dict[str, Tool] = {
                 "The answer says whether it was written, waits for the owner (pending), or was refused and why."
             ),
             arguments=(
-                Argument(name="target", kind="text", about="memory, daily_log, heartbeat, bootstrap, path", default="daily_log"),
+                Argument(
+                    name="target",
+                    kind="text",
+                    about="memory, daily_log, heartbeat, bootstrap, path",
+                    default="daily_log",
+                ),
                 Argument(name="content", kind="text", about="the text; empty only for bootstrap", default=""),
-                Argument(name="append", kind="flag", about="add at the end (true) or replace the whole document (false)", default=True),
+                Argument(
+                    name="append",
+                    kind="flag",
+                    about="add at the end (true) or replace the whole document (false)",
+                    default=True,
+                ),
                 Argument(name="section", kind="text", about="for memory: the heading to put it under", most=200),
                 Argument(name="old_string", kind="text", about="to edit: the exact text to replace"),
                 Argument(name="new_string", kind="text", about="to edit: what to put in its place"),
                 Argument(name="replace_all", kind="flag", about="to edit: replace every occurrence", default=False),
-                Argument(name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000),
+                Argument(
+                    name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000
+                ),
             ),
-            read_only=False, destructive=True, idempotent=False,
-            answer=(Part(name="status", kind="text", about="written, pending, refused"), Part(name="path", kind="text"),
-                    Part(name="revision", kind="text", always=False), Part(name="proposal", kind="text", always=False),
-                    Part(name="rule", kind="text", always=False), Part(name="findings", kind="rows"),
-                    Part(name="reason", kind="text", always=False),
-                    Part(name="review", kind="text", about="how the owner decides", always=False)),
+            read_only=False,
+            destructive=True,
+            idempotent=False,
+            answer=(
+                Part(name="status", kind="text", about="written, pending, refused"),
+                Part(name="path", kind="text"),
+                Part(name="revision", kind="text", always=False),
+                Part(name="proposal", kind="text", always=False),
+                Part(name="rule", kind="text", always=False),
+                Part(name="findings", kind="rows"),
+                Part(name="reason", kind="text", always=False),
+                Part(name="review", kind="text", about="how the owner decides", always=False),
+            ),
             always=True,
         ),
         Tool(
@@ -225,11 +262,20 @@ TABLE: dict[str, Tool] = {
             arguments=(
                 Argument(name="text", kind="text", about="the words to forget, wherever they stand", most=10_000),
                 Argument(name="path", kind="text", about="or a document, with line", most=1024),
-                Argument(name="line", kind="number", about="the line of that document, as memory_get counts", low=1, high=10_000_000),
-                Argument(name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000),
+                Argument(
+                    name="line",
+                    kind="number",
+                    about="the line of that document, as memory_get counts",
+                    low=1,
+                    high=10_000_000,
+                ),
+                Argument(
+                    name="reason", kind="text", about="why, for the owner who may read it", default="", most=1_000
+                ),
             ),
             scopes=frozenset({Scope.MAIN, Scope.GROUP, Scope.CRON, Scope.HEARTBEAT}),
-            read_only=False, destructive=True,
+            read_only=False,
+            destructive=True,
         ),
         Tool(
             name="memory_checkpoint",
@@ -243,10 +289,13 @@ TABLE: dict[str, Tool] = {
             name="who_am_i",
             about="Who you are: your name, nature and the beginning of your soul. Use it when somebody asks who you are.",
             arguments=(),
-            answer=(Part(name="agent_id", kind="text"), Part(name="model", kind="text", always=False),
-                    Part(name="workspace_dir", kind="text", always=False),
-                    Part(name="identity", kind="object", about="name, creature, vibe, emoji, avatar"),
-                    Part(name="soul_excerpt", kind="text", always=False)),
+            answer=(
+                Part(name="agent_id", kind="text"),
+                Part(name="model", kind="text", always=False),
+                Part(name="workspace_dir", kind="text", always=False),
+                Part(name="identity", kind="object", about="name, creature, vibe, emoji, avatar"),
+                Part(name="soul_excerpt", kind="text", always=False),
+            ),
         ),
         Tool(
             name="what_do_i_know",
@@ -259,17 +308,25 @@ TABLE: dict[str, Tool] = {
                 Argument(name="limit", kind="number", about="how many sections", default=20, low=1, high=50),
             ),
             scopes=MAIN,
-            answer=(Part(name="sections", kind="rows", about="heading, bullets, extra_bullets"), Part(name="truncated", kind="flag")),
+            answer=(
+                Part(name="sections", kind="rows", about="heading, bullets, extra_bullets"),
+                Part(name="truncated", kind="flag"),
+            ),
         ),
         Tool(
             name="my_stats",
             about="How you live: sessions, memories stored and promoted, the last dream, and what you recalled most in seven days.",
             arguments=(),
             scopes=MAIN,
-            answer=(Part(name="sessions_total", kind="number"), Part(name="memories_stored", kind="number"),
-                    Part(name="memories_promoted", kind="number"), Part(name="last_dream_ts", kind="text", always=False),
-                    Part(name="recall_events_7d", kind="number"), Part(name="top_concept_tags_7d", kind="rows", about="tag, count"),
-                    Part(name="workspace_files_present", kind="texts")),
+            answer=(
+                Part(name="sessions_total", kind="number"),
+                Part(name="memories_stored", kind="number"),
+                Part(name="memories_promoted", kind="number"),
+                Part(name="last_dream_ts", kind="text", always=False),
+                Part(name="recall_events_7d", kind="number"),
+                Part(name="top_concept_tags_7d", kind="rows", about="tag, count"),
+                Part(name="workspace_files_present", kind="texts"),
+            ),
         ),
         Tool(
             name="session_logs",
@@ -278,20 +335,35 @@ TABLE: dict[str, Tool] = {
                 "end of one (this one unless session_id says another), search finds entries by words in all of them."
             ),
             arguments=(
-                Argument(name="action", kind="text", about="what to do", required=True,
-                         one_of=("list_sessions", "read_session", "search", "recent")),
+                Argument(
+                    name="action",
+                    kind="text",
+                    about="what to do",
+                    required=True,
+                    one_of=("list_sessions", "read_session", "search", "recent"),
+                ),
                 Argument(name="session_id", kind="text", about="which session; recent defaults to this one", most=200),
                 Argument(name="query", kind="text", about="for search: the words to find", most=2_000),
                 Argument(name="limit", kind="number", about="how many at most; 50, for recent 10", low=1, high=500),
-                Argument(name="max_chars", kind="number", about="characters of each entry that are shown", default=200, low=20,
-                         high=4_000),
+                Argument(
+                    name="max_chars",
+                    kind="number",
+                    about="characters of each entry that are shown",
+                    default=200,
+                    low=20,
+                    high=4_000,
+                ),
             ),
             scopes=MAIN,
-            answer=(Part(name="ok", kind="flag"), Part(name="sessions", kind="rows", always=False),
-                    Part(name="entries", kind="rows", always=False), Part(name="hits", kind="rows", always=False)),
+            answer=(
+                Part(name="ok", kind="flag"),
+                Part(name="sessions", kind="rows", always=False),
+                Part(name="entries", kind="rows", always=False),
+                Part(name="hits", kind="rows", always=False),
+            ),
         ),
     )
-}  # fmt: skip
+}
 
 
 def tools_in(scope: Scope, allowed: Sequence[str] = ("*",), *, without: Collection[str] = ()) -> tuple[Tool, ...]:

@@ -68,13 +68,22 @@ class Transcripts:
         top = talks.partition("/{agent}")[0]
         agents = [entry.name for entry in home.store.list(top) if entry.is_folder] if home.store.stat(top) else []
         places = [home.layout.transcripts_of(agent, home.config.sessions.dir) for agent in agents]
-        return tuple(transcripts_in(home.store, home.books.machine, place.folder, suffix=suffix)
-                     for place in places for suffix in (place.log, place.context))  # fmt: skip
+        return tuple(
+            transcripts_in(home.store, home.books.machine, place.folder, suffix=suffix)
+            for place in places
+            for suffix in (place.log, place.context)
+        )
 
     def freshen(self, *, anew: bool) -> None:
         """Brings list and index up to date, since something was forgotten; with `anew`, the index in a new file."""
-        lists = [self.listing, *(SessionList(folder, redact=self.redact, slim=True) for folder in self.folders()
-                                 if folder.folder != self.folder.folder and folder.suffix == self.folder.suffix)]  # fmt: skip
+        lists = [
+            self.listing,
+            *(
+                SessionList(folder, redact=self.redact, slim=True)
+                for folder in self.folders()
+                if folder.folder != self.folder.folder and folder.suffix == self.folder.suffix
+            ),
+        ]
         for each in lists:
             each.refresh()
         if self._home.store.stat(INDEX) is None:
@@ -120,8 +129,15 @@ class Transcripts:
         return row
 
     def read(
-        self, id: str, asker: Asker, *, start: int = 0, limit: int = 50, newest: bool = False, known: Listed | None = None
-    ) -> Page:  # fmt: skip
+        self,
+        id: str,
+        asker: Asker,
+        *,
+        start: int = 0,
+        limit: int = 50,
+        newest: bool = False,
+        known: Listed | None = None,
+    ) -> Page:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
         row = known or self.get(id, asker)
         with self.folder.open(id) as file:

@@ -55,11 +55,17 @@ def migrate(home: Home, *, dry_run: bool) -> Migration:
 
 
 def _shown(home: Home) -> tuple[Shown, ...]:
-    counts = {"home": Counter({migrating.format_of(home.store) or FORMAT: 1}), "transcript": Counter(_transcripts(home)),
-              "forgotten": Counter(_numbers(home, ["forgotten"])),
-              "proposal": Counter(_numbers(home, [f"{PENDING}/{name}" for name in home.books.machine.names(PENDING)]))}  # fmt: skip
-    return tuple(Shown(name=row.name, file=row.file, found=tuple(sorted(counts[row.name].items())), reads=row.number)
-                 for row in FORMATS if row.name in counts)  # fmt: skip
+    counts = {
+        "home": Counter({migrating.format_of(home.store) or FORMAT: 1}),
+        "transcript": Counter(_transcripts(home)),
+        "forgotten": Counter(_numbers(home, ["forgotten"])),
+        "proposal": Counter(_numbers(home, [f"{PENDING}/{name}" for name in home.books.machine.names(PENDING)])),
+    }
+    return tuple(
+        Shown(name=row.name, file=row.file, found=tuple(sorted(counts[row.name].items())), reads=row.number)
+        for row in FORMATS
+        if row.name in counts
+    )
 
 
 def _numbers(home: Home, names: list[str]) -> Iterator[int]:

@@ -23,8 +23,16 @@ def watch(home: Home, stop: threading.Event | None = None) -> Iterator[IndexRepo
     from watchfiles import watch as changes
 
     yield home.index()
-    rounds = changes(home.root, watch_filter=_matters, debounce=_GATHER_MS, step=50, stop_event=stop, rust_timeout=_ANYWAY_MS,
-                     yield_on_timeout=True, raise_interrupt=True)  # fmt: skip
+    rounds = changes(
+        home.root,
+        watch_filter=_matters,
+        debounce=_GATHER_MS,
+        step=50,
+        stop_event=stop,
+        rust_timeout=_ANYWAY_MS,
+        yield_on_timeout=True,
+        raise_interrupt=True,
+    )
     for _ in rounds:
         report = home.index()
         if report.put or report.dropped:

@@ -67,8 +67,14 @@ class Writing:
         self.forgets: Callable[[Proposal], tuple[Receipt, ...]] | None = None  # approves a wish to forget
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
-    def submit(self, changes: Sequence[Change], *, situation: Situation = OWNER_AT_HAND, what: str = "write",
-               of: str | None = None) -> tuple[Receipt, ...]:  # fmt: skip
+    def submit(
+        self,
+        changes: Sequence[Change],
+        *,
+        situation: Situation = OWNER_AT_HAND,
+        what: str = "write",
+        of: str | None = None,
+    ) -> tuple[Receipt, ...]:
         """What becomes of a batch: written, pending or refused, a Receipt for each change."""
         changes = tuple(_checked(change) for change in changes)
         _check_distinct(changes)
@@ -116,8 +122,14 @@ class Writing:
             exists = base is not None or (_is_free(change) and self.books.store.exists(change.path))
             fits = replace(situation, size=len(change.text.encode()), exists=exists)
             to_row = self.layout.row_of(change.to) if change.to else None
-            verdict = judge(change, row=self.layout.row_of(change.path), to_row=to_row, policy=self.policy, findings=own,
-                            situation=fits)  # fmt: skip
+            verdict = judge(
+                change,
+                row=self.layout.row_of(change.path),
+                to_row=to_row,
+                policy=self.policy,
+                findings=own,
+                situation=fits,
+            )
             if strictest is None or _RANK[verdict.answer] > _RANK[strictest.answer]:
                 strictest = verdict
         if strictest is None:
@@ -132,8 +144,18 @@ class Writing:
             return []
         added = _added(base, change)
         hits = sorted(self.forgotten.hits("".join(line for _, line in added)))
-        return [Finding(kind="forgotten", severity=Severity.DANGER, start=0, end=0, line=added[n][0], shown="",
-                        message="the owner had this forgotten") for n in hits]  # fmt: skip
+        return [
+            Finding(
+                kind="forgotten",
+                severity=Severity.DANGER,
+                start=0,
+                end=0,
+                line=added[n][0],
+                shown="",
+                message="the owner had this forgotten",
+            )
+            for n in hits
+        ]
 
     def _refused(self, changes: Sequence[Change], judged: _Judged) -> tuple[Receipt, ...]:
         first = changes[0]
@@ -155,16 +177,27 @@ class Writing:
             if proposal is None:
                 waiting = sum(p.session == session for p in self.pending.all(now))
                 if waiting >= MOST_PER_SESSION:
-                    full = Verdict(answer=Answer.DENY, rule="too-many-pending",
-                                   reason=f"{waiting} changes of this session wait for the owner already")  # fmt: skip
+                    full = Verdict(
+                        answer=Answer.DENY,
+                        rule="too-many-pending",
+                        reason=f"{waiting} changes of this session wait for the owner already",
+                    )
                     return self._refused(changes, replace(judged, verdict=full))
                 record = self.books.ledger.add(
                     "proposal", {"content": self.books.key.of(content), "rule": judged.verdict.rule}
                 )
                 proposal = Proposal(
-                    id=f"p{record.n}", changes=changes, created=now, expires=now + LIFETIME, rule=judged.verdict.rule,
-                    why=judged.verdict.reason, findings=judged.findings, diff=diff_of(changes, bases), content=content, bases=bases,
-                )  # fmt: skip
+                    id=f"p{record.n}",
+                    changes=changes,
+                    created=now,
+                    expires=now + LIFETIME,
+                    rule=judged.verdict.rule,
+                    why=judged.verdict.reason,
+                    findings=judged.findings,
+                    diff=diff_of(changes, bases),
+                    content=content,
+                    bases=bases,
+                )
                 self.pending.save(proposal)
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in changes)
 
@@ -243,9 +276,15 @@ class Writing:
     # -- carrying out ---------------------------------------------------------------------------------------------------
 
     def carry_out(
-        self, changes: tuple[Change, ...], verdict: Verdict, findings: tuple[Finding, ...], *, what: str, of: str | None = None,
+        self,
+        changes: tuple[Change, ...],
+        verdict: Verdict,
+        findings: tuple[Finding, ...],
+        *,
+        what: str,
+        of: str | None = None,
         approver: str | None = None,
-    ) -> tuple[Receipt, ...]:  # fmt: skip
+    ) -> tuple[Receipt, ...]:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed.
 
         Only Unconfirmed means that all is written, and the disk did not give its word for it.
@@ -300,9 +339,19 @@ class Writing:
     ) -> Intent:
         reason = self.books.key.of(change.reason) if change.reason else None
         return Intent(
-            id=str(self.books.ledger.tip.n + 1), what=what, edits=edits, actor=change.actor, origin=change.origin,
-            session=change.session, scope=change.scope, taint=change.taint, rule=verdict.rule, approver=approver, reason=reason, of=of,
-        )  # fmt: skip
+            id=str(self.books.ledger.tip.n + 1),
+            what=what,
+            edits=edits,
+            actor=change.actor,
+            origin=change.origin,
+            session=change.session,
+            scope=change.scope,
+            taint=change.taint,
+            rule=verdict.rule,
+            approver=approver,
+            reason=reason,
+            of=of,
+        )
 
     def _plans(self, changes: tuple[Change, ...]) -> list[_Plan | None]:
         """What each change comes to, None where nothing would change. What stood there before is in history by then."""
@@ -351,9 +400,13 @@ class Writing:
                 change.path.text, f"it would grow past {MAX_BYTES:,} bytes", hint="move older lines to another document"
             )
         edit = Edit(
-            path=standing.actual, kind=Kind.APPEND, digest=self.books.key.of(step.data.decode("utf-8")),
-            before=standing.size, after=after, lines=self._lines("", change.text),
-        )  # fmt: skip
+            path=standing.actual,
+            kind=Kind.APPEND,
+            digest=self.books.key.of(step.data.decode("utf-8")),
+            before=standing.size,
+            after=after,
+            lines=self._lines("", change.text),
+        )
         return _Plan(edit=edit, steps=(step,))
 
     def _plan_write(self, change: Change, standing: Standing, new: str) -> _Plan:
@@ -362,9 +415,15 @@ class Writing:
             raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
         step = self.books.hand.stage(change.path, standing, new)
         edit = Edit(
-            path=standing.actual, kind=Kind.WRITE, base=self._keyed(standing.text), digest=self.books.key.of(new),
-            before=standing.size, after=size, temp=step.staged, lines=self._lines(standing.text or "", new),
-        )  # fmt: skip
+            path=standing.actual,
+            kind=Kind.WRITE,
+            base=self._keyed(standing.text),
+            digest=self.books.key.of(new),
+            before=standing.size,
+            after=size,
+            temp=step.staged,
+            lines=self._lines(standing.text or "", new),
+        )
         return _Plan(edit=edit, steps=(step,), digest=digest_of(new))
 
     def _plan_move(self, change: Change, standing: Standing) -> _Plan:
@@ -377,9 +436,15 @@ class Writing:
         step = self.books.hand.stage(change.to, there, standing.text, mode=standing.mode)
         keyed = self._keyed(standing.text)
         edit = Edit(
-            path=standing.actual, kind=Kind.MOVE, to=there.actual, base=keyed, digest=keyed, before=standing.size,
-            after=standing.size, temp=step.staged,
-        )  # fmt: skip
+            path=standing.actual,
+            kind=Kind.MOVE,
+            to=there.actual,
+            base=keyed,
+            digest=keyed,
+            before=standing.size,
+            after=standing.size,
+            temp=step.staged,
+        )
         steps = (step, self.books.hand.removal(change.path, standing))
         return _Plan(edit=edit, steps=steps, digest=digest_of(standing.text))
 
@@ -396,9 +461,12 @@ class Writing:
         orders = {self.books.key.line(line) for line in lines if any(f.kind == ORDER for f in scan_text(line))}
         orders = orders or set(map(self.books.key.line, lines))  # it runs over several of them
         return tuple(
-            replace(edit, lines=tuple(replace(n, taint=n.taint | {Origin.PEER}) if n.digest in orders else n for n in edit.lines))
+            replace(
+                edit,
+                lines=tuple(replace(n, taint=n.taint | {Origin.PEER}) if n.digest in orders else n for n in edit.lines),
+            )
             for edit in edits
-        )  # fmt: skip
+        )
 
     def _lines(self, old: str, new: str) -> tuple[Line, ...]:
         """The digests of lines that are new; those that stay keep the source they have."""
@@ -499,13 +567,26 @@ def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
 
 
 def _receipt(
-    change: Change, status: str, judged: _Judged, *, revision: str | None = None, digest: str | None = None,
-    proposal: str | None = None, intent: Intent | None = None,
-) -> Receipt:  # fmt: skip
+    change: Change,
+    status: str,
+    judged: _Judged,
+    *,
+    revision: str | None = None,
+    digest: str | None = None,
+    proposal: str | None = None,
+    intent: Intent | None = None,
+) -> Receipt:
     return Receipt(
-        status=status, path=change.to or change.path, revision=revision, digest=digest, proposal=proposal, rule=judged.verdict.rule,
-        reason=judged.verdict.reason, findings=judged.findings, change=intent.id if intent else None,
-    )  # fmt: skip
+        status=status,
+        path=change.to or change.path,
+        revision=revision,
+        digest=digest,
+        proposal=proposal,
+        rule=judged.verdict.rule,
+        reason=judged.verdict.reason,
+        findings=judged.findings,
+        change=intent.id if intent else None,
+    )
 
 
 def owners(

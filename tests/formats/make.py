@@ -77,18 +77,25 @@ def shown(home: Home) -> dict[str, Any]:
     sessions = [row.id for row in home.transcripts.rows(asker)]
     return {
         "dialect": home.dialect,
-        "prompts": {scope: home.prompt(scope=scope, runtime=Runtime(host="here")).text.replace(home.root, "HOME")
-                    for scope in ("main", "group", "heartbeat")},
-        "documents": {entry.path: hashlib.sha256(Path(home.root, entry.path).read_bytes()).hexdigest()
-                      for entry in home.list_all() if entry.path.endswith(".md")},
+        "prompts": {
+            scope: home.prompt(scope=scope, runtime=Runtime(host="here")).text.replace(home.root, "HOME")
+            for scope in ("main", "group", "heartbeat")
+        },
+        "documents": {
+            entry.path: hashlib.sha256(Path(home.root, entry.path).read_bytes()).hexdigest()
+            for entry in home.list_all()
+            if entry.path.endswith(".md")
+        },
         "pending": {one.id: one.diff for one in home.pending()},
-        "sessions": {id: [turn.content for turn in home.transcripts.read(id, asker).entries] for id in sorted(sessions)},
+        "sessions": {
+            id: [turn.content for turn in home.transcripts.read(id, asker).entries] for id in sorted(sessions)
+        },
         "found": sorted({str(hit.path) for hit in home.search("Ana peanuts", scope=Scope.MAIN).hits}),
         "forgotten": len(home.writing.forgotten),
         "records": home.audit().records,
         "distrusted": home.books.view.distrusted(),
         "revisions": len(home.history(limit=1_000)),
-    }  # fmt: skip
+    }
 
 
 def packed(folder: Path, to: Path) -> None:

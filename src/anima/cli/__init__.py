@@ -57,8 +57,11 @@ class Commands(TyperGroup):
 GROUPS = (
     ("Make and look after a home", "about_home", "init open up doctor config trust-home tour"),
     ("See what the agent is told", "about_prompt", "prompt identity persona files read"),
-    ("Write, and decide what may be written", "about_memory",
-     "remember note write append edit move delete pending approve deny trust"),
+    (
+        "Write, and decide what may be written",
+        "about_memory",
+        "remember note write append edit move delete pending approve deny trust",
+    ),
     ("Find", "about_search", "search index watch about bench"),
     ("Look at conversations", "about_sessions", "sessions session stats call"),
     ("Serve", "serving", "serve token"),
@@ -69,7 +72,7 @@ GROUPS = (
     ("Keep", "about_snapshots", "snapshot"),
     ("Keep", "about_moving", "export import migrate"),
     ("Let agents in", "serving_mcp", "mcp"),
-)  # fmt: skip
+)
 
 
 def anima(
@@ -89,11 +92,15 @@ def anima(
 def made(only: str | None = None) -> typer.Typer:
     """The program with all its commands, or with one."""
     program = typer.Typer(
-        name="anima", cls=Commands, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+        name="anima",
+        cls=Commands,
+        invoke_without_command=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
-               "  anima init ~/aria --name Aria    a home of your own",
-    )  # fmt: skip
+        "  anima init ~/aria --name Aria    a home of your own",
+    )
     program.callback()(anima)
     for title, module, names in GROUPS:
         if only is not None and only not in names.split():

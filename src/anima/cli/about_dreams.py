@@ -24,13 +24,17 @@ def add_to(app: typer.Typer) -> None:
 
 def dream(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, as a diff.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show each candidate: its score in parts, and each gate.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show each candidate: its score in parts, and each gate.")
+    ] = False,
     since: Annotated[str | None, typer.Option(metavar="DAY", help="Count only searches from this day on.")] = None,
-    preset: Annotated[str | None, typer.Option(help="By whose rules: anima, nexo or openclaw. Default: the configuration's.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="By whose rules: anima, nexo or openclaw. Default: the configuration's.")
+    ] = None,
     home: HomeOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Dream now: what searches speak for becomes memory, what is no longer so leaves it.
 
     It reads the daily logs and what the agent searched for, and writes MEMORY.md, DREAMS.md, memory/topics/ and bank/ in
@@ -87,22 +91,38 @@ def _show(candidate: Candidate) -> None:
 
 def _row(swept: Sweep) -> dict[str, Any]:
     plan = swept.plan
-    found: dict[str, Any] = {"status": swept.status, "change": swept.change, "revision": swept.revision, "said": swept.said,
-                             "proposals": swept.proposals, "diff": swept.diff}  # fmt: skip
+    found: dict[str, Any] = {
+        "status": swept.status,
+        "change": swept.change,
+        "revision": swept.revision,
+        "said": swept.said,
+        "proposals": swept.proposals,
+        "diff": swept.diff,
+    }
     if plan is None:
         return found
     return found | {
-        "preset": plan.rules.name, "recalls": plan.recalls, "themes": plan.themes,
+        "preset": plan.rules.name,
+        "recalls": plan.recalls,
+        "themes": plan.themes,
         "promoted": [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions],
-        "retired": [{"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements],
+        "retired": [
+            {"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements
+        ],
         "moved": [held.fact for held in plan.moves],
         "diary": plan.diary,
         "considered": [_candidate(c) for c in plan.considered],
-    }  # fmt: skip
+    }
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     return {
-        "text": candidate.note.text, "path": candidate.note.path, "line": candidate.note.line, "score": candidate.score,
-        "evidence": candidate.evidence, "lasting": candidate.lasting, "reasons": candidate.reasons, "gates": candidate.gates,
-    }  # fmt: skip
+        "text": candidate.note.text,
+        "path": candidate.note.path,
+        "line": candidate.note.line,
+        "score": candidate.score,
+        "evidence": candidate.evidence,
+        "lasting": candidate.lasting,
+        "reasons": candidate.reasons,
+        "gates": candidate.gates,
+    }

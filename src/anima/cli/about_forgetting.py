@@ -14,9 +14,17 @@ if TYPE_CHECKING:
     from anima.forgetting import Forgetting
 
 _SHOWN = 60
-_NAMES = {"line": "lines", "dreamed": "dreamed lines", "layer": "lines of other people's layers", "proposal": "waiting changes",
-          "transcript": "lines of transcripts", "torn": "pieces put aside after a crash", "history": "revisions of history",
-          "file": "files that are no documents", "snapshot": "snapshots"}  # fmt: skip
+_NAMES = {
+    "line": "lines",
+    "dreamed": "dreamed lines",
+    "layer": "lines of other people's layers",
+    "proposal": "waiting changes",
+    "transcript": "lines of transcripts",
+    "torn": "pieces put aside after a crash",
+    "history": "revisions of history",
+    "file": "files that are no documents",
+    "snapshot": "snapshots",
+}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,8 +55,16 @@ def forget(
     anima forget --text "555-0199" --purge
     anima forget --session 22a7449d --since 2026-05-08
     """
-    asked = {"text": text or None, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin,
-             "since": since, "until": until}  # fmt: skip
+    asked = {
+        "text": text or None,
+        "pattern": pattern,
+        "line": line,
+        "session": session,
+        "sender": sender,
+        "origin": origin,
+        "since": since,
+        "until": until,
+    }
     with open_home(home) as opened:
         found = opened.forget(**asked, purge=purge, dry_run=True)  # type: ignore[arg-type]
         if not json:
@@ -71,11 +87,19 @@ def _ask(found: Forgetting, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused("forgetting needs a person at a terminal, or --yes; nothing was forgotten", rule="terminal",
-                      hint="--dry-run only lists what would go")  # fmt: skip
+        raise Refused(
+            "forgetting needs a person at a terminal, or --yes; nothing was forgotten",
+            rule="terminal",
+            hint="--dry-run only lists what would go",
+        )
     count = sum(found.counts.values())
-    typer.confirm(f"Forget {count} thing{'' if count == 1 else 's'}? History cannot bring back what is purged."
-                  if found.purge else f"Forget {count} thing{'' if count == 1 else 's'}?", abort=True, err=True)  # fmt: skip
+    typer.confirm(
+        f"Forget {count} thing{'' if count == 1 else 's'}? History cannot bring back what is purged."
+        if found.purge
+        else f"Forget {count} thing{'' if count == 1 else 's'}?",
+        abort=True,
+        err=True,
+    )
 
 
 def _show(found: Forgetting) -> None:

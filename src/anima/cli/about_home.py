@@ -34,8 +34,15 @@ _SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "b
 
 
 def add_to(app: typer.Typer) -> None:
-    for name, verb in (("init", init), ("open", open_), ("up", up), ("doctor", doctor), ("config", config),
-                       ("trust-home", trust_home), ("tour", tour)):  # fmt: skip
+    for name, verb in (
+        ("init", init),
+        ("open", open_),
+        ("up", up),
+        ("doctor", doctor),
+        ("config", config),
+        ("trust-home", trust_home),
+        ("tour", tour),
+    ):
         app.command(name)(verb)
 
 
@@ -112,9 +119,17 @@ def open_(
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
         who = opened.identity().name.value
         if json:
-            say_json({"home": opened.root, "dialect": opened.dialect, "why": opened.detection.why,
-                      "trusted": opened.config.trusted, "name": who, "peers": opened.peers(),
-                      "scopes": {s: {"chars": len(p.text), "manifest": p.manifest} for s, p in prompts.items()}})  # fmt: skip
+            say_json(
+                {
+                    "home": opened.root,
+                    "dialect": opened.dialect,
+                    "why": opened.detection.why,
+                    "trusted": opened.config.trusted,
+                    "name": who,
+                    "peers": opened.peers(),
+                    "scopes": {s: {"chars": len(p.text), "manifest": p.manifest} for s, p in prompts.items()},
+                }
+            )
             return
         say(f"{inert(who, lines=False)}, in {inert(str(place), lines=False)}")
         say(f"dialect {opened.dialect}: {inert(opened.detection.why, lines=False)}")
@@ -355,8 +370,11 @@ def _settings(home: str | None, set_: list[str] | None) -> tuple[list[tuple[str,
 def _with_dialect(opened: Home) -> list[tuple[str, Any, str]]:
     """Where the configuration says nothing, the dialect decides; show what it says."""
     layout = opened.layout
-    budgets = {"prompt.file_chars": layout.file_chars, "prompt.total_chars": layout.total_chars,
-               "prompt.memory_tokens": layout.memory_tokens}  # fmt: skip
+    budgets = {
+        "prompt.file_chars": layout.file_chars,
+        "prompt.total_chars": layout.total_chars,
+        "prompt.memory_tokens": layout.memory_tokens,
+    }
     return [
         (key, budgets[key], f"dialect {layout.dialect}") if value is None and budgets.get(key) else (key, value, source)
         for key, value, source in opened.config.rows()
@@ -395,8 +413,11 @@ def trust_home(
 
 def _ask(root: str, ignored: tuple[tuple[str, str], ...], *, can_ask: bool) -> None:
     if not can_ask:
-        raise Refused("trusting a home needs your yes at a terminal; nothing was changed", rule="needs-a-yes",
-                      hint="read its anima.toml, then say anima trust-home --yes")  # fmt: skip
+        raise Refused(
+            "trusting a home needs your yes at a terminal; nothing was changed",
+            rule="needs-a-yes",
+            hint="read its anima.toml, then say anima trust-home --yes",
+        )
     for key, why in ignored:
         say(f"  {inert(key, lines=False)}: {inert(why, lines=False)}")
     if not typer.confirm(f"Trust {inert(root, lines=False)} with everything in its anima.toml?"):

@@ -42,16 +42,24 @@ def add_to(app: typer.Typer) -> None:
 
 
 def hygiene(
-    days: Annotated[int | None, typer.Option(help="After how many days a log is old. Default: the configuration's, 90.")] = None,
-    only: Annotated[str | None, typer.Option(metavar="KINDS", help="Some of stale, duplicates, contradictions, with commas.")] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Ask about each suggestion, and carry out those you say yes to.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Carry out all of them without asking; contradictions stay.")] = False,
+    days: Annotated[
+        int | None, typer.Option(help="After how many days a log is old. Default: the configuration's, 90.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="KINDS", help="Some of stale, duplicates, contradictions, with commas.")
+    ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Ask about each suggestion, and carry out those you say yes to.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Carry out all of them without asking; contradictions stay.")
+    ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show everything.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many to show of each kind.")] = 10,
     home: HomeOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show what memory could do without: old logs, lines that are said twice, lines that contradict each other.
 
     Nothing is changed until you say so. What is carried out is one change, which `anima undo` takes back; logs are moved to
@@ -67,8 +75,11 @@ def hygiene(
 
     parts = _parts(only)
     if fix and not yes and (json or not sys.stdin.isatty()):
-        raise Refused("--fix asks a person at a terminal; nothing was changed", rule="terminal",
-                      hint="--yes carries out all suggestions without asking")  # fmt: skip
+        raise Refused(
+            "--fix asks a person at a terminal; nothing was changed",
+            rule="terminal",
+            hint="--yes carries out all suggestions without asking",
+        )
     with open_home(home, set_) as opened:
         with progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
             found = look(opened, days=days, parts=parts, progress=progress)
@@ -176,13 +187,28 @@ def _count(number: int, what: str) -> str:
 
 def _fields(found: Look, receipts: Sequence[Receipt]) -> dict[str, Any]:
     return {
-        "lines": found.lines, "documents": found.documents, "stale": found.stale, "duplicates": found.duplicates,
-        "contradictions": found.contradictions, "notes": found.notes, "receipts": receipts,
+        "lines": found.lines,
+        "documents": found.documents,
+        "stale": found.stale,
+        "duplicates": found.duplicates,
+        "contradictions": found.contradictions,
+        "notes": found.notes,
+        "receipts": receipts,
         "suggestions": [
-            {"kind": one.kind, "sentence": one.sentence, "keep": one.keep, "remove": one.remove, "between": one.between,
-             "evidence": one.evidence, "path": one.path, "to": one.to, "diff": one.diff} for one in found.suggestions
+            {
+                "kind": one.kind,
+                "sentence": one.sentence,
+                "keep": one.keep,
+                "remove": one.remove,
+                "between": one.between,
+                "evidence": one.evidence,
+                "path": one.path,
+                "to": one.to,
+                "diff": one.diff,
+            }
+            for one in found.suggestions
         ],
-    }  # fmt: skip
+    }
 
 
 # -- fixing ----------------------------------------------------------------------------------------------------------------

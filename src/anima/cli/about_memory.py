@@ -287,8 +287,11 @@ def approve(
 
 def _need_terminal() -> None:
     if not sys.stdin.isatty():
-        raise Refused("approving needs a person at a terminal; nothing was written", rule="terminal",
-                      hint="run it yourself in a terminal, or use the page")  # fmt: skip
+        raise Refused(
+            "approving needs a person at a terminal; nothing was written",
+            rule="terminal",
+            hint="run it yourself in a terminal, or use the page",
+        )
 
 
 def _chosen(opened: Home, ids: list[str] | None, session: str | None) -> list[Proposal]:

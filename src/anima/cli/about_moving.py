@@ -59,8 +59,10 @@ def export(
 
 
 def _show_exported(done: Exported, tell: Callable[[str], None]) -> None:
-    tell(f"{inert(done.target)}: {counted(done.documents, 'document')}, {counted(done.sessions, 'transcript')}, "
-         f"{counted(done.files, 'other file')}, {done.bytes:,} bytes.")  # fmt: skip
+    tell(
+        f"{inert(done.target)}: {counted(done.documents, 'document')}, {counted(done.sessions, 'transcript')}, "
+        f"{counted(done.files, 'other file')}, {done.bytes:,} bytes."
+    )
     tell("It holds everything, private parts too; keep it as you keep the home.")
     if done.moved:
         stand = "file stands where {} keeps it" if len(done.moved) == 1 else "files stand where {} keeps them"
@@ -99,8 +101,10 @@ def import_(
 
 def _show_imported(done: Imported, source: str) -> None:
     would = "Would come in" if done.dry_run else "Came in"
-    say(f"{would}: {counted(len(done.copied), 'document')}, {counted(len(done.sessions), 'transcript')}, "
-        f"{counted(len(done.files), 'other file')}. Already here: {len(done.present):,}.")  # fmt: skip
+    say(
+        f"{would}: {counted(len(done.copied), 'document')}, {counted(len(done.sessions), 'transcript')}, "
+        f"{counted(len(done.files), 'other file')}. Already here: {len(done.present):,}."
+    )
     for path in (*done.copied, *done.sessions, *done.files) if done.dry_run else ():
         say(f"  {inert(path)}")
     if done.replaced:
@@ -109,8 +113,11 @@ def _show_imported(done: Imported, source: str) -> None:
     if done.changes:
         one, last = len(done.changes) == 1, done.changes[-1]
         named = ", ".join(done.changes[:_SHOWN]) + (" …" if len(done.changes) > _SHOWN else "")
-        say(f"Change {last}; anima undo {last} takes it back." if one else
-            f"Changes {named}; anima undo {last} takes the last of them back.")  # fmt: skip
+        say(
+            f"Change {last}; anima undo {last} takes it back."
+            if one
+            else f"Changes {named}; anima undo {last} takes the last of them back."
+        )
     if done.differs:
         _list("differs", done.differs)
         whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")

@@ -185,8 +185,10 @@ def audit(
             + "."
         )
         if found.renewed:
-            say(f"A repair began it anew on {found.renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {found.renewed.n:,} "
-                "was carried over from a damaged one, and is proven only since then.")  # fmt: skip
+            say(
+                f"A repair began it anew on {found.renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {found.renewed.n:,} "
+                "was carried over from a damaged one, and is proven only since then."
+            )
     else:
         say(f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}")
     raise typer.Exit(0 if found.ok else 1)

@@ -66,8 +66,18 @@ def prompt(
     with open_home(home, set_, agent) as opened:
         made = opened.prompt(scope=scope, sender=sender, runtime=Runtime(model=model, channel=channel))
     if json:
-        say_json({"text": made.text, "stable": made.stable, "volatile": made.volatile, "manifest": made.manifest,
-                  "scope": made.scope, "dialect": made.dialect, "persona": made.persona, "notes": made.notes})  # fmt: skip
+        say_json(
+            {
+                "text": made.text,
+                "stable": made.stable,
+                "volatile": made.volatile,
+                "manifest": made.manifest,
+                "scope": made.scope,
+                "dialect": made.dialect,
+                "persona": made.persona,
+                "notes": made.notes,
+            }
+        )
     elif explain_:
         explain(made)
     else:
@@ -89,9 +99,15 @@ def explain(made: Prompt) -> None:
     table.add_column("budget")
     table.add_column("why", overflow="fold", style="dim")
     for line in made.manifest:
-        table.add_row(inert(line.path or line.role, lines=False), line.status, f"{line.chars_shown:,}",
-                      f"{line.chars_raw:,}", bar(line.chars_shown, made.limits.file, 12),
-                      inert(line.reason, lines=False), style=_STYLES.get(line.status, ""))  # fmt: skip
+        table.add_row(
+            inert(line.path or line.role, lines=False),
+            line.status,
+            f"{line.chars_shown:,}",
+            f"{line.chars_raw:,}",
+            bar(line.chars_shown, made.limits.file, 12),
+            inert(line.reason, lines=False),
+            style=_STYLES.get(line.status, ""),
+        )
     out = console()
     out.print(table)
     share = f"{len(made.text):,} of {made.limits.total:,} characters"
@@ -144,8 +160,18 @@ def persona(
         rule, decision, now = opened.config.persona, opened.persona(), opened.reading.now()
         present = opened.exists(rule.file)
     if json:
-        say_json({"file": decision.file, "worn": decision.worn, "why": decision.why, "at": rule.at,
-                  "duration": rule.duration, "chance": rule.chance, "alternate": rule.file, "present": present})  # fmt: skip
+        say_json(
+            {
+                "file": decision.file,
+                "worn": decision.worn,
+                "why": decision.why,
+                "at": rule.at,
+                "duration": rule.duration,
+                "chance": rule.chance,
+                "alternate": rule.file,
+                "present": present,
+            }
+        )
         return
     say(f"worn now ({now:%H:%M}): {inert(decision.file, lines=False)}")
     times = [f"from {rule.at} for {rule.duration} each day"] if rule.at else []

@@ -58,8 +58,17 @@ def search(
     """
     moment = _moment(at)
     with open_home(home, set_) as opened:
-        answer = opened.search(query, scope=scope, sender=sender, limit=limit, at=moment, fusion=fusion, legs=legs,
-                               min_score=min_score, explain=explain or json)  # fmt: skip
+        answer = opened.search(
+            query,
+            scope=scope,
+            sender=sender,
+            limit=limit,
+            at=moment,
+            fusion=fusion,
+            legs=legs,
+            min_score=min_score,
+            explain=explain or json,
+        )
     if json:
         say_json({"hits": [_row(hit) for hit in answer], "notes": answer.notes})
         return
@@ -138,8 +147,10 @@ def index(
     if json:
         say_json({**_fields(report), "backfilled": made})
         return
-    say(f"{report.documents:,} documents; {report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors), "
-        f"{report.dropped:,} dropped, {report.seconds:.1f} s")  # fmt: skip
+    say(
+        f"{report.documents:,} documents; {report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors), "
+        f"{report.dropped:,} dropped, {report.seconds:.1f} s"
+    )
     for note in report.notes:
         whisper(f"anima: {inert(note)}")
 

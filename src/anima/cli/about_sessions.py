@@ -80,10 +80,17 @@ def _table(rows: list[Listed], zone: Any, now: datetime) -> None:
     from rich.table import Table
 
     cells = [
-        (row.id[:8], _when(row.updated_at, zone, now), f"{row.entries:,}" + ("" if row.closed else " •"), row.scope,
-         inert(row.source_plugin or "–", lines=False), inert(row.persona or "–", lines=False), inert(row.summary, lines=False))
+        (
+            row.id[:8],
+            _when(row.updated_at, zone, now),
+            f"{row.entries:,}" + ("" if row.closed else " •"),
+            row.scope,
+            inert(row.source_plugin or "–", lines=False),
+            inert(row.persona or "–", lines=False),
+            inert(row.summary, lines=False),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(("session", "when", "turns", "scope", "channel", "soul", "about")):
         width = max(len(column), *(len(cell[number]) for cell in cells)) if column != "about" else None

@@ -30,17 +30,25 @@ def add_to(app: typer.Typer) -> None:
 def snapshot(
     action: Annotated[str, typer.Argument(help="take, list, verify, restore or prune.")] = "take",
     archive: Annotated[str | None, typer.Argument(help="A file, the beginning of a name or digest, or latest.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="PATH", help="Take: a folder, or a file that is not there yet.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Take: a folder, or a file that is not there yet.")
+    ] = None,
     label: Annotated[str, typer.Option(help="Take: a word for its name, such as before-move.")] = "",
-    to_recipient: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Take: seal it for a key of age or ssh.")] = None,
-    passphrase: Annotated[bool, typer.Option("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}.")] = False,
-    identity: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Verify, restore: a key that opens a sealed one.")] = None,
+    to_recipient: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Take: seal it for a key of age or ssh.")
+    ] = None,
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}.")
+    ] = False,
+    identity: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Verify, restore: a key that opens a sealed one.")
+    ] = None,
     other_home: Annotated[bool, typer.Option("--other-home", help="Restore: also where another home stands.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Restore, prune: only show what would change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Restore: do not ask.")] = False,
     home: HomeOption = None,
     json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Keep the whole home in one verified archive, and put one back.
 
     A snapshot is a .tar.gz of documents, transcripts, ledger, key and history. It holds the home's secrets: seal what
@@ -58,8 +66,12 @@ def snapshot(
     if action not in ACTIONS:
         raise BadArguments(f"{action}: a snapshot can be {', '.join(ACTIONS)}", hint="anima snapshot --help")
     if (archive is None) == (action in ("verify", "restore")):
-        raise BadArguments(f"anima snapshot {action} needs the archive: a file, a name or latest" if archive is None
-                           else f"anima snapshot {action} takes no archive", hint="anima snapshot --help")  # fmt: skip
+        raise BadArguments(
+            f"anima snapshot {action} needs the archive: a file, a name or latest"
+            if archive is None
+            else f"anima snapshot {action} takes no archive",
+            hint="anima snapshot --help",
+        )
     if action == "take":
         _take(home, json, to=to, label=label, recipients=to_recipient or (), passphrase=_secret(passphrase, twice=True))
     elif action == "list":
@@ -129,12 +141,24 @@ def _verify(archive: str, home: str | None, json: bool, *, identities: Sequence[
             with open_home(home) as opened:
                 found = opened.verify_snapshot(archive, identities=identities, passphrase=passphrase, progress=progress)
     if json:
-        say_json({"ok": True, "digest": found.digest, "home": found.home, "dialect": found.dialect, "agent": found.agent,
-                  "ledger": {"n": found.ledger[0], "hash": found.ledger[1]}, "files": len(found.files), "size": found.size,
-                  "left_out": found.left_out})  # fmt: skip
+        say_json(
+            {
+                "ok": True,
+                "digest": found.digest,
+                "home": found.home,
+                "dialect": found.dialect,
+                "agent": found.agent,
+                "ledger": {"n": found.ledger[0], "hash": found.ledger[1]},
+                "files": len(found.files),
+                "size": found.size,
+                "left_out": found.left_out,
+            }
+        )
         return
-    say(f"Whole: {len(found.files):,} files, {_size(found.size)}, of {inert(found.agent or 'an agent', lines=False)} "
-        f"({inert(found.home, lines=False)}), ledger up to record {found.ledger[0]:,}.")  # fmt: skip
+    say(
+        f"Whole: {len(found.files):,} files, {_size(found.size)}, of {inert(found.agent or 'an agent', lines=False)} "
+        f"({inert(found.home, lines=False)}), ledger up to record {found.ledger[0]:,}."
+    )
 
 
 def _prune(home: str | None, json: bool, dry_run: bool) -> None:
@@ -175,8 +199,11 @@ def _ask(found: Restoration, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused("restoring needs a person at a terminal, or --yes; nothing was changed", rule="terminal",
-                      hint="--dry-run only shows what would change")  # fmt: skip
+        raise Refused(
+            "restoring needs a person at a terminal, or --yes; nothing was changed",
+            rule="terminal",
+            hint="--dry-run only shows what would change",
+        )
     typer.confirm(f"Restore it to {found.home}? What is there becomes a snapshot first.", abort=True, err=True)
 
 

@@ -44,17 +44,27 @@ def steps() -> Iterator[Step]:
     with tempfile.TemporaryDirectory(prefix="anima-tour-") as folder:
         path = Path(folder) / "aria"
         with Home.create(path, name="Aria", emoji="🌿", env={"ANIMA_CONFIG": f"{folder}/config"}) as home:
-            yield Step(text="A home is a folder of Markdown. We make one for an agent called Aria.",
-                       shows=tuple(f"    {name}" for name in home.tree()))  # fmt: skip
+            yield Step(
+                text="A home is a folder of Markdown. We make one for an agent called Aria.",
+                shows=tuple(f"    {name}" for name in home.tree()),
+            )
             (path / "MEMORY.md").write_text(_MEMORY, encoding="utf-8")
-            yield Step(text="This is all of what Aria is told when you are alone with her, file by file.",
-                       shows=home.prompt(scope=Scope.MAIN))  # fmt: skip
-            yield Step(text="The same home in a group chat: nothing of you, nothing she remembers.",
-                       shows=home.prompt(scope=Scope.GROUP))  # fmt: skip
-            yield Step(text="A sub-agent is told one thing of hers: the section marked <!-- share: subagent -->.",
-                       shows=(home.prompt(scope=Scope.SUBAGENT).volatile.strip(),))  # fmt: skip
-    yield Step(text="That was it. The temporary home is gone. Make your own:",
-               shows=("    anima init ~/aria --name Aria --emoji 🌿",))  # fmt: skip
+            yield Step(
+                text="This is all of what Aria is told when you are alone with her, file by file.",
+                shows=home.prompt(scope=Scope.MAIN),
+            )
+            yield Step(
+                text="The same home in a group chat: nothing of you, nothing she remembers.",
+                shows=home.prompt(scope=Scope.GROUP),
+            )
+            yield Step(
+                text="A sub-agent is told one thing of hers: the section marked <!-- share: subagent -->.",
+                shows=(home.prompt(scope=Scope.SUBAGENT).volatile.strip(),),
+            )
+    yield Step(
+        text="That was it. The temporary home is gone. Make your own:",
+        shows=("    anima init ~/aria --name Aria --emoji 🌿",),
+    )
 
 
 def told() -> list[dict[str, Any]]:

@@ -145,9 +145,13 @@ def _make(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
 
     scope = Scope.parse(given["scope"]) if given["scope"] else None
     made, secret = keyring.make(
-        "agent" if scope else "owner", name=given["name"], scope=scope, agent=opened.agent if scope else None,
-        sender=given["sender"] if scope else None, lifetime=timedelta(days=given["days"]),
-    )  # fmt: skip
+        "agent" if scope else "owner",
+        name=given["name"],
+        scope=scope,
+        agent=opened.agent if scope else None,
+        sender=given["sender"] if scope else None,
+        lifetime=timedelta(days=given["days"]),
+    )
     whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
     return {**plain(made), "token": secret}, secret
 

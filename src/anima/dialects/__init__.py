@@ -88,9 +88,11 @@ def _nexo(seen: set[str]) -> str | None:
     if soul and _dated(seen, "notes"):
         return "it has SOUL.md or IDENTITY.md, and dated notes in notes/"
     lean = _has(seen, "IDENTITY.md", "SOUL.md") and not _has(seen, "TOOLS.md") and not _has(seen, "memory/")
-    return "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md" if lean and (
-        _has(seen, "notes/") or _has(seen, "DREAMS.md")
-    ) else None  # fmt: skip
+    return (
+        "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md"
+        if lean and (_has(seen, "notes/") or _has(seen, "DREAMS.md"))
+        else None
+    )
 
 
 def _openclaw(seen: set[str]) -> str | None:

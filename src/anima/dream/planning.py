@@ -84,10 +84,18 @@ class _Night:
         past = "".join(_past(r) + "\n" for r in retirements)
         moved = "".join(moved_line(h.fact, on=self.m.today, hits=_hits(h)) + "\n" for h in page.moves)
         return Plan(
-            now=self.m.now, rules=self.rules, promotions=tuple(page.promotions), retirements=tuple(retirements), moves=tuple(page.moves),
-            wishes=tuple(wishes), considered=tuple(considered), recalls=self.m.recalls,
-            memory=page.text if page.text != self.m.memory else None, past=past, moved=moved,
-        )  # fmt: skip
+            now=self.m.now,
+            rules=self.rules,
+            promotions=tuple(page.promotions),
+            retirements=tuple(retirements),
+            moves=tuple(page.moves),
+            wishes=tuple(wishes),
+            considered=tuple(considered),
+            recalls=self.m.recalls,
+            memory=page.text if page.text != self.m.memory else None,
+            past=past,
+            moved=moved,
+        )
 
     # -- gathering --------------------------------------------------------------------------------------------------------
 
@@ -229,8 +237,12 @@ class _Night:
 
     def _sharing(self, found: Sentence) -> Iterable[_Group]:
         """Groups that have a word in common which few have."""
-        near = (group for word in stems(found) if len(self.holding.get(word, ())) <= MOST_SHARING
-                for group in self.holding.get(word, ()))  # fmt: skip
+        near = (
+            group
+            for word in stems(found)
+            if len(self.holding.get(word, ())) <= MOST_SHARING
+            for group in self.holding.get(word, ())
+        )
         return {id(group): group for group in near}.values()
 
     def _successor_of(self, group: _Group) -> _Group | None:
@@ -259,8 +271,16 @@ class _Night:
         gates = tuple(self._gates(group, note, evidence, points.total, degree, replaces))
         if all(gate.passed for gate in gates):  # the others cost more, and matter only now
             gates += tuple(self._truth_gates(group, note, replaces))
-        return Candidate(note=note, evidence=evidence, score=points, lasting=degree.degree, reasons=degree.reasons, gates=gates,
-                         since=since, replaces=tuple(replaces))  # fmt: skip
+        return Candidate(
+            note=note,
+            evidence=evidence,
+            score=points,
+            lasting=degree.degree,
+            reasons=degree.reasons,
+            gates=gates,
+            since=since,
+            replaces=tuple(replaces),
+        )
 
     def _evidence(self, group: _Group, note: Note, replaces: list[Held], degree: Lasting) -> Evidence:
         tally, noted = group.tally, {n.day for n in group.notes}
@@ -275,10 +295,21 @@ class _Night:
         common = {"first": first, "last": last, "mentions": len(noted), "tags": len(tags(note.text))}
         if not self.rules.careful:
             total = tally.ranked if self.rules.name == "nexo" else tally.scored
-            return Evidence(recalls=tally.hits, questions=len(tally.questions), days=len(tally.days),
-                            relevance=total / max(1, tally.hits), **common)  # type: ignore[arg-type]  # fmt: skip
-        return Evidence(recalls=len(tally.strong), questions=len(tally.strong_questions), days=len(tally.strong_days),
-                        relevance=tally.relative / max(1, tally.hits), kind=_kind(degree), **common)  # type: ignore[arg-type]  # fmt: skip
+            return Evidence(
+                recalls=tally.hits,
+                questions=len(tally.questions),
+                days=len(tally.days),
+                relevance=total / max(1, tally.hits),
+                **common,
+            )  # type: ignore[arg-type]
+        return Evidence(
+            recalls=len(tally.strong),
+            questions=len(tally.strong_questions),
+            days=len(tally.strong_days),
+            relevance=tally.relative / max(1, tally.hits),
+            kind=_kind(degree),
+            **common,
+        )  # type: ignore[arg-type]
 
     def _others(self, group: _Group) -> list[_Group]:
         """Groups that say the same in other words."""

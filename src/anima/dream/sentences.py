@@ -137,9 +137,11 @@ def _frame(plain: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _SHIFTING = (
-    frozenset("now ahora jetzt maintenant agora currently nowadays actualmente today also too either tambien auch aussi".split())
+    frozenset(
+        "now ahora jetzt maintenant agora currently nowadays actualmente today also too either tambien auch aussi".split()
+    )
     | words.NEW
-)  # fmt: skip
+)
 
 
 def _names(raw: list[str]) -> frozenset[str]:
@@ -224,8 +226,11 @@ def content(sentence: Sentence) -> frozenset[str]:
     return frozenset(w for w in sentence.frame if (len(w) > 2 or w in short) and w not in words.BE and w not in _SMALL)
 
 
-_SMALL = frozenset(
-    """and or of to in on at for with by from as that this it not no but so if than into out over under about after before until per via
+_SMALL = (
+    frozenset(
+        """and or of to in on at for with by from as that this it not no but so if than into out over under about after before until per via
     de en con por para que se su al del y o mit von zu im am auf fur und oder bei aus et ou dans pour avec sur par em com por its his her
     their has have had was were will would can been being he she they we you i""".split()
-) | words.OWNERS  # fmt: skip
+    )
+    | words.OWNERS
+)

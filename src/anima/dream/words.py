@@ -37,14 +37,14 @@ STATIVE = _set(
     mietet trainiert feiert versichert schliesst offnet beginnt endet dauert findet macht
     ont habite vit travaille utilise prefere aime adore deteste parle conduit boit mange prend porte s'appelle coute appartient doit peut
     tem mora vive trabalha usa prefere fala dirige bebe come gosta odeia precisa deve pode"""
-)  # fmt: skip
+)
 RULES = _set(
     """always never every each weekly daily monthly yearly annually usually typically generally whenever forbidden weekdays weekends
     mondays tuesdays wednesdays thursdays fridays saturdays sundays default policy rule convention standard permanently prefer
     siempre nunca cada semanal mensual normalmente lunes martes miercoles jueves viernes regla norma
     immer nie niemals jeden jede jedes wochentlich monatlich werktags grundsatz grundsatzlich regel principio montags dienstags mittwochs donnerstags freitags
     toujours jamais chaque semaine regle sempre nunca toda todo cada regra"""
-)  # fmt: skip
+)
 DECISIONS = _set(
     """decided decision agreed agreement chose chosen settled adopted standardised standardized committed policy licensed
     decidimos decidido decision acordamos acuerdo elegimos beschlossen entschieden entscheidung vereinbart
@@ -61,7 +61,7 @@ ATTRIBUTES = _set(
     geburtstag jahrestag allergie allergisch lieblings adresse zahnarzt arzt chef frau mann tochter sohn schwester bruder hund katze auto
     grosse budget lizenz beruf sprache anniversaire allergique allergie prefere adresse dentiste medecin femme mari fille fils soeur frere
     chien chat voiture taille metier langue aniversario alergica alergico dentista filha filho cachorro carro"""
-)  # fmt: skip
+)
 
 # Small words behind which a value stands, and words for sorts of notes, which say nothing of what a note is about.
 TIES = _set(
@@ -75,7 +75,7 @@ SORTS = _set(
     """rule note decision policy idea info fact reminder update plan principle guideline habit subscription preference preferences
     regla nota decision politica idea dato norma regel notiz entscheidung grundsatz hinweis idee beschlossen vereinbart regle note
     no not never only kein keine nur nie sin nunca solo pas jamais"""
-)  # fmt: skip
+)
 
 # Words that tie a sentence to its moment.
 MOMENTS = _set(
@@ -91,17 +91,20 @@ SPANS = _set(
     """morning afternoon evening night week weekend month monday tuesday wednesday thursday friday saturday sunday time sprint semana
     mes noche tarde manana lunes martes miercoles jueves viernes sabado domingo woche monat abend nacht morgen semaine mois soir nuit"""
 )
-CALENDAR = frozenset(word.rstrip("s") for word in """monday tuesday wednesday thursday friday saturday sunday january february march april may
+CALENDAR = frozenset(
+    word.rstrip("s")
+    for word in """monday tuesday wednesday thursday friday saturday sunday january february march april may
     june july august september october november december lunes martes miercoles jueves viernes sabado domingo enero febrero marzo abril mayo
     junio julio agosto septiembre octubre noviembre diciembre montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar
-    marz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche""".split())  # fmt: skip
+    marz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche""".split()
+)
 STAGES = _set(
     """ready done late early sick tired busy away fine ok okay back online offline green broken fixed waiting pending finished blocked
     asleep awake done stuck failing passing building running deploying loading unread again still almost already yet gone cancelled
     canceled delayed hungry bored excited half
     listo lista hecho tarde enfermo enferma cansado cansada ocupado ocupada bien otra vez todavia casi terminado terminada pendiente
     fertig spat krank mude beschaftigt wieder noch fast schon erledigt pret prete malade fatigue fatiguee encore presque deja fini"""
-)  # fmt: skip
+)
 # Verbs of what happened once, in the past tense or as a bare participle at the head of a note.
 PAST = _set(
     """was were had did went came saw met called phoned sent got took gave told said asked wrote read bought sold found lost made ran
@@ -112,7 +115,7 @@ PAST = _set(
     fue fueron estuvo llamo envio dijo pidio llego salio compro encontro termino empezo fallo reviso arreglo hablo comio
     war waren hatte ging kam sah traf rief schickte sagte fragte schrieb kaufte fand verlor machte lief
     etait alla vint vit appela envoya dit demanda acheta trouva foi foram ligou enviou disse pediu chegou comprou"""
-)  # fmt: skip
+)
 COMING = _set("will won't gonna shall going voy va vamos wird werden wirst vais allons")
 LASTING_PAST = _set(
     "born moved switched changed decided agreed adopted married joined quit retired became renamed replaced chose settled nacio mudo cambio dejo geboren umgezogen gewechselt geheiratet ne demenage change"
@@ -129,10 +132,34 @@ CHANGES = _set(
     change remplace agora mudou trocou deixou"""
 )
 CHANGE_PHRASES = (
-    "no longer", "not anymore", "nur noch", "only from", "has become", "these days", "from now on", "as of", "used to", "gave up", "instead of", "in place of", "went from", "any more",
-    "ya no", "en lugar de", "en vez de", "a partir de", "nicht mehr", "ab jetzt", "ab sofort", "statt", "ne plus", "n'est plus", "au lieu de",
-    "nao mais", "em vez de",
-)  # fmt: skip
+    "no longer",
+    "not anymore",
+    "nur noch",
+    "only from",
+    "has become",
+    "these days",
+    "from now on",
+    "as of",
+    "used to",
+    "gave up",
+    "instead of",
+    "in place of",
+    "went from",
+    "any more",
+    "ya no",
+    "en lugar de",
+    "en vez de",
+    "a partir de",
+    "nicht mehr",
+    "ab jetzt",
+    "ab sofort",
+    "statt",
+    "ne plus",
+    "n'est plus",
+    "au lieu de",
+    "nao mais",
+    "em vez de",
+)
 NEW = _set("new nuevo nueva neue neuer neues nouveau nouvelle novo nova")
 ADDS = _set(
     "also too another further extra additional 2nd 3rd second third additionally besides either both likewise moreover tambien ademas otro otra segundo segunda auch ausserdem noch weitere weiterer weiteres weiteren zweite zweiter zweites zweiten dritte dritter drittes dritten plus tercer tercero tercera otros otras aussi egalement autre tambem outro outra"
@@ -144,15 +171,35 @@ COUNTED = _set(
 ADD_PHRASES = ("as well", "in addition", "on top of", "one more")
 # Beginnings of words for what one may have several of.
 SEVERAL = (
-    "allerg", "alerg", "intoler", "tolerat", "daughter", "tocht", "brother", "sister", "herman", "amig", "freund", "enjoy", "dislik",
-    "collect", "instrument", "hobb", "interest", "fluent", "sprach", "mascot", "schwest", "bruder",
-)  # fmt: skip
+    "allerg",
+    "alerg",
+    "intoler",
+    "tolerat",
+    "daughter",
+    "tocht",
+    "brother",
+    "sister",
+    "herman",
+    "amig",
+    "freund",
+    "enjoy",
+    "dislik",
+    "collect",
+    "instrument",
+    "hobb",
+    "interest",
+    "fluent",
+    "sprach",
+    "mascot",
+    "schwest",
+    "bruder",
+)
 SEVERAL_WORDS = _set(
     """react reacts speak speaks habla hablan domina dominan spricht parle fala dog dogs cat cats pet pets perro perra perros gato gata gatos
     hund hunde katze katzen kater chien chat chats child children kid kids son sons grandson hija hijo hijas hijos sohn kind kinder fille
     fils filha filho friend friends like likes love loves adora adore adores hate hates gusta gustan odia mag liebt aime play plays spielt
     juega know knows visit visits skill skills avoid avoids cannot can't never nunca nie owns fan accepts supports"""
-)  # fmt: skip
+)
 
 
 def is_several(word: str) -> bool:
@@ -187,8 +234,13 @@ SAME_ATTRIBUTE = tuple(
         "car drives vehicle coche conduce auto fahrt voiture conduit carro",
         "vegetarian vegan diet eats gluten pescatarian dieta come isst mange",
         "married wife husband spouse partner divorced engaged esposa marido pareja frau mann verheiratet femme mari",
-        "dentist dentista zahnarzt dentiste", "doctor medico arzt medecin",
-        "database storage stores db datos", "standup meeting meets reunion", "budget spend presupuesto", "staging host server servidor",
-        "invoice invoices invoiced billing factura", "reachable reach available availability",
+        "dentist dentista zahnarzt dentiste",
+        "doctor medico arzt medecin",
+        "database storage stores db datos",
+        "standup meeting meets reunion",
+        "budget spend presupuesto",
+        "staging host server servidor",
+        "invoice invoices invoiced billing factura",
+        "reachable reach available availability",
     )
-)  # fmt: skip
+)

@@ -374,9 +374,14 @@ def _pooling(folder: Path) -> Literal["mean", "cls", "max", "lasttoken"]:
     """How the model's folder says rows of tokens become one; the mean when it says nothing."""
     said = _json(folder / "1_Pooling" / "config.json")
     names: dict[str, Literal["mean", "cls", "max", "lasttoken"]] = {
-        "cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "lasttoken": "lasttoken",
-        "cls": "cls", "mean": "mean", "max": "max",
-    }  # fmt: skip
+        "cls_token": "cls",
+        "mean_tokens": "mean",
+        "max_tokens": "max",
+        "lasttoken": "lasttoken",
+        "cls": "cls",
+        "mean": "mean",
+        "max": "max",
+    }
     prefix = "pooling_mode_"
     chosen = [key.removeprefix(prefix) for key, value in said.items() if key.startswith(prefix) and value is True]
     if "pooling_mode" in said:

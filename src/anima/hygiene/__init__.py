@@ -26,9 +26,13 @@ def find_stale_logs(logs: Mapping[str, date], *, today: date, days: int = STALE_
 
 
 def suggest_consolidation(
-    *, duplicates: Iterable[Group] = (), contradictions: Iterable[Contradiction] = (), stale: Iterable[Stale] = (),
-    may_go: Callable[[Line, Line], bool] = lambda gone, kept: True, archive: Callable[[Stale], str] | None = None,
-) -> tuple[Advice, ...]:  # fmt: skip
+    *,
+    duplicates: Iterable[Group] = (),
+    contradictions: Iterable[Contradiction] = (),
+    stale: Iterable[Stale] = (),
+    may_go: Callable[[Line, Line], bool] = lambda gone, kept: True,
+    archive: Callable[[Stale], str] | None = None,
+) -> tuple[Advice, ...]:
     """What to do about what was found: choices first, then merges, then logs to move to the archive.
 
     `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
@@ -49,16 +53,19 @@ def _choice(one: Contradiction) -> Advice:
 
 
 def _merge(group: Group, may_go: Callable[[Line, Line], bool]) -> Advice | None:
-    going = [
-        twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)
-    ]  # fmt: skip
+    going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
     if not going:
         return None
     places = ", ".join(_place(twin.line) for twin in going[:3])
     more = f" and {len(going) - 3} more" if len(going) > 3 else ""
     told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
-    return Advice(kind="merge", sentence=told, keep=group.keep, remove=tuple(twin.line for twin in going),
-                  evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going))  # fmt: skip
+    return Advice(
+        kind="merge",
+        sentence=told,
+        keep=group.keep,
+        remove=tuple(twin.line for twin in going),
+        evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going),
+    )
 
 
 def has_date(text: str) -> bool:
@@ -71,6 +78,18 @@ def _place(line: Line) -> str:
 
 
 __all__ = [
-    "STALE_DAYS", "Advice", "Contradiction", "Group", "Line", "Sameness", "Stale", "Twin", "find_contradictions",
-    "find_duplicates", "find_stale_logs", "has_date", "read", "suggest_consolidation",
-]  # fmt: skip
+    "STALE_DAYS",
+    "Advice",
+    "Contradiction",
+    "Group",
+    "Line",
+    "Sameness",
+    "Stale",
+    "Twin",
+    "find_contradictions",
+    "find_duplicates",
+    "find_stale_logs",
+    "has_date",
+    "read",
+    "suggest_consolidation",
+]

@@ -22,17 +22,19 @@ _STEADY = re.compile(
     r"owns?|performed|operated|born|written|changed|vive|trabaja|usa|cuesta|se llama|es|tiene|caduca|nació|ist|wohnt|arbeitet|"
     r"kostet|heißt|hat|läuft|endet|bekommt|geboren|every|each|daily|nightly|weekly|monthly|cada|jeden|jede|habite|travaille|coûte)\b",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _LABEL = re.compile(r"[^:=–—]{2,60}\s?(?:[:=]|[–—] )\s?\S")
 _SEVERAL = re.compile(
     r"\b(?:allerg|speak|dogs?\b|cats?\b|pets?\b|child|kids?\b|sons?\b|daughter|brother|sister|friend|hobb|also|another|second|"
-    r"like|enjoy|love|visit|met\b|read\b|watch|bought|ate\b|member)", re.IGNORECASE
-)  # fmt: skip
+    r"like|enjoy|love|visit|met\b|read\b|watch|bought|ate\b|member)",
+    re.IGNORECASE,
+)
 _LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V", "A started job B"])
 _SEVERAL_OF = re.compile(
     r"\b(?:child(?:ren)?|kids?|sons?|daughters?|brothers?|sisters?|siblings?|cousins?|aunts?|uncles?|friends?|hobby|hobbies|also|"
-    r"another|second|other|one of|volunt\w+|freelances?|part-time|sometimes|often)\b", re.IGNORECASE
-)  # fmt: skip
+    r"another|second|other|one of|volunt\w+|freelances?|part-time|sometimes|often)\b",
+    re.IGNORECASE,
+)
 _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
 

@@ -94,11 +94,33 @@ _OWNER = re.compile(r"([^\W_][\w-]*)'s |\bof ([^\W_][\w-]*(?: [^\W\d_]\w*)?)")
 _VERSION = re.compile(r"\bv(?=\d)", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _JOINED = re.compile(r"\b([^\W\d_]{1,2})-(?=[^\W\d_])")
-_DRAWN = str.maketrans({
-    "½": " 1/2", "¼": " 1/4", "¾": " 3/4", "⅓": " 1/3", "⅔": " 2/3", "€": " euro ", "$": " dollar ", "£": " pound ",
-    "%": " percent ", "&": " and ", "’": "'", "‘": "'", "`": " ", "*": " ", "_": " ", "\0": None,
-    "，": ", ", "。": ". ", "：": ": ", "；": "; ", "（": " (", "）": ") ", "、": ", ",
-})  # fmt: skip
+_DRAWN = str.maketrans(
+    {
+        "½": " 1/2",
+        "¼": " 1/4",
+        "¾": " 3/4",
+        "⅓": " 1/3",
+        "⅔": " 2/3",
+        "€": " euro ",
+        "$": " dollar ",
+        "£": " pound ",
+        "%": " percent ",
+        "&": " and ",
+        "’": "'",
+        "‘": "'",
+        "`": " ",
+        "*": " ",
+        "_": " ",
+        "\0": None,
+        "，": ", ",
+        "。": ". ",
+        "：": ": ",
+        "；": "; ",
+        "（": " (",
+        "）": ") ",
+        "、": ", ",
+    }
+)
 _SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
 _FROM, _TO = frozenset("from von aus de desde".split()), frozenset("to into nach zu a hasta vers à".split())
 _TURNING = (frozenset(["then", "luego", "dann"]), frozenset(["over", "than"]), frozenset(["not", "no", "nicht"]))
@@ -288,14 +310,31 @@ def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) 
         carrying = [word for word in said if word not in SMALL and word not in NEGATIONS]
     names, roles = _names(parted, spoken)
     return Read(
-        line, text, (*words, *dates), frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
-        tuple(sorted([word for word in carrying if word[0].isdigit()])), tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1, names, roles, turn is None and not _BY.isdisjoint(words),
-        _owners(text, names), (turn.words if turn else text).count("'s "),
-        stamp, _led(words, _FROM), _led(words, _TO), _about(line.under, raw, names, spoken),
-        _is_once(words), _has_happened([word.lower() for word in raw]), (not TO_COME.isdisjoint(words), _is_over(words)), _past(words),
-        _counted(words), tuple(_behind(words, row) for row in _TURNING), turn is not None and not turn.noun, _claim(turn, names),
-    )  # fmt: skip
+        line,
+        text,
+        (*words, *dates),
+        frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
+        tuple(sorted([word for word in carrying if word[0].isdigit()])),
+        tuple(sorted(dates)),
+        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1,
+        names,
+        roles,
+        turn is None and not _BY.isdisjoint(words),
+        _owners(text, names),
+        (turn.words if turn else text).count("'s "),
+        stamp,
+        _led(words, _FROM),
+        _led(words, _TO),
+        _about(line.under, raw, names, spoken),
+        _is_once(words),
+        _has_happened([word.lower() for word in raw]),
+        (not TO_COME.isdisjoint(words), _is_over(words)),
+        _past(words),
+        _counted(words),
+        tuple(_behind(words, row) for row in _TURNING),
+        turn is not None and not turn.noun,
+        _claim(turn, names),
+    )
 
 
 def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:

@@ -35,11 +35,13 @@ _ATTRIBUTES = "|".join(
 _TIMES = frozenset("day week month year night hour past morning evening afternoon mornings evenings".split())
 _SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SLOTS = {
-    "P": r"\+?[\d][\d ()/.\-+]{4,24}", "M": r"[^ @]+@[^ @]+", "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
+    "P": r"\+?[\d][\d ()/.\-+]{4,24}",
+    "M": r"[^ @]+@[^ @]+",
+    "I": r"\d{1,3}(?:\.\d{1,3}){3}(?: ?[:/]? ?\d+)?",
     "V": r"(?:(?:euro|euros|dollar|pound|eur|usd|gbp|chf|about|around|roughly|v) )?v?\d.*?",
     "K": rf"(?:[^ ]+ )?(?:{_ATTRIBUTES})(?: number| date| code| limit)?",
     "N": r"(?!(?:who|that|which)\b)[^\W\d_][^ ]*(?: (?!(?:of|for|in|at|to|on|is|are|was|with|by|from|'s|who|that|which)\b)[^ ]+){0,2}?",
-}  # fmt: skip
+}
 _LONGEST = 40  # words; what is longer is no plain statement
 
 

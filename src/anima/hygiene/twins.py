@@ -195,9 +195,12 @@ def _is_contained(a: Read, b: Read) -> bool:
     extra = a.bag ^ b.bag
     nested = a.bag <= b.bag or b.bag <= a.bag
     return (
-        nested and min(len(a.bag), len(b.bag)) >= 4 and len(extra) <= 0.25 * len(a.bag | b.bag) and not extra & LIMITS
+        nested
+        and min(len(a.bag), len(b.bag)) >= 4
+        and len(extra) <= 0.25 * len(a.bag | b.bag)
+        and not extra & LIMITS
         and a.owned == b.owned
-    )  # fmt: skip
+    )
 
 
 def _is_light(a: Read, b: Read) -> bool:

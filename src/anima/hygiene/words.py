@@ -64,15 +64,33 @@ NEGATIONS = _set(
 NUMBERS = {
     word: number
     for number, words in {
-        "2": "two dos zwei deux", "3": "three tres drei trois", "4": "four cuatro vier quatre", "5": "five cinco funf cinq",
-        "6": "six seis sechs", "7": "seven siete sieben sept", "8": "eight ocho acht huit", "9": "nine nueve neun neuf",
-        "10": "ten diez zehn dix", "11": "eleven elf", "12": "twelve doce zwolf", "15": "fifteen quince funfzehn",
-        "20": "twenty veinte zwanzig", "30": "thirty treinta dreissig", "40": "forty cuarenta vierzig",
-        "50": "fifty cincuenta funfzig", "60": "sixty sesenta sechzig", "100": "hundred cien hundert",
-        "1x": "once", "2x": "twice", "3x": "thrice", "1st": "first", "2nd": "second", "3rd": "third",
+        "2": "two dos zwei deux",
+        "3": "three tres drei trois",
+        "4": "four cuatro vier quatre",
+        "5": "five cinco funf cinq",
+        "6": "six seis sechs",
+        "7": "seven siete sieben sept",
+        "8": "eight ocho acht huit",
+        "9": "nine nueve neun neuf",
+        "10": "ten diez zehn dix",
+        "11": "eleven elf",
+        "12": "twelve doce zwolf",
+        "15": "fifteen quince funfzehn",
+        "20": "twenty veinte zwanzig",
+        "30": "thirty treinta dreissig",
+        "40": "forty cuarenta vierzig",
+        "50": "fifty cincuenta funfzig",
+        "60": "sixty sesenta sechzig",
+        "100": "hundred cien hundert",
+        "1x": "once",
+        "2x": "twice",
+        "3x": "thrice",
+        "1st": "first",
+        "2nd": "second",
+        "3rd": "third",
     }.items()
     for word in words.split()
-}  # fmt: skip
+}
 WEEKDAYS = _set(
     """monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun lunes martes
     miercoles jueves viernes sabado domingo montag dienstag mittwoch donnerstag freitag samstag sonnabend

@@ -116,10 +116,17 @@ def held_parts(db: sqlite3.Connection, document: DocumentIn) -> list[HeldPart]:
     if row is None or row[1:] != (document.kind, document.layer, _day(document)):
         return []
     return [
-        HeldPart(id=r[0], place=Place(line=r[1], front=r[2], above=r[3]), first_unit=r[4], units=r[5], vectors=r[6],
-                 chars=r[7], print=r[8])
+        HeldPart(
+            id=r[0],
+            place=Place(line=r[1], front=r[2], above=r[3]),
+            first_unit=r[4],
+            units=r[5],
+            vectors=r[6],
+            chars=r[7],
+            print=r[8],
+        )
         for r in db.execute(HELD_PARTS, (row[0],))
-    ]  # fmt: skip
+    ]
 
 
 def held_ids(db: sqlite3.Connection, path: str) -> list[int]:
@@ -175,8 +182,19 @@ def _insert_part(
 ) -> None:
     part, place, words = one.part, one.part.place, sorted(one.postings)
     made = [(n, digest, vectors[digest]) for n, digest in enumerate(one.hashes) if digest in vectors]
-    row = (document, place.line, place.front, place.above, one.first_unit, len(part.units), len(made), len(part.text),
-           one.print, part.text, "\n".join(words))  # fmt: skip
+    row = (
+        document,
+        place.line,
+        place.front,
+        place.above,
+        one.first_unit,
+        len(part.units),
+        len(made),
+        len(part.text),
+        one.print,
+        part.text,
+        "\n".join(words),
+    )
     key = int(db.execute(PUT_PART.format(suffix), row).lastrowid or 0)
     base = key << SHIFT
     db.executemany(f"insert into unit{suffix} values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _unit_rows(one, base))
@@ -189,8 +207,19 @@ def _unit_rows(one: PreparedPart, base: int) -> Iterator[tuple[Any, ...]]:
     rows = zip(one.part.units, one.labels, one.lengths, strict=True)
     for key, (unit, (scopes, trusted), length) in enumerate(rows, base):
         first, speaker = min(first_person(unit.text), 32767), next(iter(cut(unit.speaker)), "")
-        yield (key, unit.start_line, unit.end_line, length, first, scopes, trusted, unit.block == "heading", speaker,
-               unit.trail, " ".join(tags(unit.text)))  # fmt: skip
+        yield (
+            key,
+            unit.start_line,
+            unit.end_line,
+            length,
+            first,
+            scopes,
+            trusted,
+            unit.block == "heading",
+            speaker,
+            unit.trail,
+            " ".join(tags(unit.text)),
+        )
 
 
 def insert_vectors(db: sqlite3.Connection, units: list[int], hashes: list[bytes], vectors: Vectors) -> None:

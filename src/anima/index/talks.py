@@ -88,10 +88,20 @@ _ALL = f"""
 Answer = TypeVar("Answer")
 # What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
 _TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
-_PASSING = frozenset({
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL,
-})  # fmt: skip
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 
 
 class Mark(NamedTuple):
@@ -203,9 +213,13 @@ class Talks:
         if not words:
             return None
         seen = {
-            "agent": agent, "limit": max(0, limit), "any_layer": layers is None, "any_scope": scopes is None,
-            "layers": _listed(layers), "scopes": _listed(scopes),
-        }  # fmt: skip
+            "agent": agent,
+            "limit": max(0, limit),
+            "any_layer": layers is None,
+            "any_scope": scopes is None,
+            "layers": _listed(layers),
+            "scopes": _listed(scopes),
+        }
 
         def read(db: sqlite3.Connection) -> tuple[Heard, ...]:
             rows = db.execute(_ALL, seen | {"query": " AND ".join(map(_quoted, words))}).fetchall()

@@ -106,8 +106,14 @@ class Manifest:
 
     def dump(self) -> bytes:
         """As JSON, one file to a line, the same bytes for the same manifest."""
-        head = {"anima": "snapshot", "format": FORMAT, "home": self.home, "dialect": self.dialect, "agent": self.agent,
-                "ledger": {"n": self.ledger[0], "hash": self.ledger[1]}}  # fmt: skip
+        head = {
+            "anima": "snapshot",
+            "format": FORMAT,
+            "home": self.home,
+            "dialect": self.dialect,
+            "agent": self.agent,
+            "ledger": {"n": self.ledger[0], "hash": self.ledger[1]},
+        }
         out = [line(head)[1:-1]]
         out.append(f'"left_out":{_listed({"path": path, "why": why} for path, why in self.left_out)}')
         out.append(f'"files":{_listed({**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files)}')
@@ -134,8 +140,10 @@ class Manifest:
 
     @classmethod
     def _read(cls, found: Mapping[str, Any]) -> Manifest:
-        files = tuple(File(_text(f["path"]), _count(f["size"]), _digest(f["sha256"]), int(_text(f["mode"]), 8))
-                      for f in found["files"])  # fmt: skip
+        files = tuple(
+            File(_text(f["path"]), _count(f["size"]), _digest(f["sha256"]), int(_text(f["mode"]), 8))
+            for f in found["files"]
+        )
         left = tuple((_text(each["path"]), _text(each["why"])) for each in found["left_out"])
         ledger = (_count(found["ledger"]["n"]), _text(found["ledger"]["hash"]))
         home, dialect, agent = (_text(found[name]) for name in ("home", "dialect", "agent"))

@@ -82,8 +82,10 @@ def kind_of(store: FolderStore, path: str) -> Kind | None:
         return None
     mode = found.st_mode
     is_what: tuple[tuple[bool, Kind], ...] = (
-        (stat.S_ISREG(mode), "file"), (stat.S_ISDIR(mode), "folder"), (stat.S_ISLNK(mode), "link"),
-    )  # fmt: skip
+        (stat.S_ISREG(mode), "file"),
+        (stat.S_ISDIR(mode), "folder"),
+        (stat.S_ISLNK(mode), "link"),
+    )
     return next((kind for fits, kind in is_what if fits), "other")
 
 
@@ -137,5 +139,9 @@ def set_aside_files(store: FolderStore) -> Iterator[str]:
 def set_aside_repositories(store: FolderStore) -> list[str]:
     """The repositories of history that a repair set aside."""
     top = f"{FOLDER}/{ASIDE}"
-    return [f"{top}/{when}/{name}" for when in store.raw_names(top) for name in store.raw_names(f"{top}/{when}")
-            if name.startswith("repository")]  # fmt: skip
+    return [
+        f"{top}/{when}/{name}"
+        for when in store.raw_names(top)
+        for name in store.raw_names(f"{top}/{when}")
+        if name.startswith("repository")
+    ]

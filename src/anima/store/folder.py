@@ -120,14 +120,18 @@ class FolderStore:
         if (held := self._read.get(actual)) and held[0] == signature:
             return held[1]
         if found.st_size > MAX_BYTES:
-            raise BadText(path.text, f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}",
-                          hint="move what need not be remembered out of it, or split it")  # fmt: skip
+            raise BadText(
+                path.text,
+                f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}",
+                hint="move what need not be remembered out of it, or split it",
+            )
         raw = _read_all(fd, found.st_size)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})",
-                          hint="save it as UTF-8") from None  # fmt: skip
+            raise BadText(
+                path.text, f"it is not UTF-8 text (byte {error.start + 1})", hint="save it as UTF-8"
+            ) from None
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
         document = Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
         if time.time_ns() - found.st_mtime_ns > _FRESH_NS:

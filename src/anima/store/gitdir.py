@@ -341,8 +341,16 @@ def lay_out(path: str, *, bare: bool, exclude: Iterable[str]) -> None:
 
 
 def _config(bare: bool) -> str:
-    config = ["[core]", "repositoryformatversion = 0", "filemode = false", f"bare = {str(bare).lower()}",
-              "logallrefupdates = true", "autocrlf = false", "safecrlf = false", "quotepath = false"]  # fmt: skip
+    config = [
+        "[core]",
+        "repositoryformatversion = 0",
+        "filemode = false",
+        f"bare = {str(bare).lower()}",
+        "logallrefupdates = true",
+        "autocrlf = false",
+        "safecrlf = false",
+        "quotepath = false",
+    ]
     return "\n\t".join(config)
 
 

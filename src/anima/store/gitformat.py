@@ -187,8 +187,14 @@ def decode_commit(identity: str, raw: bytes) -> Commit:
     if not trees or not all(_ID.fullmatch(value) for value in trees + parents):
         raise ValueError("a commit object is malformed")
     person = next((value for name, value in lines if name == b"author"), b"")
-    return Commit(id=identity, tree=trees[0].decode(), parents=tuple(parent.decode() for parent in parents),
-                  person=person, message=message.decode("utf-8", "replace"), raw=raw)  # fmt: skip
+    return Commit(
+        id=identity,
+        tree=trees[0].decode(),
+        parents=tuple(parent.decode() for parent in parents),
+        person=person,
+        message=message.decode("utf-8", "replace"),
+        raw=raw,
+    )
 
 
 def with_parents(raw: bytes, parents: Sequence[str]) -> bytes:

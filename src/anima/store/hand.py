@@ -301,13 +301,18 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise BadPath(path.text, "this is not a regular file, so it is not written")
     if found.st_nlink > 1:
-        raise Refused(f"{path}: the file has several names (hard links), so it is not written", rule="several-links",
-                      hint="copy it, and put the copy in its place")  # fmt: skip
+        raise Refused(
+            f"{path}: the file has several names (hard links), so it is not written",
+            rule="several-links",
+            hint="copy it, and put the copy in its place",
+        )
 
 
 def _unconfirmed(what: str, error: OSError) -> Unconfirmed:
-    return Unconfirmed(f"{what}: it is written, but the disk did not confirm it ({os.strerror(error.errno or 0)})",
-                       hint="look at the disk; the next write or opening makes sure of it")  # fmt: skip
+    return Unconfirmed(
+        f"{what}: it is written, but the disk did not confirm it ({os.strerror(error.errno or 0)})",
+        hint="look at the disk; the next write or opening makes sure of it",
+    )
 
 
 def _unwritten(path: DocPath, error: OSError) -> Exception:

@@ -26,9 +26,12 @@ class HomeLock:
     """A flock on one file, with a mutex for the threads of this process. Lives as long as its store."""
 
     def __init__(
-        self, opened: Callable[[], int], standing: Callable[[], os.stat_result | None], *,
+        self,
+        opened: Callable[[], int],
+        standing: Callable[[], os.stat_result | None],
+        *,
         entered: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now. `entered` is
         called whenever the lock was taken; what it raises, whoever wanted the lock gets."""
         self._entered = entered
@@ -78,8 +81,10 @@ class HomeLock:
         except BlockingIOError:
             return False
         except OSError as error:
-            raise Damaged(f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed",
-                          hint="is it on a network disk that has no locks?") from None  # fmt: skip
+            raise Damaged(
+                f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed",
+                hint="is it on a network disk that has no locks?",
+            ) from None
         standing = self._standing()
         if standing is None or not os.path.samestat(standing, os.fstat(self._fd)):
             self.close()

@@ -47,8 +47,11 @@ class Machine:
     def check_epoch(self) -> None:
         """Raises Refused when the home was restored since this store was opened: what we know of it is of another one."""
         if self._store.signature(RESTORED) != self._store.epoch:
-            raise Refused("this home was restored from a snapshot while it was open here; nothing was changed", rule="restored",
-                          hint="open it again; a server is started again")  # fmt: skip
+            raise Refused(
+                "this home was restored from a snapshot while it was open here; nothing was changed",
+                rule="restored",
+                hint="open it again; a server is started again",
+            )
 
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
@@ -271,8 +274,10 @@ class FileLog:
         found = os.fstat(self._handle())
         if found.st_nlink == 0:  # what we would write now, nobody could read again
             self._machine.check_epoch()
-            raise Damaged(f"{_short(self._path)} was deleted while the home was open; nothing was changed",
-                          hint="restore .anima from a backup, or open the home again to begin anew")  # fmt: skip
+            raise Damaged(
+                f"{_short(self._path)} was deleted while the home was open; nothing was changed",
+                hint="restore .anima from a backup, or open the home again to begin anew",
+            )
         return found.st_size
 
     def read(self, start: int, end: int | None = None) -> bytes:

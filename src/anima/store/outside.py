@@ -135,8 +135,11 @@ def checked(target: Path, *, folder: bool) -> Path:
     if folder and stat.S_ISDIR(found.st_mode) and not any(place.iterdir()):
         return place
     what = "the folder is not empty" if stat.S_ISDIR(found.st_mode) else "there is something of that name already"
-    raise Refused(f"{target}: {what}; an export overwrites nothing", rule="export-target",
-                  hint="name a place that does not exist yet")  # fmt: skip
+    raise Refused(
+        f"{target}: {what}; an export overwrites nothing",
+        rule="export-target",
+        hint="name a place that does not exist yet",
+    )
 
 
 def name_anew(temp: str | Path, target: str | Path) -> None:
@@ -199,8 +202,11 @@ def open_file(path: Path) -> IO[bytes]:
         raise NoSuchHome(f"{printable(str(path))}: cannot be opened ({_why(error)})") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadText(str(path), "it is neither a folder nor a regular file",
-                      hint="an import reads its source twice: write it to a file first")  # fmt: skip
+        raise BadText(
+            str(path),
+            "it is neither a folder nor a regular file",
+            hint="an import reads its source twice: write it to a file first",
+        )
     return open(fd, "rb")
 
 
@@ -216,8 +222,9 @@ class _explained:
         if not isinstance(error, OSError):
             return
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR):
-            raise Refused(f"{self._target}: somebody put something there meanwhile; nothing was overwritten",
-                          rule="export-target") from None  # fmt: skip
+            raise Refused(
+                f"{self._target}: somebody put something there meanwhile; nothing was overwritten", rule="export-target"
+            ) from None
         hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
         raise Damaged(f"{self._target}: the export cannot be written ({_why(error)})", hint=hint) from None
 

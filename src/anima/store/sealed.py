@@ -71,8 +71,11 @@ def opened(
         yield _unsealed_at_once(path, passphrase)
         return
     if not identities:
-        raise Refused(f"{path}: this snapshot is sealed", rule="sealed",
-                      hint="give --identity FILE, or its passphrase: --passphrase, or ANIMA_SNAPSHOT_PASSPHRASE")  # fmt: skip
+        raise Refused(
+            f"{path}: this snapshot is sealed",
+            rule="sealed",
+            hint="give --identity FILE, or its passphrase: --passphrase, or ANIMA_SNAPSHOT_PASSPHRASE",
+        )
     keys = [_identity(each) for each in identities]
     with _opened(path) as raw, _Unsealing(raw, keys) as found:
         yield found
@@ -131,8 +134,11 @@ class _Unsealing:
 def _locked(error: BaseException) -> Exception:
     if isinstance(error, OSError):
         return Damaged(f"the sealed snapshot is damaged: {printable(str(error))}")
-    return Refused("this key or passphrase does not open the snapshot", rule="sealed",
-                   hint="give the one it was sealed with; if you did, the file is damaged")  # fmt: skip
+    return Refused(
+        "this key or passphrase does not open the snapshot",
+        rule="sealed",
+        hint="give the one it was sealed with; if you did, the file is damaged",
+    )
 
 
 # -- sealing ----------------------------------------------------------------------------------------------------------------
@@ -159,8 +165,11 @@ def seal(source: int, out: int, *, recipients: Sequence[str], passphrase: str | 
             pyrage.encrypt_io(clear, sealed, [_recipient(each) for each in recipients])
             return
         if os.fstat(source).st_size > MOST_BY_PASSPHRASE:
-            raise Refused(f"a snapshot of more than {MOST_BY_PASSPHRASE:,} bytes cannot be sealed by a passphrase", rule="sealed",
-                          hint="seal it for a key: --to-recipient age1…")  # fmt: skip
+            raise Refused(
+                f"a snapshot of more than {MOST_BY_PASSPHRASE:,} bytes cannot be sealed by a passphrase",
+                rule="sealed",
+                hint="seal it for a key: --to-recipient age1…",
+            )
         sealed.write(pyrage.passphrase.encrypt(clear.read(), passphrase))
 
 

@@ -74,9 +74,15 @@ def clear(store: FolderStore) -> None:
 
 
 def stage(
-    store: FolderStore, name: str, pieces: Iterable[bytes], *, mode: int, mtime: int, area: str = f"{FOLDER}/{AREA}",
+    store: FolderStore,
+    name: str,
+    pieces: Iterable[bytes],
+    *,
+    mode: int,
+    mtime: int,
+    area: str = f"{FOLDER}/{AREA}",
     sync: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Puts a file into an area, whole and with `sync` on the disk, with the mode and second it will have."""
     path = f"{area}/{name}"
     store.make_folder(path.rpartition("/")[0])
@@ -163,16 +169,22 @@ def _loaded(raw: bytes) -> Swap:
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        swap = Swap(tuple(Put(*put) for put in found["puts"]), tuple(found["gone"]),
-                    tuple(Touch(*touch) for touch in found["touches"]), str(found["said"]))  # fmt: skip
+        swap = Swap(
+            tuple(Put(*put) for put in found["puts"]),
+            tuple(found["gone"]),
+            tuple(Touch(*touch) for touch in found["touches"]),
+            str(found["said"]),
+        )
         if any(refusal(path) for path in (*swap.gone, *(p.path for p in swap.puts), *(t.path for t in swap.touches))):
             raise ValueError("it names what no home holds")
         if any(".." in put.staged.split("/") for put in swap.puts):
             raise ValueError("it stages from elsewhere")
         return swap
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Damaged("a restore was interrupted, and its journal cannot be read",
-                      hint="restore the snapshot again after removing .anima/restoring") from error  # fmt: skip
+        raise Damaged(
+            "a restore was interrupted, and its journal cannot be read",
+            hint="restore the snapshot again after removing .anima/restoring",
+        ) from error
 
 
 def _place(machine: Machine, put: Put) -> str:

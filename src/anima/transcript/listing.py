@@ -94,9 +94,13 @@ class SessionList:
         self._is_theirs = slim  # `sessions.json` is another program's, so that our list stands aside
 
     def rows(
-        self, *, agent: str | None = None, layers: Collection[str] | None = None,
-        scopes: Collection[str] | None = None, limit: int | None = None,
-    ) -> Rows:  # fmt: skip
+        self,
+        *,
+        agent: str | None = None,
+        layers: Collection[str] | None = None,
+        scopes: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> Rows:
         """The sessions, the latest first: those of one agent, of these layers and scopes, or of any (None)."""
         with self._mutex:
             lines = self._refreshed().lines
@@ -324,11 +328,22 @@ def _with(lines: list[bytes], key: str, values: Collection[str]) -> list[bytes]:
 
 def _line(row: Listed) -> bytes:
     fields = {
-        "updatedAt": row.updated_at, "summary": row.summary, "startedAt": row.started_at, "entries": row.entries,
-        "bytes": row.bytes, "lines": row.lines, "inode": row.inode, "agent_id": row.agent_id, "source_plugin": row.source_plugin,
-        "scope": row.scope, "sender_id": row.sender_id, "layer": row.layer, "persona": row.persona,
-        "parent": row.parent, "closed": row.closed,
-    }  # fmt: skip
+        "updatedAt": row.updated_at,
+        "summary": row.summary,
+        "startedAt": row.started_at,
+        "entries": row.entries,
+        "bytes": row.bytes,
+        "lines": row.lines,
+        "inode": row.inode,
+        "agent_id": row.agent_id,
+        "source_plugin": row.source_plugin,
+        "scope": row.scope,
+        "sender_id": row.sender_id,
+        "layer": row.layer,
+        "persona": row.persona,
+        "parent": row.parent,
+        "closed": row.closed,
+    }
     return f'"{row.id}":{_write(fields)}'.encode("utf-8", "replace")
 
 
@@ -343,9 +358,22 @@ def _parsed(lines: Sequence[bytes]) -> list[Listed]:
 
 
 _values = itemgetter(
-    "summary", "updatedAt", "startedAt", "entries", "bytes", "lines", "inode", "agent_id", "source_plugin", "scope", "sender_id",
-    "layer", "persona", "parent", "closed",
-)  # fmt: skip
+    "summary",
+    "updatedAt",
+    "startedAt",
+    "entries",
+    "bytes",
+    "lines",
+    "inode",
+    "agent_id",
+    "source_plugin",
+    "scope",
+    "sender_id",
+    "layer",
+    "persona",
+    "parent",
+    "closed",
+)
 
 
 class _Bytes:
@@ -364,21 +392,41 @@ class _Bytes:
 def _of_header(header: Header | None) -> dict[str, Any]:
     """Whose session it is. Without a readable header it is nobody's."""
     if header is None:
-        return {"agent_id": "", "source_plugin": "", "scope": "", "sender_id": None, "layer": "", "persona": None,
-                "parent": None}  # fmt: skip
+        return {
+            "agent_id": "",
+            "source_plugin": "",
+            "scope": "",
+            "sender_id": None,
+            "layer": "",
+            "persona": None,
+            "parent": None,
+        }
     return {
-        "agent_id": header.agent_id, "source_plugin": header.source_plugin, "scope": header.scope or "",
-        "sender_id": header.sender_id, "layer": header.layer or "", "persona": header.persona, "parent": header.parent,
-    }  # fmt: skip
+        "agent_id": header.agent_id,
+        "source_plugin": header.source_plugin,
+        "scope": header.scope or "",
+        "sender_id": header.sender_id,
+        "layer": header.layer or "",
+        "persona": header.persona,
+        "parent": header.parent,
+    }
 
 
 def _nothing(seen: Seen) -> Listed:
     """A file that cannot be opened is in the list all the same."""
     moment = stamp(_moment(seen))
     return Listed(
-        id=seen.id, summary="", updated_at=moment, started_at=moment, entries=0, bytes=0, lines=0, inode=0, closed=False,
+        id=seen.id,
+        summary="",
+        updated_at=moment,
+        started_at=moment,
+        entries=0,
+        bytes=0,
+        lines=0,
+        inode=0,
+        closed=False,
         **_of_header(None),
-    )  # fmt: skip
+    )
 
 
 def _moment(seen: Seen) -> datetime:

@@ -161,21 +161,38 @@ def _fields(record: Record) -> dict[str, Any]:
     match record:
         case Header():
             return _known(
-                type="session", version=record.version, id=record.id, timestamp=record.timestamp,
-                agent_id=record.agent_id, source_plugin=record.source_plugin, scope=record.scope,
-                sender_id=record.sender_id, layer=record.layer, persona=record.persona,
-                manifest=[dict(row) for row in record.manifest] or None, parent=record.parent,
-            )  # fmt: skip
+                type="session",
+                version=record.version,
+                id=record.id,
+                timestamp=record.timestamp,
+                agent_id=record.agent_id,
+                source_plugin=record.source_plugin,
+                scope=record.scope,
+                sender_id=record.sender_id,
+                layer=record.layer,
+                persona=record.persona,
+                manifest=[dict(row) for row in record.manifest] or None,
+                parent=record.parent,
+            )
         case Turn():
             return _known(
-                type="entry", timestamp=record.timestamp, role=record.role, content=record.content,
-                message_id=record.message_id, source_plugin=record.source_plugin, sender_id=record.sender_id,
-            )  # fmt: skip
+                type="entry",
+                timestamp=record.timestamp,
+                role=record.role,
+                content=record.content,
+                message_id=record.message_id,
+                source_plugin=record.source_plugin,
+                sender_id=record.sender_id,
+            )
         case Boundary():
             return _known(
-                type="compact_boundary", uuid=record.uuid, timestamp=record.timestamp, token_count=record.token_count,
-                turn_index=record.turn_index, summary=record.summary,
-            )  # fmt: skip
+                type="compact_boundary",
+                uuid=record.uuid,
+                timestamp=record.timestamp,
+                token_count=record.token_count,
+                turn_index=record.turn_index,
+                summary=record.summary,
+            )
         case State():
             return {"type": "state", "timestamp": record.timestamp, "taint": record.taint, "flows": record.flows}
         case Flush():
@@ -251,29 +268,43 @@ def _record(found: dict[str, Any], number: int, offset: int) -> Record:
     kind = found.get("type")
     if kind == "entry":
         return Turn(
-            timestamp=_text(found, "timestamp"), role=_text(found, "role"), content=_text(found, "content"),
-            message_id=_maybe(found, "message_id"), source_plugin=_maybe(found, "source_plugin") or "",
-            sender_id=_maybe(found, "sender_id"), number=number, offset=offset,
-        )  # fmt: skip
+            timestamp=_text(found, "timestamp"),
+            role=_text(found, "role"),
+            content=_text(found, "content"),
+            message_id=_maybe(found, "message_id"),
+            source_plugin=_maybe(found, "source_plugin") or "",
+            sender_id=_maybe(found, "sender_id"),
+            number=number,
+            offset=offset,
+        )
     read = _READERS.get(kind) if isinstance(kind, str) else None
     return read(found) if read else Other(kind=kind if isinstance(kind, str) else "")
 
 
 def _header(found: dict[str, Any]) -> Header:
     return Header(
-        id=_text(found, "id"), timestamp=_text(found, "timestamp"), agent_id=_text(found, "agent_id"),
-        source_plugin=_maybe(found, "source_plugin") or "", scope=_maybe(found, "scope"),
-        sender_id=_maybe(found, "sender_id"), layer=_maybe(found, "layer"), persona=_maybe(found, "persona"),
+        id=_text(found, "id"),
+        timestamp=_text(found, "timestamp"),
+        agent_id=_text(found, "agent_id"),
+        source_plugin=_maybe(found, "source_plugin") or "",
+        scope=_maybe(found, "scope"),
+        sender_id=_maybe(found, "sender_id"),
+        layer=_maybe(found, "layer"),
+        persona=_maybe(found, "persona"),
         manifest=tuple(row for row in _list(found, "manifest") if isinstance(row, dict)),
-        parent=_maybe(found, "parent"), version=_whole(found, "version"),
-    )  # fmt: skip
+        parent=_maybe(found, "parent"),
+        version=_whole(found, "version"),
+    )
 
 
 def _boundary(found: dict[str, Any]) -> Boundary:
     return Boundary(
-        uuid=_text(found, "uuid"), timestamp=_text(found, "timestamp"), token_count=_whole(found, "token_count"),
-        turn_index=_whole(found, "turn_index"), summary=_maybe(found, "summary"),
-    )  # fmt: skip
+        uuid=_text(found, "uuid"),
+        timestamp=_text(found, "timestamp"),
+        token_count=_whole(found, "token_count"),
+        turn_index=_whole(found, "turn_index"),
+        summary=_maybe(found, "summary"),
+    )
 
 
 def _state(found: dict[str, Any]) -> State:

@@ -68,8 +68,15 @@ class Transcript:
     """
 
     def __init__(
-        self, file: LineFile, header: Header, *, clock: Clock, redact: Redact, context: LineFile | None, last: Resumed | None
-    ) -> None:  # fmt: skip
+        self,
+        file: LineFile,
+        header: Header,
+        *,
+        clock: Clock,
+        redact: Redact,
+        context: LineFile | None,
+        last: Resumed | None,
+    ) -> None:
         self.header, self.resumed = header, last
         self._file, self._context, self._clock, self._redact = file, context, clock, redact
         self._count = last.count if last else START
@@ -78,9 +85,14 @@ class Transcript:
 
     @classmethod
     def create(
-        cls, folder: LineFolder, header: Header, *, clock: Clock, redact: Redact = unchanged,
+        cls,
+        folder: LineFolder,
+        header: Header,
+        *,
+        clock: Clock,
+        redact: Redact = unchanged,
         context: LineFolder | None = None,
-    ) -> Transcript:  # fmt: skip
+    ) -> Transcript:
         """A new transcript, its header on the disk. Raises BadArguments when there is one of that id."""
         file = folder.create(header.id)
         try:
@@ -155,9 +167,14 @@ class Transcript:
     # -- what is recorded -----------------------------------------------------------------------------------------------
 
     def log(
-        self, role: Role, content: str, *, message_id: str | None = None, sender_id: str | None = None,
+        self,
+        role: Role,
+        content: str,
+        *,
+        message_id: str | None = None,
+        sender_id: str | None = None,
         source: str | None = None,
-    ) -> Turn:  # fmt: skip
+    ) -> Turn:
         """Records what was said, and gives it back as it was recorded. `source` is the channel; what a user says comes
         from the session's own unless another is named."""
         if role not in ROLES:
@@ -170,9 +187,14 @@ class Transcript:
         if source is None:
             source = self.header.source_plugin if role == "user" else ""
         turn = Turn(
-            timestamp=self._now(), role=role, content=text, message_id=message_id, source_plugin=source,
-            sender_id=sender_id, redacted=kinds,
-        )  # fmt: skip
+            timestamp=self._now(),
+            role=role,
+            content=text,
+            message_id=message_id,
+            source_plugin=source,
+            sender_id=sender_id,
+            redacted=kinds,
+        )
         with self._mutex:
             offset = self._add(turn, sync=role in _SYNCED)
             if self._context is not None:

@@ -25,8 +25,17 @@ def tools(me: Me) -> models.Tools:
     if me.scope is None:
         raise Refused("tools belong to an agent's token, and this one is the owner's", rule="agent-only")
     rows = [tool for tool in TABLE.values() if me.scope in tool.scopes]
-    found = [models.Tool(name=tool.name, about=tool.about, arguments=tool.schema(), read_only=tool.read_only,
-                         destructive=tool.destructive, idempotent=tool.idempotent) for tool in rows]  # fmt: skip
+    found = [
+        models.Tool(
+            name=tool.name,
+            about=tool.about,
+            arguments=tool.schema(),
+            read_only=tool.read_only,
+            destructive=tool.destructive,
+            idempotent=tool.idempotent,
+        )
+        for tool in rows
+    ]
     return models.Tools(items=found)
 
 

@@ -76,8 +76,12 @@ def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1,
     return models.Tree(entries=list(home.tree(folder, depth)))
 
 
-@router.get("/files/{path:path}", tags=["documents"], response_model=models.Document,
-            responses={304: {"description": "It is as you have it"}})  # fmt: skip
+@router.get(
+    "/files/{path:path}",
+    tags=["documents"],
+    response_model=models.Document,
+    responses={304: {"description": "It is as you have it"}},
+)
 def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> models.Document | Response:
     """One document, with its digest as ETag."""
     found = home.read(path)
@@ -177,10 +181,15 @@ def _receipts(receipts: Sequence[words.Receipt], *, one: bool = False) -> Respon
 
 @router.get("/search", tags=["memory"], response_model=models.Hits)
 def search(
-    home: TheHome, q: Annotated[str, Query(max_length=4_000)], scope: Scope, sender: Sender = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 6, min_score: Annotated[float, Query(ge=0, le=1)] = 0, explain: bool = False,
+    home: TheHome,
+    q: Annotated[str, Query(max_length=4_000)],
+    scope: Scope,
+    sender: Sender = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 6,
+    min_score: Annotated[float, Query(ge=0, le=1)] = 0,
+    explain: bool = False,
     at: datetime | date | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Hits for a question, best first, as that listener may see them."""
     found = home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
     return Response(models.Hits.model_validate(found).model_dump_json(), media_type="application/json")
@@ -204,9 +213,11 @@ def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 
 
 @router.get("/diff", tags=["past"])
 def diff(
-    home: TheHome, revision: Annotated[str, Query(max_length=64)], other: Annotated[str | None, Query(max_length=64)] = None,
+    home: TheHome,
+    revision: Annotated[str, Query(max_length=64)],
+    other: Annotated[str | None, Query(max_length=64)] = None,
     path: FilePath = "",
-) -> models.Diff:  # fmt: skip
+) -> models.Diff:
     """What one revision changed, or what changed between two."""
     return models.Diff(diff=home.diff(revision, other, path=path or None))
 
@@ -230,9 +241,10 @@ def changes(
 
 @router.get("/why", tags=["past"])
 def why(
-    home: TheHome, path: Annotated[str, Query(min_length=1, max_length=1_024)],
+    home: TheHome,
+    path: Annotated[str, Query(min_length=1, max_length=1_024)],
     line: Annotated[int, Query(ge=1, le=10_000_000)],
-) -> models.Why:  # fmt: skip
+) -> models.Why:
     """Where a line came from."""
     return models.Why.model_validate(home.why(path, line))
 
@@ -250,13 +262,29 @@ def undo(home: TheHome, wish: models.Undoing) -> Response:
 def forget(home: TheHome, wish: models.Forgetful) -> models.Forgot:
     """What would be forgotten, or, when it is no dry run, the receipt for it."""
     done = home.forget(
-        text=wish.text, pattern=wish.pattern, line=wish.line, session=wish.session, sender=wish.sender, origin=wish.origin,
-        since=wish.since, until=wish.until, purge=wish.purge, dry_run=wish.dry_run,
-    )  # fmt: skip
+        text=wish.text,
+        pattern=wish.pattern,
+        line=wish.line,
+        session=wish.session,
+        sender=wish.sender,
+        origin=wish.origin,
+        since=wish.since,
+        until=wish.until,
+        purge=wish.purge,
+        dry_run=wish.dry_run,
+    )
     return models.Forgot(
-        done=done.done, purge=done.purge, counts=done.counts, phrases=done.phrases, change=done.change, revision=done.revision,
-        record=done.record, verified=done.verified, left=[each.where for each in done.left], notes=list(done.notes),
-    )  # fmt: skip
+        done=done.done,
+        purge=done.purge,
+        counts=done.counts,
+        phrases=done.phrases,
+        change=done.change,
+        revision=done.revision,
+        record=done.record,
+        verified=done.verified,
+        left=[each.where for each in done.left],
+        notes=list(done.notes),
+    )
 
 
 @router.post("/dream", tags=["dreams"])
@@ -265,10 +293,16 @@ def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
     swept = home.dream(dry_run=wish.dry_run, preset=wish.preset, since=wish.since)
     plan = swept.plan
     return models.Dreamed(
-        status=swept.status, said=swept.said, change=swept.change, revision=swept.revision, proposals=list(swept.proposals),
-        diff=swept.diff, promoted=[each.line for each in plan.promotions] if plan else [],
-        retired=[each.held.fact for each in plan.retirements] if plan else [], considered=len(plan.considered) if plan else 0,
-    )  # fmt: skip
+        status=swept.status,
+        said=swept.said,
+        change=swept.change,
+        revision=swept.revision,
+        proposals=list(swept.proposals),
+        diff=swept.diff,
+        promoted=[each.line for each in plan.promotions] if plan else [],
+        retired=[each.held.fact for each in plan.retirements] if plan else [],
+        considered=len(plan.considered) if plan else 0,
+    )
 
 
 @router.post("/restore", tags=["past"], response_model=models.Receipt)
@@ -299,10 +333,18 @@ def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 20
     items = [
         {"id": id, "diff": one.diff, **{name: getattr(one, name) for name in _ADVICE}} for id, one in found[:limit]
     ]
-    return models.Suggestions.model_validate({
-        "items": items, "total": len(seen.found), "at": seen.at, "lines": seen.lines, "documents": seen.documents,
-        "outdated": seen.outdated, "notes": seen.notes, "next": _next(start, limit, len(found)),
-    })  # fmt: skip
+    return models.Suggestions.model_validate(
+        {
+            "items": items,
+            "total": len(seen.found),
+            "at": seen.at,
+            "lines": seen.lines,
+            "documents": seen.documents,
+            "outdated": seen.outdated,
+            "notes": seen.notes,
+            "next": _next(start, limit, len(found)),
+        }
+    )
 
 
 _ADVICE = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to")
@@ -319,8 +361,13 @@ def tidy(here: Here, wish: models.Tidying) -> Response:
     receipts = here.tidiness.tidy(wish.ids, wish.line)
     if refused := next((receipt for receipt in receipts if receipt.status == "refused"), None):
         return of_refusal(refused)
-    done = models.Tidied.model_validate({"done": len(set(wish.ids)), "receipts": receipts,
-                                         "change": next((r.change for r in receipts if r.change), None)})  # fmt: skip
+    done = models.Tidied.model_validate(
+        {
+            "done": len(set(wish.ids)),
+            "receipts": receipts,
+            "change": next((r.change for r in receipts if r.change), None),
+        }
+    )
     status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
     return Response(done.model_dump_json(), status_code=status, media_type="application/json")
 
@@ -335,8 +382,12 @@ def snapshots(home: TheHome) -> models.Snapshots:
 def snapshot(here: Here) -> models.TakenSnapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
     if not here.snapping.acquire(blocking=False):
-        return problem(423, "a snapshot is being taken already; it is in the list when it is done",
-                       kind="urn:anima:home-busy", title="Home busy")  # fmt: skip
+        return problem(
+            423,
+            "a snapshot is being taken already; it is in the list when it is done",
+            kind="urn:anima:home-busy",
+            title="Home busy",
+        )
     try:
         made = here.home.snapshot()
     finally:
@@ -420,8 +471,12 @@ def health(here: Here) -> models.Health:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return models.Health(ok=ok, version=__version__, dialect=here.home.dialect,
-                         remarks=[models.Remark.model_validate(remark) for remark in remarks])  # fmt: skip
+    return models.Health(
+        ok=ok,
+        version=__version__,
+        dialect=here.home.dialect,
+        remarks=[models.Remark.model_validate(remark) for remark in remarks],
+    )
 
 
 @router.get("/tokens", tags=["tokens"])
@@ -435,9 +490,13 @@ def make_token(here: Here, wish: models.TokenWish) -> models.NewToken:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
     kind, agent = ("agent", here.home.agent) if wish.scope else ("owner", None)
     made, secret = here.keyring.make(
-        "agent" if kind == "agent" else "owner", name=wish.name, agent=agent, scope=wish.scope,
-        sender=wish.sender if wish.scope else None, lifetime=timedelta(days=wish.days),
-    )  # fmt: skip
+        "agent" if kind == "agent" else "owner",
+        name=wish.name,
+        agent=agent,
+        scope=wish.scope,
+        sender=wish.sender if wish.scope else None,
+        lifetime=timedelta(days=wish.days),
+    )
     return models.NewToken(**models.Token.model_validate(made).model_dump(), token=secret)
 
 
@@ -447,8 +506,9 @@ def revoke_token(here: Here, id: str) -> None:
     here.keyring.revoke(id)
 
 
-@router.get("/events", tags=["home"], response_class=StreamingResponse,
-            responses={200: {"content": {"text/event-stream": {}}}})  # fmt: skip
+@router.get(
+    "/events", tags=["home"], response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
+)
 async def events(
     here: Here, me: Me, request: Request, last_event_id: Annotated[str | None, Header(max_length=20)] = None
 ) -> Response:

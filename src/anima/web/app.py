@@ -46,17 +46,26 @@ class Guest(Protocol):
 
 
 def create_app(
-    home: Home, *, keyring: Keyring | None = None, limits: Limits | None = None, mcp: Guest | None = None,
+    home: Home,
+    *,
+    keyring: Keyring | None = None,
+    limits: Limits | None = None,
+    mcp: Guest | None = None,
     chores: Sequence[Chore] = (),
-) -> FastAPI:  # fmt: skip
+) -> FastAPI:
     """The web face of a home. `mcp` answers under /mcp, and knows from `guarding.who_of(scope)` who asks; `chores` run
     while it is up."""
     keyring, limits, bulletin = keyring or Keyring.of(home), limits or Limits(), Bulletin(home)
     served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
     app = FastAPI(
-        title="anima", version=__version__, summary="A home for an AI agent", openapi_url="/api/v1/openapi.json",
-        docs_url=None, redoc_url=None, lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
-    )  # fmt: skip
+        title="anima",
+        version=__version__,
+        summary="A home for an AI agent",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
+    )
     app.state.served, app.state.drawing = served, Drawing(served)
     app.include_router(api.router)
     app.include_router(agents.router)

@@ -17,8 +17,17 @@ from anima.web.marks import doubtful
 
 MOST = 1_500  # documents on one page
 _TEXTS = ("md", "txt", "toml", "json", "jsonl", "yaml", "yml", "csv")
-_KINDS = {"user": "about you", "agents": "guide", "note": "note", "user-layer": "another person’s", "config": "settings",
-          "diary": "dream diary", "alternate-soul": "other soul", "memory": "memory", "daily": "daily log"}  # fmt: skip
+_KINDS = {
+    "user": "about you",
+    "agents": "guide",
+    "note": "note",
+    "user-layer": "another person’s",
+    "config": "settings",
+    "diary": "dream diary",
+    "alternate-soul": "other soul",
+    "memory": "memory",
+    "daily": "daily log",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,8 +97,17 @@ def _is_talk(home: Home, path: str) -> bool:
 
 def _leaf(home: Home, entry: Entry, path: DocPath, doubt: int) -> Node:
     is_text = path.key.rpartition(".")[2] in _TEXTS
-    return Node(name=path.name, path=entry.path, is_folder=False, kind=kind_of(home, path) if is_text else "file",
-                is_text=is_text, size=entry.size, time=entry.time, doubt=doubt, count=1)  # fmt: skip
+    return Node(
+        name=path.name,
+        path=entry.path,
+        is_folder=False,
+        kind=kind_of(home, path) if is_text else "file",
+        is_text=is_text,
+        size=entry.size,
+        time=entry.time,
+        doubt=doubt,
+        count=1,
+    )
 
 
 def _folder(folders: dict[str, Node], path: str, top: str) -> Node:

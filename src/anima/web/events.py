@@ -200,9 +200,12 @@ def _told(record: Record, begun: dict[str, dict[str, Any]]) -> Event | None:
         fields = record.fields
         paths = dict.fromkeys(p for edit in fields.get("edits", ()) for p in (edit.get("path"), edit.get("to")) if p)
         begun[str(fields.get("id"))] = {
-            "id": str(fields.get("id")), "what": fields.get("what"), "paths": list(paths), "actor": fields.get("actor"),
+            "id": str(fields.get("id")),
+            "what": fields.get("what"),
+            "paths": list(paths),
+            "actor": fields.get("actor"),
             "session": fields.get("session"),
-        }  # fmt: skip
+        }
         if len(begun) > QUEUE:
             begun.pop(next(iter(begun)))
     if record.kind in ("done", "failed"):

@@ -14,8 +14,12 @@ from anima.model import UNTRUSTED, Actor, Document
 from anima.provenance import OWNERS, Source, sentence
 
 WORDS = {
-    Actor.OWNER: "you", Actor.AGENT: "agent", Actor.DREAMER: "dream", Actor.IMPORTER: "import", Actor.OUTSIDE: "outside",
-}  # fmt: skip
+    Actor.OWNER: "you",
+    Actor.AGENT: "agent",
+    Actor.DREAMER: "dream",
+    Actor.IMPORTER: "import",
+    Actor.OUTSIDE: "outside",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,14 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def problem(
-    status: int, detail: str = "", *, kind: str = "about:blank", title: str = "", headers: Mapping[str, str] | None = None,
+    status: int,
+    detail: str = "",
+    *,
+    kind: str = "about:blank",
+    title: str = "",
+    headers: Mapping[str, str] | None = None,
     **more: Any,
-) -> Response:  # fmt: skip
+) -> Response:
     body = {"type": kind, "title": title or HTTPStatus(status).phrase, "status": status}
     body |= {"detail": detail} if detail else {}
     body |= {name: value for name, value in more.items() if value is not None}
@@ -50,16 +55,26 @@ def of_error(error: HomeError) -> Response:
 def of_refusal(receipt: Receipt) -> Response:
     """A write that the gate, or a rule such as `duplicate`, refused."""
     findings = [{"kind": f.kind, "line": f.line, "message": f.message} for f in receipt.findings]
-    return problem(http_status(Refused("")), receipt.reason or "not allowed", kind=kind_of(Refused), title=_title(Refused),
-                   rule=receipt.rule, path=receipt.path.text, findings=findings)  # fmt: skip
+    return problem(
+        http_status(Refused("")),
+        receipt.reason or "not allowed",
+        kind=kind_of(Refused),
+        title=_title(Refused),
+        rule=receipt.rule,
+        path=receipt.path.text,
+        findings=findings,
+    )
 
 
 def of_request(errors: Iterable[Mapping[str, Any]]) -> Response:
     """A request that does not fit what the route takes: where, and what is wrong, without what was sent."""
     found = [
-        {"where": printable(".".join(map(str, error.get("loc", ()))), 200), "wrong": printable(str(error.get("msg", "")), 300)}
+        {
+            "where": printable(".".join(map(str, error.get("loc", ()))), 200),
+            "wrong": printable(str(error.get("msg", "")), 300),
+        }
         for error in errors
-    ]  # fmt: skip
+    ]
     first = f"{found[0]['where']}: {found[0]['wrong']}" if found else "the request makes no sense"
     return problem(400, first, kind="urn:anima:bad-input", title="Bad input", errors=found[:20])
 

@@ -67,8 +67,11 @@ class Served:
     def new_session(self, who: Pass) -> Session:
         """A new conversation in the place of the one before, if there was one."""
         if who.scope is None:
-            raise Refused("tools belong to an agent's token, and this one is the owner's", rule="agent-only",
-                          hint="make one: anima token make --scope main")  # fmt: skip
+            raise Refused(
+                "tools belong to an agent's token, and this one is the owner's",
+                rule="agent-only",
+                hint="make one: anima token make --scope main",
+            )
         begun = self.home.session(scope=who.scope, sender=who.sender, channel="http")
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]

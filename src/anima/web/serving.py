@@ -86,9 +86,18 @@ def server_for(app: FastAPI) -> uvicorn.Server:
     """A server of an application, for whoever brings a socket: `server.run(sockets=[bound()])`."""
     # A client's mistakes are no warnings of ours: any page of any origin could fill the log with them.
     config = uvicorn.Config(
-        app, log_level="error", access_log=False, server_header=False, date_header=False, lifespan="on", ws="none",
-        timeout_graceful_shutdown=_GRACE, timeout_keep_alive=30, proxy_headers=False, h11_max_incomplete_event_size=65_536,
-    )  # fmt: skip
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=_GRACE,
+        timeout_keep_alive=30,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=65_536,
+    )
     return _Server(config, app.state.served)
 
 

@@ -110,9 +110,15 @@ class Tidiness:
         began = time.monotonic()
         found = look(self._home)
         return Looked(
-            at=self._home.clock(), lines=found.lines, documents=found.documents, notes=found.notes, outdated=False,
-            found={id_of(one): one for one in found.suggestions}, stamp=stamp, cost=time.monotonic() - began,
-        )  # fmt: skip
+            at=self._home.clock(),
+            lines=found.lines,
+            documents=found.documents,
+            notes=found.notes,
+            outdated=False,
+            found={id_of(one): one for one in found.suggestions},
+            stamp=stamp,
+            cost=time.monotonic() - began,
+        )
 
     def _still(self, seen: Looked, stamp: str) -> Looked:
         """What of a look still stands. What was forgotten since is not in it, nor around it."""
@@ -144,8 +150,10 @@ class Tidiness:
 
 def id_of(one: Suggestion) -> str:
     """The digest of what a suggestion would do, and to which lines; for a log also of all it holds."""
-    lines = [[(line.path, line.number, line.text) for line in part]
-             for part in ((one.keep,) if one.keep else (), one.remove, one.between)]  # fmt: skip
+    lines = [
+        [(line.path, line.number, line.text) for line in part]
+        for part in ((one.keep,) if one.keep else (), one.remove, one.between)
+    ]
     held = [page.digest for page in one.pages] if one.to else []
     return hashlib.sha256(json.dumps([one.kind, lines, one.path, one.to, held]).encode()).hexdigest()[:24]
 

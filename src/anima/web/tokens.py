@@ -125,15 +125,29 @@ class Keyring:
         return secret
 
     def make(
-        self, kind: Kind, *, name: str, scope: Scope | None, agent: str | None = None, sender: str | None = None,
+        self,
+        kind: Kind,
+        *,
+        name: str,
+        scope: Scope | None,
+        agent: str | None = None,
+        sender: str | None = None,
         lifetime: timedelta | None = None,
-    ) -> tuple[Pass, str]:  # fmt: skip
+    ) -> tuple[Pass, str]:
         """A new pass and its secret, which is told only now."""
         if (kind == "agent") != (scope is not None):
             raise BadArguments("an agent's token has a scope, and no other token has one")
         now = self._clock()
-        made = Pass(id=secrets.token_hex(6), kind=kind, name=_named(name), made=now, agent=agent, scope=scope, sender=sender,
-                    expires=now + lifetime if lifetime else None)  # fmt: skip
+        made = Pass(
+            id=secrets.token_hex(6),
+            kind=kind,
+            name=_named(name),
+            made=now,
+            agent=agent,
+            scope=scope,
+            sender=sender,
+            expires=now + lifetime if lifetime else None,
+        )
         secret = f"anima_{made.id}_{secrets.token_hex(32)}"
         with self._locked():
             held = self._fresh()
@@ -249,11 +263,25 @@ def _put(file: Path, data: bytes) -> None:
 
 
 def _dumped(one: Pass) -> dict[str, Any]:
-    return {"kind": one.kind, "name": one.name, "made": one.made.isoformat(), "agent": one.agent, "scope": one.scope, "sender": one.sender,
-            "expires": one.expires.isoformat() if one.expires else None}  # fmt: skip
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "made": one.made.isoformat(),
+        "agent": one.agent,
+        "scope": one.scope,
+        "sender": one.sender,
+        "expires": one.expires.isoformat() if one.expires else None,
+    }
 
 
 def _parsed(name: str, row: Mapping[str, Any]) -> Pass:
-    return Pass(id=name, kind=row["kind"], name=row["name"], made=datetime.fromisoformat(row["made"]), agent=row["agent"],
-                scope=Scope(row["scope"]) if row["scope"] else None, sender=row["sender"],
-                expires=datetime.fromisoformat(row["expires"]) if row["expires"] else None)  # fmt: skip
+    return Pass(
+        id=name,
+        kind=row["kind"],
+        name=row["name"],
+        made=datetime.fromisoformat(row["made"]),
+        agent=row["agent"],
+        scope=Scope(row["scope"]) if row["scope"] else None,
+        sender=row["sender"],
+        expires=datetime.fromisoformat(row["expires"]) if row["expires"] else None,
+    )

@@ -87,8 +87,16 @@ def _address(path: str, line: int) -> str:
 def _when(home: Home) -> dict[str, Any]:
     """When the next night comes, in the user's own time, and when the last one was."""
     wanted, zone, now = home.config.dream, home.reading.zone(), home.clock()
-    found: dict[str, Any] = {"enabled": wanted.enabled, "at": wanted.at, "zone": str(zone or "UTC"), "next": None, "due": False,
-                             "shown": "", "last": home.sweeps.last if home.books.begun else None, "wrong": ""}  # fmt: skip
+    found: dict[str, Any] = {
+        "enabled": wanted.enabled,
+        "at": wanted.at,
+        "zone": str(zone or "UTC"),
+        "next": None,
+        "due": False,
+        "shown": "",
+        "last": home.sweeps.last if home.books.begun else None,
+        "wrong": "",
+    }
     if not wanted.enabled:
         return found
     try:
@@ -112,8 +120,20 @@ def _tonight(home: Home) -> dict[str, Any]:
     rules = home.sweeps.rules(None)
     boosted = rules.name == "openclaw"
     legend = [(n, word) for n, (name, word) in enumerate(PARTS.items(), start=1) if boosted or name in WEIGHTS]
-    found: dict[str, Any] = {"rules": rules, "legend": legend, "candidates": [], "left_out": 0, "open": OPEN, "promoted": 0,
-                             "retired": (), "moved": (), "wishes": (), "recalls": 0, "diff_text": "", "wrong": ""}  # fmt: skip
+    found: dict[str, Any] = {
+        "rules": rules,
+        "legend": legend,
+        "candidates": [],
+        "left_out": 0,
+        "open": OPEN,
+        "promoted": 0,
+        "retired": (),
+        "moved": (),
+        "wishes": (),
+        "recalls": 0,
+        "diff_text": "",
+        "wrong": "",
+    }
     if not home.books.begun:
         return found
     try:
@@ -125,10 +145,15 @@ def _tonight(home: Home) -> dict[str, Any]:
         return found
     ranked = _ranked(plan)
     return found | {
-        "candidates": [_candidate(each, kept, plan.rules) for each, kept in ranked[:MANY]], "left_out": max(0, len(ranked) - MANY),
-        "promoted": len(plan.promotions), "retired": plan.retirements, "moved": plan.moves, "wishes": plan.wishes,
-        "recalls": plan.recalls, "diff_text": swept.diff if plan.changes_memory else "",
-    }  # fmt: skip
+        "candidates": [_candidate(each, kept, plan.rules) for each, kept in ranked[:MANY]],
+        "left_out": max(0, len(ranked) - MANY),
+        "promoted": len(plan.promotions),
+        "retired": plan.retirements,
+        "moved": plan.moves,
+        "wishes": plan.wishes,
+        "recalls": plan.recalls,
+        "diff_text": swept.diff if plan.changes_memory else "",
+    }
 
 
 def _ranked(plan: Plan) -> list[tuple[Candidate, bool]]:
@@ -144,12 +169,20 @@ def _candidate(each: Candidate, kept: bool, rules: Preset) -> dict[str, Any]:
     parts = list(_parts(each))
     verdict = "Becomes memory" if kept else _GATES[refusal.name][1] if refusal and refusal.name in _GATES else ""
     return {
-        "text": note.text, "place": f"{note.path}:{note.line}", "address": _address(note.path, note.line), "kept": kept,
-        "verdict": verdict or f"It waits: at most {rules.limit} lines a night", "total": each.score.total, "parts": parts,
-        "told": ", ".join(f"{part['word']} {part['value']:.2f}" for part in parts), "needs": rules.score,
-        "mark": round(1000 * rules.score), "reasons": each.reasons, "since": each.since,
+        "text": note.text,
+        "place": f"{note.path}:{note.line}",
+        "address": _address(note.path, note.line),
+        "kept": kept,
+        "verdict": verdict or f"It waits: at most {rules.limit} lines a night",
+        "total": each.score.total,
+        "parts": parts,
+        "told": ", ".join(f"{part['word']} {part['value']:.2f}" for part in parts),
+        "needs": rules.score,
+        "mark": round(1000 * rules.score),
+        "reasons": each.reasons,
+        "since": each.since,
         "gates": [_gate(gate) for gate in each.gates],
-    }  # fmt: skip
+    }
 
 
 def _parts(each: Candidate) -> Iterator[dict[str, Any]]:
@@ -186,8 +219,14 @@ def _diary(home: Home, older: int) -> dict[str, Any]:
         unread = str(error)
     nights = list(_nights(text))[::-1]
     shown = nights[older : older + NIGHTS]
-    return {"nights": shown, "all_nights": len(nights), "diary": path, "unread": unread, "many_nights": NIGHTS,
-            "more": older + NIGHTS if older + NIGHTS < len(nights) else 0}  # fmt: skip
+    return {
+        "nights": shown,
+        "all_nights": len(nights),
+        "diary": path,
+        "unread": unread,
+        "many_nights": NIGHTS,
+        "more": older + NIGHTS if older + NIGHTS < len(nights) else 0,
+    }
 
 
 def _nights(text: str) -> Iterator[dict[str, Any]]:
@@ -227,10 +266,15 @@ def _kept(home: Home) -> list[dict[str, Any]]:
         return []
     nights = dreamed_on(text)
     found = [
-        {"fact": fact_of(item.raws[0])[0], "since": fact_of(item.raws[0])[1], "night": nights.get(item.line),
-         "address": _address(path.text, item.line)}
-        for item in items(text) if view.source(path, item.raws[0]).actor is Actor.DREAMER
-    ]  # fmt: skip
+        {
+            "fact": fact_of(item.raws[0])[0],
+            "since": fact_of(item.raws[0])[1],
+            "night": nights.get(item.line),
+            "address": _address(path.text, item.line),
+        }
+        for item in items(text)
+        if view.source(path, item.raws[0]).actor is Actor.DREAMER
+    ]
     return found[::-1][:KEPT]
 
 

@@ -45,8 +45,10 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     ties: dict[int, list[str]] = {}
     for edge in graph.edges:
         ties.setdefault(edge.one, []).append(f"{edge.other}*{edge.weight}{'l' if edge.linked else ''}")
-    nodes = [{"node": node, "sign": _SIGN[node.kind], "age": _age(node.last, today), "ties": " ".join(ties.get(n, ()))}
-             for n, node in enumerate(graph.nodes)]  # fmt: skip
+    nodes = [
+        {"node": node, "sign": _SIGN[node.kind], "age": _age(node.last, today), "ties": " ".join(ties.get(n, ()))}
+        for n, node in enumerate(graph.nodes)
+    ]
     counts = {kind: sum(node.kind == kind for node in graph.nodes) for kind, _, _ in KINDS}
     return {"graph": graph, "nodes": nodes, "kinds": KINDS, "counts": counts, "most": most, "about": None}
 
@@ -78,8 +80,15 @@ def about(here: Served, request: Request) -> dict[str, Any]:
     graph = _graph(here.home, MOST)
     node = next((node for node in graph.nodes if plain(node.name) == plain(name)), None)
     text = found.page.text if found.page else ""
-    return {"title": printable(name, 80), "found": found, "node": node, "page": text[:PAGE_CHARS], "cut": len(text) > PAGE_CHARS,
-            "months": _months(here.home, found), "sign": _SIGN[node.kind] if node else "○"}  # fmt: skip
+    return {
+        "title": printable(name, 80),
+        "found": found,
+        "node": node,
+        "page": text[:PAGE_CHARS],
+        "cut": len(text) > PAGE_CHARS,
+        "months": _months(here.home, found),
+        "sign": _SIGN[node.kind] if node else "○",
+    }
 
 
 def _months(home: Home, found: About) -> dict[str, Any] | None:
@@ -95,6 +104,9 @@ def _months(home: Home, found: About) -> dict[str, Any] | None:
 
 
 PAGE = Page(
-    name="graph", title="Graph", order=70, key="g",
+    name="graph",
+    title="Graph",
+    order=70,
+    key="g",
     views=(View(show=show), View(path="/about", template="about.html", show=about)),
-)  # fmt: skip
+)

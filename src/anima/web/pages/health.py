@@ -22,15 +22,27 @@ _SIGNS = {"damage": ("✗", "Damage"), "advice": ("!", "Advice"), "fine": ("✓"
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     remarks = [{"remark": r, "sign": _SIGNS[r.level][0], "word": _SIGNS[r.level][1]} for r in here.remarks()]
-    return {"remarks": remarks, "ledger": _ledger(here), "tokens": here.keyring.all(), "root": home.root,
-            "dialect": home.dialect, "listeners": here.bulletin.listeners, **_snapshots(here)}  # fmt: skip
+    return {
+        "remarks": remarks,
+        "ledger": _ledger(here),
+        "tokens": here.keyring.all(),
+        "root": home.root,
+        "dialect": home.dialect,
+        "listeners": here.bulletin.listeners,
+        **_snapshots(here),
+    }
 
 
 def _snapshots(here: Served) -> dict[str, Any]:
     """Those that are kept, by name alone: an archive holds the home's key, so none is given out here."""
     asked = here.home.config.snapshot
-    given: dict[str, Any] = {"snapshots": [], "snapshots_more": 0, "snapshots_wrong": "", "snapshot_next": None,
-                             "snapshot_place": asked.dir or OWN}  # fmt: skip
+    given: dict[str, Any] = {
+        "snapshots": [],
+        "snapshots_more": 0,
+        "snapshots_wrong": "",
+        "snapshot_next": None,
+        "snapshot_place": asked.dir or OWN,
+    }
     try:
         found = here.home.snapshots()
         if asked.at:

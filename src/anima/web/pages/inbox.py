@@ -37,8 +37,11 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     batches: dict[str, list[dict[str, Any]]] = {}
     for proposal in waiting:
         batches.setdefault(proposal.session or "", []).append(_card(home, proposal))
-    return {"batches": [_batch(name, cards) for name, cards in batches.items()], "waiting": len(waiting),
-            "allowed": [] if waiting else _allowed(home)}  # fmt: skip
+    return {
+        "batches": [_batch(name, cards) for name, cards in batches.items()],
+        "waiting": len(waiting),
+        "allowed": [] if waiting else _allowed(home),
+    }
 
 
 def _batch(session: str, cards: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -51,11 +54,16 @@ def _card(home: Home, proposal: Proposal) -> dict[str, Any]:
     rows += [home.layout.row_of(change.path) for change in proposal.changes if change.to]
     editable = len(proposal.changes) == 1 and first.kind in (Kind.WRITE, Kind.APPEND)
     return {
-        "proposal": proposal, "first": first, "origin": _origin(proposal), "editable": editable,
-        "is_identity": any(row.policy is Policy.IDENTITY for row in rows), "places": sorted(APPROVAL_PLACES),
+        "proposal": proposal,
+        "first": first,
+        "origin": _origin(proposal),
+        "editable": editable,
+        "is_identity": any(row.policy is Policy.IDENTITY for row in rows),
+        "places": sorted(APPROVAL_PLACES),
         "findings": [{"sign": _SIGNS[f.severity], "finding": f} for f in proposal.findings],
-        "rule": _rule(home, proposal), "verb": _verb(proposal),
-    }  # fmt: skip
+        "rule": _rule(home, proposal),
+        "verb": _verb(proposal),
+    }
 
 
 def _verb(proposal: Proposal) -> str:

@@ -33,8 +33,15 @@ _CHANGES = 12
 _REVISIONS = 50
 _VERSIONS = 120  # through which a line is followed
 _WAYS = ("read", "source", "edit", "history")
-_VERBS = {"write": "wrote", "append": "added to", "move": "moved", "delete": "deleted", "undo": "took back a change of",
-          "restore": "brought back", "approve": "wrote, with your yes,"}  # fmt: skip
+_VERBS = {
+    "write": "wrote",
+    "append": "added to",
+    "move": "moved",
+    "delete": "deleted",
+    "undo": "took back a change of",
+    "restore": "brought back",
+    "approve": "wrote, with your yes,",
+}
 _POLICIES = {
     Policy.IDENTITY: "It asks, and only you approve, here or at a terminal.",
     Policy.ASK: "It asks you first.",
@@ -55,11 +62,19 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
     folder = asked.get("folder", "").strip("/")
     found = browse(home, folder)
     return {
-        "folder": folder, "crumbs": _crumbs(folder), "nodes": found.nodes, "left_out": found.left_out, "talks": found.talks,
-        "changes": _changes(home), "undo": _undo(home, asked.get("undo")), "words": WORDS, "verbs": _VERBS,
-        "headings": _headings(home), "curated": home.layout.curated,
+        "folder": folder,
+        "crumbs": _crumbs(folder),
+        "nodes": found.nodes,
+        "left_out": found.left_out,
+        "talks": found.talks,
+        "changes": _changes(home),
+        "undo": _undo(home, asked.get("undo")),
+        "words": WORDS,
+        "verbs": _VERBS,
+        "headings": _headings(home),
+        "curated": home.layout.curated,
         "today": home.layout.daily_path(home.reading.today()).text,
-    }  # fmt: skip
+    }
 
 
 def _address(path: str) -> str:
@@ -115,10 +130,27 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         raise BadArguments(
             f"{path} cannot be edited here: only Markdown documents can", hint="use an editor of your own"
         )
-    given = {"title": path.name, "place": path.text, "address": _address(path.text), "crumbs": _crumbs(path.text), "way": way,
-             "found": found, "writable": writable, "facts": _facts(home, path, row, found), "kind": kind_of(home, path),
-             "lines": [], "first": 1, "more": 0, "many": MANY_LINES, "total": 0, "line": 0, "why": None, "mixed": False,
-             "revision": None, "revisions": []}  # fmt: skip
+    given = {
+        "title": path.name,
+        "place": path.text,
+        "address": _address(path.text),
+        "crumbs": _crumbs(path.text),
+        "way": way,
+        "found": found,
+        "writable": writable,
+        "facts": _facts(home, path, row, found),
+        "kind": kind_of(home, path),
+        "lines": [],
+        "first": 1,
+        "more": 0,
+        "many": MANY_LINES,
+        "total": 0,
+        "line": 0,
+        "why": None,
+        "mixed": False,
+        "revision": None,
+        "revisions": [],
+    }
     if way == "history":
         return given | _history(home, path, found, asked.get("revision"))
     if way == "edit":
@@ -143,9 +175,14 @@ def _is_mixed(text: str) -> bool:
 
 
 def _facts(home: Home, path: DocPath, row: Row, found: Document | None) -> dict[str, Any]:
-    return {"sees": _sees(row), "policy": _POLICIES[row.policy], "doubt": doubtful(home, found) if found else 0,
-            "time": found.time if found else None, "chars": len(found.text) if found else 0,
-            "latest": _revisions(home, path, 4)}  # fmt: skip
+    return {
+        "sees": _sees(row),
+        "policy": _POLICIES[row.policy],
+        "doubt": doubtful(home, found) if found else 0,
+        "time": found.time if found else None,
+        "chars": len(found.text) if found else 0,
+        "latest": _revisions(home, path, 4),
+    }
 
 
 def _sees(row: Row) -> str:
@@ -176,8 +213,14 @@ def _read(home: Home, found: Document, way: str, start: str | None, chosen: str 
         if first <= each.n < first + MANY_LINES
     ]
     more = first + MANY_LINES if first + MANY_LINES <= total else 0
-    return {"lines": shown, "first": first, "more": more, "total": total, "line": line,
-            "why": _why(home, found, line) if line else None}  # fmt: skip
+    return {
+        "lines": shown,
+        "first": first,
+        "more": more,
+        "total": total,
+        "line": line,
+        "why": _why(home, found, line) if line else None,
+    }
 
 
 # -- one line ---------------------------------------------------------------------------------------------------------------
@@ -189,8 +232,13 @@ def _why(home: Home, found: Document, line: int) -> dict[str, Any]:
     steps = line_steps(_versions(home, found, list(revisions)), line)
     past = [{"step": step, "revision": revisions.get(step.revision), "diff": _step_diff(step)} for step in steps]
     source = told.source
-    return {"told": told, "source": source, "read": sorted(source.taint), "past": past,
-            "cut": len(revisions) == _VERSIONS}  # fmt: skip
+    return {
+        "told": told,
+        "source": source,
+        "read": sorted(source.taint),
+        "past": past,
+        "cut": len(revisions) == _VERSIONS,
+    }
 
 
 def _versions(home: Home, found: Document, revisions: list[str]) -> Iterator[tuple[str, str | None]]:
@@ -236,6 +284,9 @@ def _history(home: Home, path: DocPath, found: Document | None, wanted: str | No
 
 
 PAGE = Page(
-    name="memory", title="Memory", order=30, key="m",
+    name="memory",
+    title="Memory",
+    order=30,
+    key="m",
     views=(View(show=show), View(path="/{path:path}", template="document.html", show=document)),
-)  # fmt: skip
+)

@@ -42,26 +42,43 @@ _PARTS = {
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     wish = _wish(request)
-    given: dict[str, Any] = {"title": "Search", "wish": wish, "scopes": asked.SCOPES, "spans": DAYS, "hits": [], "talks": None,
-                             "notes": [], "instead": [], "more": False,
-                             "address": partial(_address, wish), "listens": dict(asked.SCOPES)[str(wish["scope"])]}  # fmt: skip
+    given: dict[str, Any] = {
+        "title": "Search",
+        "wish": wish,
+        "scopes": asked.SCOPES,
+        "spans": DAYS,
+        "hits": [],
+        "talks": None,
+        "notes": [],
+        "instead": [],
+        "more": False,
+        "address": partial(_address, wish),
+        "listens": dict(asked.SCOPES)[str(wish["scope"])],
+    }
     if not wish["q"]:
         return given
     answer = _search(here.home, wish, limit=wish["limit"] + 1)
     hits = [_shown(hit, wish) for hit in answer.hits[: wish["limit"]]]
     more = len(answer) > wish["limit"] and wish["limit"] < MANY
-    given |= {"hits": hits, "notes": answer.notes, "more": more, "talks": _talks(here.home, wish) if wish["talks"] else None,
-              "instead": [] if hits else list(_instead(here.home, wish))}  # fmt: skip
+    given |= {
+        "hits": hits,
+        "notes": answer.notes,
+        "more": more,
+        "talks": _talks(here.home, wish) if wish["talks"] else None,
+        "instead": [] if hits else list(_instead(here.home, wish)),
+    }
     return given
 
 
 def _wish(request: Request) -> dict[str, Any]:
     return {
-        "q": asked.text(request, "q"), "scope": asked.scope(request, unsaid=Scope.MAIN),
+        "q": asked.text(request, "q"),
+        "scope": asked.scope(request, unsaid=Scope.MAIN),
         "days": asked.number(request, "days", default=0, least=0, most=100_000),
         "limit": asked.number(request, "limit", default=FEW, least=1, most=MANY),
-        "explain": asked.ticked(request, "explain"), "talks": asked.ticked(request, "talks"),
-    }  # fmt: skip
+        "explain": asked.ticked(request, "explain"),
+        "talks": asked.ticked(request, "talks"),
+    }
 
 
 def _address(wish: dict[str, Any], **other: Any) -> str:
@@ -102,10 +119,15 @@ def _why(hit: Hit) -> list[dict[str, Any]]:
         return []
     largest = max([*hit.why.values(), 1e-9])
     return [
-        {"name": _PARTS.get(name, name), "value": value, "most": WEIGHTS.get(name, largest), "width": round(100 * value / largest, 1)}
+        {
+            "name": _PARTS.get(name, name),
+            "value": value,
+            "most": WEIGHTS.get(name, largest),
+            "width": round(100 * value / largest, 1),
+        }
         for name, value in sorted(hit.why.items(), key=lambda part: -part[1])
         if value > 0.0005
-    ]  # fmt: skip
+    ]
 
 
 def _talks(home: Home, wish: dict[str, Any]) -> dict[str, Any]:
@@ -123,10 +145,15 @@ def _said(hits: Sequence[Any], wish: dict[str, Any], since: date | None) -> list
     stems = frozenset(ask(wish["q"]))
     rows = [(hit, time_of(hit.timestamp)) for hit in hits]
     return [
-        {"hit": hit, "time": moment, "pieces": list(pieces_of(hit.preview, stems)), "place": place_of(hit.session_id, hit.entry)}
+        {
+            "hit": hit,
+            "time": moment,
+            "pieces": list(pieces_of(hit.preview, stems)),
+            "place": place_of(hit.session_id, hit.entry),
+        }
         for hit, moment in rows
         if since is None or _is_since(moment, since)
-    ]  # fmt: skip
+    ]
 
 
 def _is_since(moment: datetime | None, since: date) -> bool:

@@ -35,12 +35,23 @@ LISTENERS = {
     Scope.HEARTBEAT: ("Heartbeat", "the agent alone, looking around"),
 }
 _SIGNS = {
-    "shown": ("✓", "shown"), "cut": ("✂", "cut"), "missing": ("?", "missing"), "hidden": ("–", "hidden"),
-    "dropped": ("✂", "no room"), "empty": ("·", "empty"), "unreadable": ("✗", "unreadable"),
-}  # fmt: skip
+    "shown": ("✓", "shown"),
+    "cut": ("✂", "cut"),
+    "missing": ("?", "missing"),
+    "hidden": ("–", "hidden"),
+    "dropped": ("✂", "no room"),
+    "empty": ("·", "empty"),
+    "unreadable": ("✗", "unreadable"),
+}
 _WORN = 200
-_TYPES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
-          "svg": "image/svg+xml"}  # fmt: skip
+_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+}
 _DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp|svg\+xml))((?:;[\w=.-]+)*),", re.IGNORECASE)
 _WHY_NOT = {
     "missing": "the file it names is not in the home",
@@ -52,8 +63,15 @@ _WHY_NOT = {
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
-    return {"card": _card(home), "souls": _souls(home), "persona": _persona(home), "worn": _worn(home), "peers": home.peers(),
-            "guide": _place(home, "agents"), "listeners": [_listener(home.prompt(scope=scope)) for scope in Scope]}  # fmt: skip
+    return {
+        "card": _card(home),
+        "souls": _souls(home),
+        "persona": _persona(home),
+        "worn": _worn(home),
+        "peers": home.peers(),
+        "guide": _place(home, "agents"),
+        "listeners": [_listener(home.prompt(scope=scope)) for scope in Scope],
+    }
 
 
 # -- the card ---------------------------------------------------------------------------------------------------------------
@@ -63,8 +81,16 @@ def _card(home: Home) -> dict[str, Any]:
     who, found = home.identity(), home.avatar()
     fields = [{"name": name, "said": getattr(who, name)} for name in FIELDS if name != "avatar"]
     why = _WHY_NOT.get(found.reason or "", found.reason or "")
-    return {"name": who.name.value, "fields": fields, "avatar": found, "why": why, "face": who.emoji.value if who.emoji else "",
-            "picture": found.kind in ("local", "data"), "place": _place(home, "identity"), "from": who.avatar.source}  # fmt: skip
+    return {
+        "name": who.name.value,
+        "fields": fields,
+        "avatar": found,
+        "why": why,
+        "face": who.emoji.value if who.emoji else "",
+        "picture": found.kind in ("local", "data"),
+        "place": _place(home, "identity"),
+        "from": who.avatar.source,
+    }
 
 
 def _place(home: Home, role: str) -> str:
@@ -120,8 +146,13 @@ def _persona(home: Home) -> dict[str, Any]:
     decided = decide(replace(home.reading.persona_rule, chance=0.0), now, home.dice)
     times = [f"from {rule.at} for {rule.duration} each day"] if rule.at else []
     times += [f"by chance in {rule.chance * 100:g} % of conversations"] if rule.chance else []
-    return {"file": rule.file, "present": home.exists(rule.file), "when": " and ".join(times), "now": f"{now:%H:%M}",
-            "worn": decided.file}  # fmt: skip
+    return {
+        "file": rule.file,
+        "present": home.exists(rule.file),
+        "when": " and ".join(times),
+        "now": f"{now:%H:%M}",
+        "worn": decided.file,
+    }
 
 
 def _worn(home: Home) -> list[dict[str, Any]]:
@@ -148,10 +179,18 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
         raise BadArguments("a sender's name has at most 200 characters")
     made = here.home.prompt(scope=scope, sender=sender)
     title, who = LISTENERS[scope]
-    return {"title": f"What {title.lower()} sees", "scope": scope, "tabs": [(s, LISTENERS[s][0]) for s in Scope], "speaks": who,
-            "sender": sender or "", "prompt": made, "told": _listener(made),
-            "bands": [_band(here.home, made, line) for line in made.manifest],
-            "owners": here.home.config.owner, "asked": request.query_params.get("text") == "yes"}  # fmt: skip
+    return {
+        "title": f"What {title.lower()} sees",
+        "scope": scope,
+        "tabs": [(s, LISTENERS[s][0]) for s in Scope],
+        "speaks": who,
+        "sender": sender or "",
+        "prompt": made,
+        "told": _listener(made),
+        "bands": [_band(here.home, made, line) for line in made.manifest],
+        "owners": here.home.config.owner,
+        "asked": request.query_params.get("text") == "yes",
+    }
 
 
 def _listener(made: Prompt) -> dict[str, Any]:
@@ -159,21 +198,42 @@ def _listener(made: Prompt) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for line in made.manifest:
         counts[_SIGNS[line.status][1]] = counts.get(_SIGNS[line.status][1], 0) + 1
-    return {"scope": made.scope, "title": title, "who": who, "chars": len(made.text), "most": made.limits.total,
-            "stable": len(made.stable), "counts": counts, "persona": made.persona}  # fmt: skip
+    return {
+        "scope": made.scope,
+        "title": title,
+        "who": who,
+        "chars": len(made.text),
+        "most": made.limits.total,
+        "stable": len(made.stable),
+        "counts": counts,
+        "persona": made.persona,
+    }
 
 
 def _band(home: Home, made: Prompt, line: Line) -> dict[str, Any]:
     sign, word = _SIGNS[line.status]
     most = made.limits.memory if line.role == "memory" and made.limits.memory else made.limits.file
     is_document = bool(line.path) and not line.path.endswith("/") and home.exists(line.path)
-    return {"line": line, "sign": sign, "word": word, "most": most, "name": line.path or _NAMES.get(line.role, line.role),
-            "link": line.path if is_document else ""}  # fmt: skip
+    return {
+        "line": line,
+        "sign": sign,
+        "word": word,
+        "most": most,
+        "name": line.path or _NAMES.get(line.role, line.role),
+        "link": line.path if is_document else "",
+    }
 
 
 _NAMES = {"runtime": "date, host, model, channel, tools", "extra": "prompt.extra of anima.toml"}
 
 PAGE = Page(
-    name="self", title="Self", order=20, key="s",
-    views=(View(show=show), View(path="/picture", show=picture), View(path="/{scope}", template="sees.html", show=sees)),
-)  # fmt: skip
+    name="self",
+    title="Self",
+    order=20,
+    key="s",
+    views=(
+        View(show=show),
+        View(path="/picture", show=picture),
+        View(path="/{scope}", template="sees.html", show=sees),
+    ),
+)

@@ -48,10 +48,23 @@ def place_of(id: str, entry: int) -> str:
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
-    wish = {"q": asked.text(request, "q"), "scope": asked.scope(request, unsaid=None),
-            "start": asked.number(request, "start", default=0, least=0, most=1_000_000)}  # fmt: skip
-    given = {"wish": wish, "scopes": asked.SCOPES, "kept": bool(home.config.sessions.dir), "rows": [], "hits": None,
-             "total": 0, "end": 0, "notes": (), "measures": lambda: _measures(home), "size": ROWS}  # fmt: skip
+    wish = {
+        "q": asked.text(request, "q"),
+        "scope": asked.scope(request, unsaid=None),
+        "start": asked.number(request, "start", default=0, least=0, most=1_000_000),
+    }
+    given = {
+        "wish": wish,
+        "scopes": asked.SCOPES,
+        "kept": bool(home.config.sessions.dir),
+        "rows": [],
+        "hits": None,
+        "total": 0,
+        "end": 0,
+        "notes": (),
+        "measures": lambda: _measures(home),
+        "size": ROWS,
+    }
     if not given["kept"]:
         return given
     return given | (_found(home, wish) if wish["q"] else _listed(home, wish))
@@ -82,9 +95,17 @@ def _found(home: Home, wish: dict[str, Any]) -> dict[str, Any]:
     scopes = frozenset({str(wish["scope"])}) if wish["scope"] else None
     found = talks.search(wish["q"], replace(talks.owner(), scopes=scopes), limit=HITS, max_chars=300)
     about = {id: talks.listing.get(id) for id in {hit.session_id for hit in found.hits}}
-    hits = [{"hit": hit, "time": time_of(hit.timestamp), "who": _WHO.get(hit.role, hit.role), "about": about[hit.session_id],
-             "pieces": list(pieces_of(hit.preview, stems)), "place": place_of(hit.session_id, hit.entry)}
-            for hit in found.hits]  # fmt: skip
+    hits = [
+        {
+            "hit": hit,
+            "time": time_of(hit.timestamp),
+            "who": _WHO.get(hit.role, hit.role),
+            "about": about[hit.session_id],
+            "pieces": list(pieces_of(hit.preview, stems)),
+            "place": place_of(hit.session_id, hit.entry),
+        }
+        for hit in found.hits
+    ]
     return {"hits": hits, "notes": found.notes}
 
 
@@ -92,9 +113,16 @@ def _measures(home: Home) -> list[dict[str, Any]]:
     """Figures of the last thirty days, each with the points of a small line."""
     found = figures(home, days=30)
     return [
-        {"name": name, "total": getattr(found, key), "line": spark([getattr(day, key) for day in found.days]),
-         "said": _said(found.days, key), "width": SPARK[0], "height": SPARK[1]} for key, name in _MEASURES
-    ]  # fmt: skip
+        {
+            "name": name,
+            "total": getattr(found, key),
+            "line": spark([getattr(day, key) for day in found.days]),
+            "said": _said(found.days, key),
+            "width": SPARK[0],
+            "height": SPARK[1],
+        }
+        for key, name in _MEASURES
+    ]
 
 
 def _said(days: Sequence[Day], key: str) -> str:
@@ -127,11 +155,19 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     page = talks.read(id, talks.owner(), start=start, limit=TURNS, known=row)
     marks = talks.marks(id, talks.owner())
     return {
-        **about, "title": printable(row.summary, 80) or "A session", "page": page, "start": start, "size": TURNS, "newest": newest,
+        **about,
+        "title": printable(row.summary, 80) or "A session",
+        "page": page,
+        "start": start,
+        "size": TURNS,
+        "newest": newest,
         "items": list(_items(page.entries, page.damaged, marks, start=start, is_last=start + TURNS >= page.total)),
-        "taint": sorted(map(str, talks.doubts([id]))), "manifest": _manifest(page.header), "wrote": _wrote(home, id),
-        "damaged": sum(not each.torn for each in page.damaged), "end": min(start + TURNS, page.total),
-    }  # fmt: skip
+        "taint": sorted(map(str, talks.doubts([id]))),
+        "manifest": _manifest(page.header),
+        "wrote": _wrote(home, id),
+        "damaged": sum(not each.torn for each in page.damaged),
+        "end": min(start + TURNS, page.total),
+    }
 
 
 def _manifest(header: Header | None) -> list[dict[str, str]]:
@@ -174,9 +210,18 @@ def _lost(damage: Damage) -> dict[str, Any]:
 def _turn(turn: Turn) -> dict[str, Any]:
     text = turn.content
     fold = turn.role == "tool" or (turn.role == "system" and len(text) > FOLDED)
-    return {"kind": "turn", "id": f"e{turn.number}", "turn": turn, "who": _WHO.get(turn.role, turn.role), "time": turn.time,
-            "text": text[:SHOWN], "cut": max(0, len(text) - SHOWN), "fold": fold, "first": _first(text),
-            "role": turn.role if turn.role in _WHO else "other"}  # fmt: skip
+    return {
+        "kind": "turn",
+        "id": f"e{turn.number}",
+        "turn": turn,
+        "who": _WHO.get(turn.role, turn.role),
+        "time": turn.time,
+        "text": text[:SHOWN],
+        "cut": max(0, len(text) - SHOWN),
+        "fold": fold,
+        "first": _first(text),
+        "role": turn.role if turn.role in _WHO else "other",
+    }
 
 
 def _first(text: str) -> str:
@@ -187,8 +232,13 @@ def _first(text: str) -> str:
 def _mark(mark: Record) -> dict[str, Any]:
     assert isinstance(mark, Boundary | Flush | State | Forgotten | Close)
     said, more = _sentence(mark)
-    return {"kind": "mark", "id": f"m-{type(mark).__name__.lower()}-{mark.timestamp}", "said": said, "more": more,
-            "time": time_of(mark.timestamp)}  # fmt: skip
+    return {
+        "kind": "mark",
+        "id": f"m-{type(mark).__name__.lower()}-{mark.timestamp}",
+        "said": said,
+        "more": more,
+        "time": time_of(mark.timestamp),
+    }
 
 
 def _sentence(mark: Boundary | Flush | State | Forgotten | Close) -> tuple[str, str]:
@@ -207,6 +257,9 @@ def _sentence(mark: Boundary | Flush | State | Forgotten | Close) -> tuple[str, 
 
 
 PAGE = Page(
-    name="sessions", title="Sessions", order=50, key="t",
+    name="sessions",
+    title="Sessions",
+    order=50,
+    key="t",
     views=(View(show=show), View(path="/{id}", template="session.html", show=replay)),
-)  # fmt: skip
+)

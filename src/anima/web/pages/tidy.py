@@ -36,10 +36,15 @@ _HOW = {
     "meaning": "The same meaning",
 }
 _PARTS = (  # kind, title, what it is, whether all of it can be done at once
-    ("archive", "Old logs", "Older than their folder keeps them. A log is moved to the archive, where search still finds it.", True),
+    (
+        "archive",
+        "Old logs",
+        "Older than their folder keeps them. A log is moved to the archive, where search still finds it.",
+        True,
+    ),
     ("merge", "Said twice", "One line is enough. Nothing goes that is not said elsewhere.", True),
     ("choose", "Contradictions", "Both cannot hold, and only you can tell which does.", False),
-)  # fmt: skip
+)
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
@@ -60,8 +65,16 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 def _part(looked: Looked, kind: str, title: str, about: str, at_once: bool) -> dict[str, Any]:
     of_it = {id: one for id, one in looked.found.items() if one.kind == kind}
     cards = [_card(id, one) for id, one in islice(of_it.items(), MANY)]
-    return {"kind": kind, "title": title, "about": about, "at_once": at_once, "total": len(of_it), "cards": cards,
-            "left_out": len(of_it) - len(cards), "ids": " ".join(card["id"] for card in cards)}  # fmt: skip
+    return {
+        "kind": kind,
+        "title": title,
+        "about": about,
+        "at_once": at_once,
+        "total": len(of_it),
+        "cards": cards,
+        "left_out": len(of_it) - len(cards),
+        "ids": " ".join(card["id"] for card in cards),
+    }
 
 
 def _card(id: str, one: Suggestion) -> dict[str, Any]:
@@ -77,8 +90,14 @@ def _card(id: str, one: Suggestion) -> dict[str, Any]:
         return {"id": id, "why": _begun("; ".join(one.evidence)), "lines": _choices(one)}
     shown = [_told(said) for said in one.evidence]
     going = [{**_shown(line), **why} for line, why in zip(one.remove, shown, strict=True)]
-    return {"id": id, "keep": _shown(one.keep) if one.keep else None, "going": going, "diff": one.diff,
-            "files": len({line.path for line in one.remove}), "how": going[0]["how"]}  # fmt: skip
+    return {
+        "id": id,
+        "keep": _shown(one.keep) if one.keep else None,
+        "going": going,
+        "diff": one.diff,
+        "files": len({line.path for line in one.remove}),
+        "how": going[0]["how"],
+    }
 
 
 def _begun(said: str) -> str:
@@ -95,18 +114,26 @@ def _choices(one: Suggestion) -> list[dict[str, Any]]:
     days = {line.day for line in one.between}
     newest = max((day for day in days if day), default=None) if len(days) > 1 and None not in days else None
     return [
-        {**_shown(line), "number": number, "day": line.day, "newer": newest is not None and line.day == newest,
-         "diff": one.keeping(line).diff}
+        {
+            **_shown(line),
+            "number": number,
+            "day": line.day,
+            "newer": newest is not None and line.day == newest,
+            "diff": one.keeping(line).diff,
+        }
         for number, line in enumerate(one.between, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def _shown(line: Line) -> dict[str, Any]:
     text = line.text.removeprefix("- ")  # the diff has the line as it stands
     return {
-        "text": text if len(text) <= LONG else text[:LONG] + "…", "place": f"{line.path}:{line.number}",
-        "address": _address(line.path, line.number), "under": line.under[:120], "trusted": line.trusted,
-    }  # fmt: skip
+        "text": text if len(text) <= LONG else text[:LONG] + "…",
+        "place": f"{line.path}:{line.number}",
+        "address": _address(line.path, line.number),
+        "under": line.under[:120],
+        "trusted": line.trusted,
+    }
 
 
 def _address(path: str, number: int | None = None) -> str:
