@@ -190,3 +190,9 @@ def printable(text: str, limit: int = 120) -> str:
     """Text that may go to a terminal: control and format characters made visible, long text cut."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: limit + 1])
     return shown if len(text) <= limit else shown[:limit] + "…"
+
+
+def refuse_newer(file: str, found: object, known: int) -> None:
+    """Raises NewerFormat for a number that is greater than the one we know. What is no number is not judged here."""
+    if type(found) is int and found > known:
+        raise NewerFormat(file, found=found, known=known)

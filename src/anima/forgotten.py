@@ -11,8 +11,7 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
-from anima.errors import Damaged
-from anima.formats import refuse_newer
+from anima.errors import Damaged, refuse_newer
 from anima.ledger import Key
 from anima.markdown import lines_of
 from anima.phrases import LEAD, cut, flat, placed_words, words_of

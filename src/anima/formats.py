@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anima.errors import NewerFormat
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
@@ -46,9 +44,3 @@ FORMATS: tuple[Format, ...] = (
     Format(name="index", file=".anima/index.sqlite", number=2, constant="anima.index.tables:FORMAT", derived=True),
     Format(name="talks", file=".anima/talks.sqlite", number=1, constant="anima.index.talks:FORMAT", derived=True),
 )
-
-
-def refuse_newer(file: str, found: object, known: int) -> None:
-    """Raises NewerFormat for a number that is greater than the one we know. What is no number is not judged here."""
-    if type(found) is int and found > known:
-        raise NewerFormat(file, found=found, known=known)

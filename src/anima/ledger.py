@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from anima.errors import BadArguments, Damaged
-from anima.formats import refuse_newer
+from anima.errors import BadArguments, Damaged, refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
 
 FORMAT = 2  # of the home as a whole: what each number means stands in migrating

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from anima.formats import refuse_newer
+from anima.errors import refuse_newer
 from anima.ledger import FORMAT, Ledger
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from anima.errors import BadPath, Damaged, NoSuchProposal
-from anima.formats import refuse_newer
+from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
 from anima.store.machine import Machine
 

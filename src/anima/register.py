@@ -20,8 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from anima.errors import Damaged, NewerFormat
-from anima.formats import refuse_newer
+from anima.errors import Damaged, NewerFormat, refuse_newer
 
 FORMAT = 1
 

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from anima.errors import BadPath, Damaged, Refused, printable
-from anima.formats import refuse_newer
+from anima.errors import BadPath, Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, DocPath, fold
 from anima.store.beneath import open_regular
 from anima.store.folder import FolderStore, write_all

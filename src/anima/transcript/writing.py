@@ -17,8 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.formats import refuse_newer
+from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.store.folder import FolderStore
 from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
 from anima.store.machine import Machine

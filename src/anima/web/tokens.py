@@ -23,8 +23,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from anima.errors import BadArguments, Damaged, NotFound
-from anima.formats import refuse_newer
+from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
 from anima.model import Scope
 from anima.register import served
