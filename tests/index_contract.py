@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import date
 
 from anima.index import DocumentIn, Filter, Index, Label
-from anima.index.words import ask
 from anima.search import Answer, Query, run
+from anima.text.words import ask
 
 OWNER, GROUP = 1, 2
 MAIN_ONLY, BOTH = OWNER, OWNER | GROUP

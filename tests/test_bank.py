@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.bank import (
+from anima.model import DocPath
+from anima.text.bank import (
     BEGIN,
     END,
     Kind,
@@ -21,7 +22,6 @@ from anima.bank import (
     retained,
     slug_of,
 )
-from anima.model import DocPath
 
 LOG = """# 2026-05-08
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dream.changes import Relation, relation, says_too
 from anima.dream.junk import why_junk
-from anima.dream.lasting import POSSIBLE, SURE, lasting
 from anima.dream.material import BUDGET, Held, Material, Note, Plan
 from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
 from anima.dream.planning import plan
 from anima.dream.score import PRESETS, Evidence, preset, score
-from anima.dream.sentences import core_of, sentence
 from anima.dream.tally import Tallies, Tally
 from anima.errors import BadArguments
 from anima.ledger import Record
+from anima.text.changes import Relation, relation, says_too
+from anima.text.lasting import POSSIBLE, SURE, lasting
+from anima.text.sentences import core_of, sentence
 
 TODAY = date(2026, 4, 23)
 NOW = datetime(2026, 4, 23, 3, tzinfo=UTC)

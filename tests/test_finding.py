@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from anima import Home, Scope
 from anima.about import look_up, names_in
-from anima.bank import reflect, retained
 from anima.errors import BadArguments
+from anima.text.bank import reflect, retained
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()
 

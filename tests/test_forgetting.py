@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from anima import BadArguments, Home, Origin, Scope
 from anima.cli import run
-from anima.phrases import Wanted, cut, flat, forms_of, said_in
 from anima.store.git import _finish_swap
 from anima.testing import Clock
+from anima.text.phrases import Wanted, cut, flat, forms_of, said_in
 
 # Fifty phrases, by the place each is planted in. Letters, digits, signs, scripts and forms differ.
 DOCUMENT = {

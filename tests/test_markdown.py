@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadText
-from anima.markdown import (
+from anima.model import Scope
+from anima.text.markdown import (
     BOM,
     add_under,
     defuse_tags,
@@ -21,7 +22,6 @@ from anima.markdown import (
     sections,
     view,
 )
-from anima.model import Scope
 
 SECRET = "CANARY-7f3a"
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.markdown import lines_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
+from anima.text.markdown import lines_of
 from anima.web.prose import prose, source
 from anima.web.tracing import line_steps
 from serving import PRODUCT, Desk, desk_in

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from anima import Home, Piece, Prompt, Runtime
-from anima.markdown import view
 from anima.model import Scope
+from anima.text.markdown import view
 from conftest import HOMES, NOW
 
 SCOPES = {"m": "main", "g": "group", "s": "subagent", "c": "cron", "h": "heartbeat"}

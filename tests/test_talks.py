@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.index.talks import Mark, Part, Said, Talk, Talks
-from anima.index.words import cut
 from anima.scan import redact
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine
+from anima.text.words import cut
 from anima.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
 from anima.transcript.searching import Asker, Finder, Found, preview
 from test_transcript import texts_with_secrets

@@ -2,7 +2,7 @@
 
 from anima.scan import hidden
 from anima.scan.chars import suspicious
-from anima.unseen import may_hide
+from anima.text.unseen import may_hide
 
 
 def test_no_character_that_the_scan_suspects_is_passed_over():

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from anima.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
 from anima.errors import BadArguments, HomeError
 from anima.listener import Listener, layer_at
-from anima.markdown import bullet_text, lines_of, view
 from anima.model import DocPath, Document, Scope, fold
+from anima.text.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
+from anima.text.markdown import bullet_text, lines_of, view
 
 if TYPE_CHECKING:
     from anima.home import Home

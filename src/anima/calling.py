@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from anima import knowing
 from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
-from anima.markdown import lines_of, view
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
+from anima.text.markdown import lines_of, view
 
 if TYPE_CHECKING:
     from anima.search import Answer

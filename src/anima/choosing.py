@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from anima.errors import BadArguments
 from anima.layout import Policy
 from anima.listener import layer_at, layer_of
-from anima.markdown import lines_of
 from anima.model import DocPath, Origin
-from anima.phrases import Wanted, flat, is_heading, said_in
 from anima.provenance import OWNERS, Source
+from anima.text.markdown import lines_of
+from anima.text.phrases import Wanted, flat, is_heading, said_in
 from anima.transcript import Turn
 
 if TYPE_CHECKING:

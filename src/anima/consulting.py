@@ -14,12 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from anima.dream.changes import Relation, relation
 from anima.dream.material import Held, Material, Plan, Promotion, Retirement, Rewording
 from anima.dream.pages import bullet, fact_of, folded, heading, past_line, with_section, without
 from anima.dream.planning import ROOM, key_of
-from anima.dream.sentences import sentence
-from anima.markdown import lines_of
 from anima.model import Complete
 from anima.operations import (
     Candidate,
@@ -34,6 +31,9 @@ from anima.operations import (
     consulted,
     validate,
 )
+from anima.text.changes import Relation, relation
+from anima.text.markdown import lines_of
+from anima.text.sentences import sentence
 
 TIMEOUT = 60.0  # seconds for one answer
 TOKENS = 32_000

@@ -21,16 +21,16 @@ from anima.choosing import Asked, Choice, asked_of, checked_texts
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.layout import Policy
 from anima.listener import layer_at, layer_of
-from anima.markdown import lines_of
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
-from anima.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.provenance import OWNERS, Source
 from anima.purging import Left, Purge
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
 from anima.store.shelf import Kept
 from anima.store.swap import AREA, clear
+from anima.text.markdown import lines_of
+from anima.text.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.tracing import dreamed_from
 from anima.transcript import Turn, forget, header_of, touched
 from anima.writing import owners

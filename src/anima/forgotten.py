@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from anima.errors import Damaged, refuse_newer
 from anima.ledger import Key
-from anima.markdown import lines_of
-from anima.phrases import LEAD, cut, flat, placed_words, words_of
 from anima.store.machine import Machine
+from anima.text.markdown import lines_of
+from anima.text.phrases import LEAD, cut, flat, placed_words, words_of
 
 FILE = "forgotten"
 FORMAT = 1

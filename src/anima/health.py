@@ -33,7 +33,6 @@ from anima.errors import (
 )
 from anima.examining import Patient, Progress, looked
 from anima.home import Home
-from anima.markdown import front_matter, sections
 from anima.model import DocPath, Entry, Scope, fold
 from anima.reading import skill_line
 from anima.register import Register
@@ -41,6 +40,7 @@ from anima.register import folder as user_folder
 from anima.scan import hidden
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, FolderStore
+from anima.text.markdown import front_matter, sections
 
 __all__ = ["Level", "Remark", "examine", "look"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from anima.errors import BadArguments, BadPath, printable
-from anima.markdown import BOM, front_matter_end, newline_of
 from anima.model import DocPath
+from anima.text.markdown import BOM, front_matter_end, newline_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
 RENDERED = ("name", "emoji", "vibe")

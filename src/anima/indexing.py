@@ -23,10 +23,10 @@ from anima.errors import BadConfig, HomeError
 from anima.index import DocumentIn, Filter, Label
 from anima.layout import Layout, Policy
 from anima.listener import Listener, layer_at, layer_row
-from anima.markdown import lines_of, sections
 from anima.model import DocPath, Document, Scope
 from anima.retention import Retention
 from anima.store.folder import FolderStore, signature_of
+from anima.text.markdown import lines_of, sections
 
 if TYPE_CHECKING:
     from anima.embed import Embedder

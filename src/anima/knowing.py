@@ -14,9 +14,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
-from anima.index.words import tags
-from anima.markdown import bullet_text, lines_of, view
 from anima.model import DocPath
+from anima.text.markdown import bullet_text, lines_of, view
+from anima.text.words import tags
 from anima.tracing import Dreams, dreams
 
 if TYPE_CHECKING:

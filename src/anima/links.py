@@ -21,10 +21,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from anima.about import names_in, texts
-from anima.bank import FOLDER, entities_in
 from anima.layout import ANYTHING
-from anima.markdown import bullet_text, lines_of
 from anima.model import DocPath, Scope
+from anima.text.bank import FOLDER, entities_in
+from anima.text.markdown import bullet_text, lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home

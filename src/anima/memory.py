@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from anima.errors import BadArguments
-from anima.markdown import BOM, add_under, bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import BOM, add_under, bullet_text, ended, lines_of, newline_of
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Literal
 
 from anima.layout import CUT_MARK, Layout, Row
-from anima.markdown import BOM, defuse_tags
 from anima.model import DocPath, Scope
+from anima.text.markdown import BOM, defuse_tags
 
 Status = Literal["shown", "cut", "missing", "hidden", "dropped", "empty", "unreadable"]
 LEAST = 64  # fewer characters than this of a text are not worth their heading

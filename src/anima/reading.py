@@ -24,11 +24,11 @@ from anima.config import Config, timezone
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
 from anima.layout import Layout, Row
 from anima.listener import Listener, Secret, layer_at, tells
-from anima.markdown import front_matter, lines_of, sections, view
 from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
 from anima.prompt import Limits, Line, Piece, Prompt, compose
 from anima.store.folder import FolderStore, Signature, signature_of
-from anima.unseen import may_hide
+from anima.text.markdown import front_matter, lines_of, sections, view
+from anima.text.unseen import may_hide
 
 if TYPE_CHECKING:
     from anima.books import Books

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anima.bank import FOLDER, Retained, reflect, retained
 from anima.errors import Damaged, HomeError
-from anima.markdown import lines_of
 from anima.model import Actor, Change, DocPath, Kind, Origin, Scope, Severity, digest_of
 from anima.scan import scan_text
+from anima.text.bank import FOLDER, Retained, reflect, retained
+from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home

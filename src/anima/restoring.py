@@ -25,7 +25,6 @@ from anima.errors import Damaged, HomeError, Refused, printable
 from anima.forgetting import carry_out
 from anima.forgotten import FILE as FORGOTTEN
 from anima.forgotten import Phrase, dumped, loaded
-from anima.phrases import flat, loose
 from anima.register import Register
 from anima.snapshots import Facts, Snapshot
 from anima.store import archive, sealed, swap
@@ -35,6 +34,7 @@ from anima.store.foreign import bytes_of, files_in
 from anima.store.machine import Machine
 from anima.store.outside import expanded
 from anima.store.shelf import Shelf
+from anima.text.phrases import flat, loose
 
 if TYPE_CHECKING:
     from anima.home import Home

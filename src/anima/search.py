@@ -23,9 +23,9 @@ from anima.embed.guard import EmbedderDown
 from anima.errors import BadArguments
 from anima.index import Filter, Index, UnitRow
 from anima.index.field import Bools, Floats, Ints, View
-from anima.index.when import Span, spans_in
-from anima.index.words import ask, cut, first_person
 from anima.model import DocPath
+from anima.text.dates import Span, spans_in
+from anima.text.words import ask, cut, first_person
 
 Fusion = Literal["context", "rrf", "weighted"]
 Legs = Literal["both", "words", "meaning"]

@@ -23,7 +23,6 @@ from anima.flush import Said
 from anima.flushing import SIZE, Flushed, Flushing, Pressure
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.listener import Listener
-from anima.markdown import sections, view
 from anima.model import (
     UNTRUSTED,
     Access,
@@ -39,6 +38,7 @@ from anima.model import (
     Scope,
     Verdict,
 )
+from anima.text.markdown import sections, view
 from anima.tools import Tool, chosen
 from anima.transcript import Header, Transcript, stamp
 from anima.transcripts import origins

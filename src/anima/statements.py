@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from anima.bank import outside_blocks
-from anima.markdown import front_matter_end, lines_of, sections
-from anima.phrases import is_strong, said_in
+from anima.text.bank import outside_blocks
+from anima.text.markdown import front_matter_end, lines_of, sections
+from anima.text.phrases import is_strong, said_in
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|\Z)\s*(.*?)\s*#*\s*\Z")

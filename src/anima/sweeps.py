@@ -28,11 +28,11 @@ from anima.dream.tally import Tallies, Tally
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.layout import Policy
 from anima.ledger import Record
-from anima.markdown import lines_of
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
 from anima.reflecting import Readings, bank_changes
 from anima.store.lines import LineFolder
+from anima.text.markdown import lines_of
 from anima.tracing import Place, traces
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from anima.dream.lasting import POSSIBLE, lasting
-from anima.dream.sentences import sentence
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
 from anima.hygiene import (
     Advice,
@@ -34,11 +32,13 @@ from anima.hygiene import (
 )
 from anima.layout import ANYTHING, Policy, day_named
 from anima.listener import layer_at, layer_row
-from anima.markdown import lines_of
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
-from anima.phrases import said_in
 from anima.retention import Retention
 from anima.statements import statements
+from anima.text.lasting import POSSIBLE, lasting
+from anima.text.markdown import lines_of
+from anima.text.phrases import said_in
+from anima.text.sentences import sentence
 from anima.writing import owners
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ from anima.forgotten import Forgotten
 from anima.gate import GatePolicy, Situation, judge
 from anima.layout import Layout
 from anima.ledger import Edit, Intent, Line
-from anima.markdown import lines_of
-from anima.merge import merge
 from anima.model import (
     UNTRUSTED,
     Actor,
@@ -38,6 +36,8 @@ from anima.model import (
 from anima.pending import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
 from anima.store.folder import MAX_BYTES
 from anima.store.hand import Standing, Step, Unconfirmed
+from anima.text.markdown import lines_of
+from anima.text.merge import merge
 
 OWNER_AT_HAND = Situation()
 ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it

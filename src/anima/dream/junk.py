@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from anima.dream.sentences import core_of, is_stated, sentence
+from anima.text.sentences import core_of, is_stated, sentence
 
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
 FEWEST_WORDS = 2

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from anima.markdown import bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import bullet_text, ended, lines_of, newline_of
 
 HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
 _ANY_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|\Z)")

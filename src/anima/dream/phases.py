@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from anima.dream.junk import why_junk
-from anima.dream.lasting import POSSIBLE
 from anima.dream.material import Candidate, Plan, Theme, Truth
-from anima.index.words import tags
+from anima.text.lasting import POSSIBLE
+from anima.text.words import tags
 
 LIGHT, REM = timedelta(days=2), timedelta(days=7)
 STRENGTH, CONFIDENCE = 0.75, 0.45

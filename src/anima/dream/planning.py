@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
 
-from anima.dream import words
-from anima.dream.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.dream.junk import why_junk
-from anima.dream.lasting import POSSIBLE, SURE, Lasting, lasting
 from anima.dream.material import Candidate, Gate, Held, Material, Note, Plan, Promotion, Retirement
 from anima.dream.pages import bullet, folded, heading, moved_line, past_line, with_section, without
 from anima.dream.score import Evidence, score
-from anima.dream.sentences import Sentence, sentence
 from anima.dream.tally import Tally
-from anima.index.words import tags
+from anima.text import vocabulary
+from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
+from anima.text.lasting import POSSIBLE, SURE, Lasting, lasting
+from anima.text.sentences import Sentence, sentence
+from anima.text.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
 MOST_COMPARED = 200  # notes about one subject that a line is compared with, so that no home makes a night long
@@ -33,7 +33,9 @@ CROWD = 4  # so many notes about one thing, and it is one of which there is much
 RARE = 3  # notes that have a word which points to one fact
 MOST_SHARING = 12  # notes that have a word by which others are looked up
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
-_NEUTRAL = words.BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
+_NEUTRAL = vocabulary.BE | frozenset(
+    "has have called named name lives works uses tiene llama vive usa hat heisst".split()
+)
 
 
 @dataclass(slots=True)
@@ -178,7 +180,7 @@ class _Night:
 
     def _crowded(self, old: Sentence, on: date) -> bool:
         """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
-        if subject(old) & (words.NAMING | words.KIN):
+        if subject(old) & (vocabulary.NAMING | vocabulary.KIN):
             return True  # of a person there is always more to say
         return bisect_right(self.headed.get(old.head, ()), on) >= CROWD
 

@@ -36,7 +36,7 @@ from anima.hygiene.words import (
     phrases,
     plain,
 )
-from anima.markdown import bullet_text
+from anima.text.markdown import bullet_text
 
 _MONTHS = {
     name: number

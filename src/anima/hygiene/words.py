@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from anima.index.words import stem
+from anima.text.words import stem
 
 
 def plain(word: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from anima.index import DocumentIn, Label, PutReport
 from anima.index.units import Part, Place, Unit, cut_parts, front_of
-from anima.index.words import cut, without_dates
+from anima.text.words import cut, without_dates
 
 UNITS_A_BATCH: Final = 2000
 

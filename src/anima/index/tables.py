@@ -22,7 +22,7 @@ from anima.index import DocumentIn, Label, UnitRow
 from anima.index.field import SHIFT, UNIT, Field, Vectors
 from anima.index.prepared import HeldPart, Prepared, PreparedPart, prepare
 from anima.index.units import CUTTING, Place
-from anima.index.words import cut, first_person, tags
+from anima.text.words import cut, first_person, tags
 
 FORMAT: Final = 2
 

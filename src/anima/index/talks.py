@@ -22,7 +22,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 from anima.index.units import CUTTING
-from anima.index.words import ask, cut
+from anima.text.words import ask, cut
 
 FORMAT = 1
 VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anima.errors import BadArguments
-from anima.index.words import fold
+from anima.text.words import fold
 
 CUTTING = "lines-3"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole

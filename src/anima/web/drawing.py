@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse
 
 from anima import __version__
 from anima.errors import HomeError
-from anima.index.words import cut
+from anima.text.words import cut
 
 if TYPE_CHECKING:
     from anima.web.served import Served

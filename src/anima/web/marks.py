@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from anima.home import Home
-from anima.markdown import lines_of
 from anima.model import UNTRUSTED, Actor, Document
 from anima.provenance import OWNERS, Source, sentence
+from anima.text.markdown import lines_of
 
 WORDS = {
     Actor.OWNER: "you",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from anima.markdown import lines_of
+from anima.text.markdown import lines_of
 
 MOST_LINES = 2_000  # of the part that differs; beyond, two versions are not compared
 ALIKE = 0.3  # the share of words two lines have in common before one counts as the other, changed

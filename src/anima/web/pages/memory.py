@@ -16,10 +16,10 @@ from starlette.responses import RedirectResponse, Response
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.layout import Policy, Row
-from anima.markdown import lines_of, sections
 from anima.model import DocPath, Document, Scope, digest_of
 from anima.pending import diff_of_texts
 from anima.store.git import Revision
+from anima.text.markdown import lines_of, sections
 from anima.web.browsing import browse, kind_of
 from anima.web.marks import WORDS, doubtful, marks
 from anima.web.pages import Page, View

@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from anima.home import Home
-from anima.index.words import ask
 from anima.model import Scope
 from anima.search import WEIGHTS, Answer, Hit
+from anima.text.words import ask
 from anima.transcript import time_of
 from anima.web import asked
 from anima.web.drawing import pieces_of

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from anima.index.stopwords import FIRST_PERSON, FIRST_PERSON_DENSE, STOP_WORDS
+from anima.text.stopwords import FIRST_PERSON, FIRST_PERSON_DENSE, STOP_WORDS
 
 LONGEST = 64  # a longer word is no word; its head is kept so that a pasted key is still found by its beginning
 MAX_TAGS = 8

@@ -20,8 +20,8 @@ from datetime import date
 from enum import StrEnum
 
 from anima.errors import BadPath
-from anima.markdown import bullet_text, lines_of, newline_of, sections
 from anima.model import DocPath
+from anima.text.markdown import bullet_text, lines_of, newline_of, sections
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once

@@ -12,8 +12,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from anima.dream import words
-from anima.index.words import fold
+from anima.text import vocabulary
+from anima.text.words import fold
 
 LONGEST = 600  # characters of a note that are looked at
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff"
@@ -66,7 +66,7 @@ class Sentence:
 
     @property
     def head(self) -> str:
-        small = words.NAMING | words.OWNERS | words.CHANGES
+        small = vocabulary.NAMING | vocabulary.OWNERS | vocabulary.CHANGES
         return next((word for word in self.frame if word not in small), "")
 
 
@@ -76,10 +76,12 @@ def sentence(text: str) -> Sentence:
     raw = _TOKEN.findall(core[:LONGEST])
     tokens = tuple(fold(token).replace("’", "'") for token in raw)
     plain = " ".join(tokens)
-    changes = not words.CHANGES.isdisjoint(tokens) or any(_holds(plain, phrase) for phrase in words.CHANGE_PHRASES)
-    changes = changes or not words.NEW.isdisjoint(tokens[:4]) or bool(_NO_MORE.search(plain))
+    changes = not vocabulary.CHANGES.isdisjoint(tokens) or any(
+        _holds(plain, phrase) for phrase in vocabulary.CHANGE_PHRASES
+    )
+    changes = changes or not vocabulary.NEW.isdisjoint(tokens[:4]) or bool(_NO_MORE.search(plain))
     tokens = tuple(word for n, word in enumerate(tokens) if word != "noch" or n == 0 or tokens[n - 1] != "nur")
-    adds = _adds(tokens) or any(_holds(plain, phrase) for phrase in words.ADD_PHRASES)
+    adds = _adds(tokens) or any(_holds(plain, phrase) for phrase in vocabulary.ADD_PHRASES)
     frame = _frame(plain, tokens)
     names = _names(raw)
     heads = frozenset([*_first(frame, names), *sorted(names)[:6]])
@@ -121,7 +123,7 @@ def _adds(tokens: tuple[str, ...]) -> bool:
     """Whether a word of addition is among them; "every second Saturday" and "second floor" are none."""
     before, after = ("", *tokens), (*tokens[1:], "")
     return any(
-        word in words.ADDS and before[n] not in words.EVERY and after[n] not in words.COUNTED
+        word in vocabulary.ADDS and before[n] not in vocabulary.EVERY and after[n] not in vocabulary.COUNTED
         for n, word in enumerate(tokens)
     )
 
@@ -132,7 +134,7 @@ def _holds(plain: str, phrase: str) -> bool:
 
 def _frame(plain: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
     gone = {"longer", "anymore"} if "no longer" in plain else set()
-    kept = (t for t in tokens if t not in words.ARTICLES and t not in _SHIFTING and t not in gone)
+    kept = (t for t in tokens if t not in vocabulary.ARTICLES and t not in _SHIFTING and t not in gone)
     return tuple(kept)
 
 
@@ -140,36 +142,38 @@ _SHIFTING = (
     frozenset(
         "now ahora jetzt maintenant agora currently nowadays actualmente today also too either tambien auch aussi".split()
     )
-    | words.NEW
+    | vocabulary.NEW
 )
 
 
 def _names(raw: list[str]) -> frozenset[str]:
     """Words with a capital, also inside ("iPhone"); the first word only if it is none of the small ones."""
     found = {fold(token) for token in raw if len(token) > 1 and any(char.isupper() for char in token[:2])}
-    return frozenset(found - words.ARTICLES - words.OWNERS - words.RULES)
+    return frozenset(found - vocabulary.ARTICLES - vocabulary.OWNERS - vocabulary.RULES)
 
 
 def _first(frame: tuple[str, ...], names: frozenset[str]) -> list[str]:
     """The first words of content before the verb, four at most."""
     place = next((n for n, word in enumerate(frame) if n and word not in names and is_any_verb(word)), len(frame))
-    if frame[:1] and frame[0] in words.CHANGES and len(frame) > 1:  # "moved; lives at …": the subject is left out
+    if frame[:1] and frame[0] in vocabulary.CHANGES and len(frame) > 1:  # "moved; lives at …": the subject is left out
         place = 2
-    kept = [word for word in frame[: max(1, place)] if word not in words.NAMING and word not in _SMALL and word != "'s"]
+    kept = [
+        word for word in frame[: max(1, place)] if word not in vocabulary.NAMING and word not in _SMALL and word != "'s"
+    ]
     # "Ana changed the contact to …": what was changed is what it is about, too.
-    after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in words.CHANGES else ()
-    kept = kept[:4] + [word for word in after if word not in _SMALL and word not in words.NAMING]
+    after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in vocabulary.CHANGES else ()
+    kept = kept[:4] + [word for word in after if word not in _SMALL and word not in vocabulary.NAMING]
     if not kept:  # "the client has therapy on Mondays" may be told again as "therapy slot is now …"
-        topic = [word for word in frame[place + 1 :] if word not in _SMALL and word not in words.TIES]
+        topic = [word for word in frame[place + 1 :] if word not in _SMALL and word not in vocabulary.TIES]
         kept = [*frame[:1], *topic[:1]]
     return kept
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
     """Whether a folded word looks like the verb of a statement in the present."""
-    if word in words.BE or word in words.STATIVE:
+    if word in vocabulary.BE or word in vocabulary.STATIVE:
         return True
-    if word in words.RULES:  # "Tuesdays"
+    if word in vocabulary.RULES:  # "Tuesdays"
         return False
     return (
         not first and len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "'s")) and word.isalpha()
@@ -192,13 +196,13 @@ _SPEAKERS = frozenset("we they wir nosotros nous".split())  # what stands behind
 
 def is_past(word: str) -> bool:
     """Whether a word tells what somebody did once; not a change or decision, whose outcome stays."""
-    if word in words.PAST:
+    if word in vocabulary.PAST:
         return True
     return (
         bool(_DONE.match(word))
-        and word not in words.ATTRIBUTES
-        and word not in words.DECISIONS
-        and word not in words.LASTING_PAST
+        and word not in vocabulary.ATTRIBUTES
+        and word not in vocabulary.DECISIONS
+        and word not in vocabulary.LASTING_PAST
     )
 
 
@@ -209,9 +213,9 @@ def is_any_verb(word: str) -> bool:
     """A verb of the present, of change, or of the past."""
     return (
         is_verb(word)
-        or word in words.CHANGES
-        or word in words.LASTING_PAST
-        or word in words.PAST
+        or word in vocabulary.CHANGES
+        or word in vocabulary.LASTING_PAST
+        or word in vocabulary.PAST
         or bool(_ENDED.match(word))
     )
 
@@ -223,7 +227,9 @@ _ENDED = re.compile(r"[a-z]{3,}ed\Z")
 def content(sentence: Sentence) -> frozenset[str]:
     """The words that carry what is said: no small words, no verbs of being."""
     short = {w for w in sentence.names if len(w) == 2}  # "CI", "HR"
-    return frozenset(w for w in sentence.frame if (len(w) > 2 or w in short) and w not in words.BE and w not in _SMALL)
+    return frozenset(
+        w for w in sentence.frame if (len(w) > 2 or w in short) and w not in vocabulary.BE and w not in _SMALL
+    )
 
 
 _SMALL = (
@@ -232,5 +238,5 @@ _SMALL = (
     de en con por para que se su al del y o mit von zu im am auf fur und oder bei aus et ou dans pour avec sur par em com por its his her
     their has have had was were will would can been being he she they we you i""".split()
     )
-    | words.OWNERS
+    | vocabulary.OWNERS
 )

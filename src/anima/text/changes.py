@@ -14,14 +14,14 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from anima.dream import words
-from anima.dream.sentences import LONGEST, Sentence, content, is_any_verb, is_verb
-from anima.index.words import fold
+from anima.text import vocabulary
+from anima.text.sentences import LONGEST, Sentence, content, is_any_verb, is_verb
+from anima.text.words import fold
 
 LONGEST_VALUE = 7  # words
-FOR_LIFE = next(n for n, row in enumerate(words.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
+FOR_LIFE = next(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
 
-HOME = next(n for n, row in enumerate(words.SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
+HOME = next(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
 
 
 class Relation(StrEnum):
@@ -59,19 +59,19 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: C
     if not named or 2 * len(named & telling) < len(telling) or _other_subject(one, other):
         return False
     theirs = (frozenset(other.tokens) - set(one.tokens)) | (subject(one) - set(other.tokens))
-    if theirs & words.KIN or _looks_alike(one, other):
+    if theirs & vocabulary.KIN or _looks_alike(one, other):
         return False
-    common = subject(one) & subject(other) & words.KIN
+    common = subject(one) & subject(other) & vocabulary.KIN
     mine, yours = attributes(one, common), attributes(other, common)
     if mine and yours and not mine & yours:
         return False
     topic = (stems(one) & here) - value
     if topic - {stem(one.head)} or (topic and (len(named) > 1 or mine & yours)):
         return True
-    if same_subject(one, other) and value <= here and telling - words.CALENDAR:
+    if same_subject(one, other) and value <= here and telling - vocabulary.CALENDAR:
         return True
     # A name that few notes have points to one fact; a number does when the subject is the same.
-    alone = (named & telling) - words.CALENDAR
+    alone = (named & telling) - vocabulary.CALENDAR
     if not topic and not mine & yours:
         alone -= _stemmed(subject(other))  # it says something of the value, not that it is one
     return any(rare(word) and (not word[0].isdigit() or (topic and len(word) > 2)) for word in alone)
@@ -87,12 +87,12 @@ def _looks_alike(one: Sentence, other: Sentence) -> bool:
     front = _shared(one.frame, other.frame)
     back = _shared(one.frame[front:][::-1], other.frame[front:][::-1])
     end = one.frame[len(one.frame) - back :]
-    return front > 0 and any(word in words.BE or word in words.STATIVE for word in end)
+    return front > 0 and any(word in vocabulary.BE or word in vocabulary.STATIVE for word in end)
 
 
 def _other_subject(one: Sentence, other: Sentence) -> bool:
     """Whether the other is about somebody or something that the first does not name."""
-    theirs = subject(other) & (other.names | words.KIN)
+    theirs = subject(other) & (other.names | vocabulary.KIN)
     return bool(theirs) and not _stemmed(theirs) & stems(one)
 
 
@@ -112,7 +112,7 @@ def stem(word: str) -> str:
 def stems(sentence: Sentence) -> frozenset[str]:
     """The words that carry what is said, and every number; no verbs that any wording may choose."""
     numbers = {word for word in sentence.frame if any(char.isdigit() for char in word)}
-    return _stemmed((content(sentence) | numbers) - ((words.STATIVE | words.CHANGES) - sentence.names))
+    return _stemmed((content(sentence) | numbers) - ((vocabulary.STATIVE | vocabulary.CHANGES) - sentence.names))
 
 
 @lru_cache(maxsize=65_536)
@@ -121,7 +121,7 @@ def denied(sentence: Sentence) -> frozenset[str]:
     found: set[str] = set()
     for clause in _DENIAL.findall(sentence.core[:LONGEST]):
         found |= {stem(folded) for word in _WORD.findall(clause) if len(folded := fold(word)) > 2}
-    return frozenset(found) - words.ARTICLES - {"mehr"}
+    return frozenset(found) - vocabulary.ARTICLES - {"mehr"}
 
 
 _WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
@@ -135,7 +135,7 @@ _DENIAL = re.compile(
 def same_subject(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences are about the same: what stands before the verb of one stands there in the other, too."""
     mine, yours = subject(one), subject(other)
-    if (mine ^ yours) & words.KIN:
+    if (mine ^ yours) & vocabulary.KIN:
         return False  # Ana's sister is not Ana
     return bool(mine) and bool(yours) and (mine <= yours or yours <= mine)
 
@@ -150,14 +150,14 @@ def subject(sentence: Sentence) -> frozenset[str]:
     if sentence.label:
         place = min(place, sentence.label)
     elif place == len(frame):  # "standup at nine": no verb, but a word that ends the subject
-        place = next((n for n, word in enumerate(frame) if n and word in words.TIES), place)
+        place = next((n for n, word in enumerate(frame) if n and word in vocabulary.TIES), place)
     return content(sentence) & frozenset(frame[:place])
 
 
 @lru_cache(maxsize=65_536)
 def gist(sentence: Sentence) -> frozenset[str]:
     """What a sentence claims, without whom it is about and without the verbs and nouns that any wording may choose."""
-    kept = content(sentence) - {sentence.head} - words.STATIVE - words.ATTRIBUTES - words.NAMING
+    kept = content(sentence) - {sentence.head} - vocabulary.STATIVE - vocabulary.ATTRIBUTES - vocabulary.NAMING
     return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
@@ -168,7 +168,7 @@ def says_too(one: Sentence, other: Sentence) -> bool:
         return False
     if _negated(one) != _negated(other):
         return False
-    common = subject(one) & subject(other) & words.KIN
+    common = subject(one) & subject(other) & vocabulary.KIN
     here, there = attributes(one, common), attributes(other, common)
     return not here or not there or bool(here & there)
 
@@ -177,11 +177,11 @@ def says_too(one: Sentence, other: Sentence) -> bool:
 def attributes(sentence: Sentence, apart: frozenset[str] = frozenset()) -> frozenset[int]:
     """Which of the known attributes a sentence speaks of, apart from words that only name whom it is about."""
     told = frozenset(sentence.tokens) - apart
-    return frozenset(n for n, row in enumerate(words.SAME_ATTRIBUTE) if not row.isdisjoint(told))
+    return frozenset(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if not row.isdisjoint(told))
 
 
 def _attributes_shared(one: Sentence, other: Sentence) -> bool:
-    common = subject(one) & subject(other) & words.KIN
+    common = subject(one) & subject(other) & vocabulary.KIN
     return bool(attributes(one, common) & attributes(other, common))
 
 
@@ -194,22 +194,22 @@ def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool], crowde
     if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE or "'s" in (gone[0], come[0]):
         return None
     start, end = a[:front], a[len(a) - back :]
-    if (frozenset(gone) ^ frozenset(come)) & ((words.KIN - old.names - new.names) | words.NAMING):
+    if (frozenset(gone) ^ frozenset(come)) & ((vocabulary.KIN - old.names - new.names) | vocabulary.NAMING):
         return None  # of somebody else
     verbs = _verbs(start, old.names)
     if not verbs and not _is_dense(start):
         return _by_topic(old, new, _Cut(start, end, gone, come), together, crowded)
-    if old.adds or new.adds or _several(start, end, verbs) or (a[0] in words.ALWAYS and not new.changes):
+    if old.adds or new.adds or _several(start, end, verbs) or (a[0] in vocabulary.ALWAYS and not new.changes):
         return Relation.ADDS if not new.changes else Relation.REPLACES
     at_verb = bool(verbs) and start[-1] == verbs[-1] and not end
-    bare = at_verb and verbs[-1] in words.LOOSEST
+    bare = at_verb and verbs[-1] in vocabulary.LOOSEST
     if not new.changes and at_verb and not _same_slot(old, verbs[-1], gone, come):
         return None
     if _is_dense(start) or _is_tight(start, end, verbs) or (new.changes and not bare):
         return Relation.REPLACES
     if together() or _attributes_shared(old, new):
         return Relation.REPLACES
-    one_thing = not bare or (not crowded and verbs[-1] in words.BE)
+    one_thing = not bare or (not crowded and verbs[-1] in vocabulary.BE)
     return Relation.REPLACES if one_thing and _alike(old, new, gone, come) else None
 
 
@@ -228,20 +228,20 @@ ENOUGH = 2  # signs that a note without a verb has another value of the same thi
 def _by_topic(old: Sentence, new: Sentence, cut: _Cut, together: Callable[[], bool], crowded: bool) -> Relation | None:
     """A note without a verb before its value: "gym: Northside", "review on Friday", "savings goal 400"."""
     topic = [word for word in cut.start if _is_topic(word)]
-    if any(word not in old.names and (word in words.BE or word in words.STATIVE) for word in cut.end):
+    if any(word not in old.names and (word in vocabulary.BE or word in vocabulary.STATIVE) for word in cut.end):
         return None  # the verb comes after what differs, so that is what they are about
     if not topic or _differs_before(old, cut.gone, new, cut) or _differs_before(new, cut.come, old, cut):
         return None
-    if old.adds or new.adds or any(map(words.is_several, (*cut.start, *cut.end))):
+    if old.adds or new.adds or any(map(vocabulary.is_several, (*cut.start, *cut.end))):
         return Relation.ADDS if not new.changes else Relation.REPLACES
     one_thing = len(topic) > 1 or not crowded
     labelled = 0 < old.label <= len(cut.start) and (old.label == new.label or (new.changes and not new.label))
     alike = _alike(old, new, cut.gone, cut.come)
     lone_name = len(topic) == 1 and topic[0] in old.names  # may be a person, of whom a label says no attribute
-    closing = cut.start[-2 if cut.start[-1] in words.OWNERS and len(cut.start) > 1 else -1]
+    closing = cut.start[-2 if cut.start[-1] in vocabulary.OWNERS and len(cut.start) > 1 else -1]
     signs = (
         len(topic) > 1,
-        labelled or closing in words.TIES,
+        labelled or closing in vocabulary.TIES,
         labelled and one_thing and not lone_name,
         any(_is_topic(word) for word in cut.end),
         alike,
@@ -254,10 +254,18 @@ def _by_topic(old: Sentence, new: Sentence, cut: _Cut, together: Callable[[], bo
 
 def _is_topic(word: str) -> bool:
     """Whether a word can be what a note is about: no small word, no sort of note."""
-    return len(word) > 1 and word != "'s" and word not in words.TIES and word not in _NO_TOPIC and not word[0].isdigit()
+    return (
+        len(word) > 1
+        and word != "'s"
+        and word not in vocabulary.TIES
+        and word not in _NO_TOPIC
+        and not word[0].isdigit()
+    )
 
 
-_NO_TOPIC = words.NAMING | words.OWNERS | words.RULES | words.DECISIONS | words.BE | words.SORTS
+_NO_TOPIC = (
+    vocabulary.NAMING | vocabulary.OWNERS | vocabulary.RULES | vocabulary.DECISIONS | vocabulary.BE | vocabulary.SORTS
+)
 
 
 def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence, cut: _Cut) -> bool:
@@ -266,20 +274,20 @@ def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence,
         return sentence.label > len(cut.start)
     if is_any_verb(value[0]) and value[0] not in sentence.names:
         return True
-    return any(word not in sentence.names and (word in words.BE or word in words.STATIVE) for word in value)
+    return any(word not in sentence.names and (word in vocabulary.BE or word in vocabulary.STATIVE) for word in value)
 
 
 def _unchanged(frame: tuple[str, ...]) -> tuple[str, ...]:
     """A frame without a bare "moved;" or "changed:" at its head."""
-    return frame[1:] if len(frame) > 2 and frame[0] in words.CHANGES else frame
+    return frame[1:] if len(frame) > 2 and frame[0] in vocabulary.CHANGES else frame
 
 
 def _same_slot(old: Sentence, verb: str, gone: tuple[str, ...], come: tuple[str, ...]) -> bool:
     """Whether two values hang on a verb in the same way: "works at …" and "works from …" are two things to say."""
-    one, other = (word if word in words.TIES else "" for word in (gone[0], come[0]))
-    if one == other or (one in words.PLACES and other in words.PLACES) or HOME in attributes(old):
+    one, other = (word if word in vocabulary.TIES else "" for word in (gone[0], come[0]))
+    if one == other or (one in vocabulary.PLACES and other in vocabulary.PLACES) or HOME in attributes(old):
         return True
-    return verb in words.BE
+    return verb in vocabulary.BE
 
 
 def _shared(a: tuple[str, ...], b: tuple[str, ...]) -> int:
@@ -301,23 +309,23 @@ def _several(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> 
     place = start.index(verbs[-1]) if verbs else 0
     named = not verbs or start[-1] in (verbs[-1], "called", "named", "heisst", "llama")
     told = start[1:] if named else start[max(1, place) :]
-    return any(map(words.is_several, (*told, *end)))
+    return any(map(vocabulary.is_several, (*told, *end)))
 
 
 def _is_tight(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> bool:
     """Whether the frame says more than "somebody uses …": an attribute by name, or words behind the value."""
-    if any(word not in words.BE and len(word) > 2 for word in end):
+    if any(word not in vocabulary.BE and len(word) > 2 for word in end):
         return True
-    if verbs and verbs[-1] not in words.LOOSE:
+    if verbs and verbs[-1] not in vocabulary.LOOSE:
         return True
     if verbs and start[-1] != verbs[-1]:
         return True  # the frame goes on behind the verb: "is at", "is called", "uses … for"
-    if sum(len(word) > 2 and word not in words.NAMING for word in start) >= 4:
+    if sum(len(word) > 2 and word not in vocabulary.NAMING for word in start) >= 4:
         return True  # a beginning that says this much is about one thing
-    if not verbs or verbs[-1] not in words.BE:
+    if not verbs or verbs[-1] not in vocabulary.BE:
         return False
     before = start[: start.index(verbs[-1])]
-    if before[-1] in words.KIN:
+    if before[-1] in vocabulary.KIN:
         return False
     return "'s" in before or any(
         word in ("of", "de", "del", "von", "der", "du", "for", "para", "fur", "pour") for word in before
@@ -336,7 +344,7 @@ def _shape(sentence: Sentence, value: tuple[str, ...]) -> str:
 
 
 def _stems(found: frozenset[str]) -> frozenset[str]:
-    kept = found - words.STATIVE - words.NAMING - words.CHANGES
+    kept = found - vocabulary.STATIVE - vocabulary.NAMING - vocabulary.CHANGES
     return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
@@ -353,12 +361,12 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool], 
     if not same_subject(old, new):
         return False
     common = subject(old) & subject(new)
-    mine, yours = attributes(old, common & words.KIN), attributes(new, common & words.KIN)
+    mine, yours = attributes(old, common & vocabulary.KIN), attributes(new, common & vocabulary.KIN)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
-    if any(map(words.is_several, old.frame[1:])) and not _negated(new):
+    if any(map(vocabulary.is_several, old.frame[1:])) and not _negated(new):
         return False
-    gone = denied(new) - _stemmed(words.STATIVE)
+    gone = denied(new) - _stemmed(vocabulary.STATIVE)
     if gone and not gone & stems(old) and HOME not in mine & yours:
         return False  # it says what is no longer so, and that is something else
     shared = _stems(content(old) - common) & _stems(content(new) - common)
@@ -367,14 +375,14 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool], 
 
 def _one_claim(old: Sentence, new: Sentence) -> bool:
     """Whether two are about just the same, and neither has a verb of its own that claims something else."""
-    claimed = {word for word in new.frame if word in words.STATIVE and word not in new.names}
+    claimed = {word for word in new.frame if word in vocabulary.STATIVE and word not in new.names}
     was = next((word for n, word in enumerate(old.frame) if n and word not in old.names and is_verb(word)), "is")
-    return subject(old) == subject(new) and claimed <= set(old.frame) and (was in words.PLAIN or was in new.frame)
+    return subject(old) == subject(new) and claimed <= set(old.frame) and (was in vocabulary.PLAIN or was in new.frame)
 
 
 def _denies(old: Sentence, new: Sentence) -> bool:
     """Whether the newer one says in so many words that what the older one says is no longer so."""
-    gone, here = denied(new) - _stemmed((words.STATIVE | words.TIES) - old.names), stems(old)
+    gone, here = denied(new) - _stemmed((vocabulary.STATIVE | vocabulary.TIES) - old.names), stems(old)
     if not gone & here or not (gone <= here or any(word in _stemmed(old.names) for word in gone & here)):
         return False
     return bool((_stemmed(new.heads) & here) - gone)

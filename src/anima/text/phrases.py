@@ -14,8 +14,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from anima.markdown import lines_of
 from anima.model import fold
+from anima.text.markdown import lines_of
 
 LEAD = 8  # words of a longer phrase that are looked up first
 _MARK = re.compile(r"\s*(?:>\s?)*\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?)?")

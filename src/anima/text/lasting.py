@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from anima.dream import words
-from anima.dream.sentences import Sentence, is_past, is_stated
+from anima.text import vocabulary
+from anima.text.sentences import Sentence, is_past, is_stated
 
 START = 0.4
 SURE, POSSIBLE = 0.6, 0.4  # from here on a line needs little, or much, evidence; below, none is enough
@@ -67,16 +67,16 @@ def _routine(same: int) -> list[tuple[float, str]]:
 def _signs(sentence: Sentence, alike: int) -> list[tuple[float, str]]:
     tokens, found = sentence.tokens, []
     states = is_stated(sentence)
-    ruled = not words.RULES.isdisjoint(tokens)
+    ruled = not vocabulary.RULES.isdisjoint(tokens)
     if states:
         found.append((0.2, "it states what is so"))
-    if not words.ATTRIBUTES.isdisjoint(tokens) or _labelled(sentence.core):
+    if not vocabulary.ATTRIBUTES.isdisjoint(tokens) or _labelled(sentence.core):
         found.append((0.25, "it names a lasting attribute"))
     if ruled:
         found.append((0.25, "it speaks of every time"))
-    if not words.DECISIONS.isdisjoint(tokens):
+    if not vocabulary.DECISIONS.isdisjoint(tokens):
         found.append((0.3, "it tells a decision"))
-    if sentence.changes and not words.LASTING_PAST.isdisjoint(tokens) and not _did(sentence):
+    if sentence.changes and not vocabulary.LASTING_PAST.isdisjoint(tokens) and not _did(sentence):
         found.append((0.25, "it tells a change that stays"))
     return found + _against(sentence, states=states, ruled=ruled, alike=alike)
 
@@ -97,7 +97,7 @@ def _against(sentence: Sentence, *, states: bool, ruled: bool, alike: int) -> li
         found.append((-0.35, "it tells what happened once"))
     if (tokens and _GOING.match(tokens[0]) and not states and not sentence.label) or _goes_on(tokens):
         found.append((-0.35, "it tells what is going on"))
-    if not ruled and not words.COMING.isdisjoint(tokens[:6]):
+    if not ruled and not vocabulary.COMING.isdisjoint(tokens[:6]):
         found.append((-0.35, "it tells what is to come"))
     if not states and not ruled and not sentence.label and _CLOCK.search(sentence.core):
         found.append((-0.2, "it names a time of day"))
@@ -115,21 +115,28 @@ def _against(sentence: Sentence, *, states: bool, ruled: bool, alike: int) -> li
 def _did(sentence: Sentence) -> bool:
     """ "moved the card to done": a deed without a doer and with an object; "moved; lives in Porto" is none."""
     tokens, core = sentence.tokens, sentence.core
-    if not tokens or tokens[0] not in words.PAST & words.LASTING_PAST or not core[len(tokens[0]) :].startswith(" "):
+    if (
+        not tokens
+        or tokens[0] not in vocabulary.PAST & vocabulary.LASTING_PAST
+        or not core[len(tokens[0]) :].startswith(" ")
+    ):
         return False
-    return len(tokens) > 2 and tokens[1] not in words.TIES
+    return len(tokens) > 2 and tokens[1] not in vocabulary.TIES
 
 
 def _momentary(tokens: tuple[str, ...]) -> bool:
-    if not words.MOMENTS.isdisjoint(tokens):
+    if not vocabulary.MOMENTS.isdisjoint(tokens):
         return True
     after = (*tokens[1:], "", "")
-    if any(t in words.TOMORROWS and (n == 0 or tokens[n - 1] not in words.OF_MORNINGS) for n, t in enumerate(tokens)):
+    if any(
+        t in vocabulary.TOMORROWS and (n == 0 or tokens[n - 1] not in vocabulary.OF_MORNINGS)
+        for n, t in enumerate(tokens)
+    ):
         return True
     # "this week" is a moment; "the last Friday of the month" is every month's.
     return any(
-        one in words.THIS_TIME
-        and after[n] in words.SPANS
+        one in vocabulary.THIS_TIME
+        and after[n] in vocabulary.SPANS
         and after[n + 1] not in ("of", "de", "del", "des", "im", "du")
         for n, one in enumerate(tokens)
     )
@@ -137,13 +144,13 @@ def _momentary(tokens: tuple[str, ...]) -> bool:
 
 def _passing(sentence: Sentence, *, states: bool) -> bool:
     """A passing state said of somebody: behind a verb of being, at the end of a fragment, or by an adverb that tells it."""
-    tokens, stages = sentence.tokens, words.STAGES - sentence.names
+    tokens, stages = sentence.tokens, vocabulary.STAGES - sentence.names
     pairs = pairwise((*tokens, ""))
-    if any(one in words.ADVERBS_OF_STAGE and not (one == "noch" and two.startswith("ein")) for one, two in pairs):
+    if any(one in vocabulary.ADVERBS_OF_STAGE and not (one == "noch" and two.startswith("ein")) for one, two in pairs):
         return True
     for n, word in enumerate(tokens):
         last, before = not states and n + 1 == len(tokens), tokens[max(0, n - 2) : n]
-        if word in stages and before[-1:] not in _NONE and (last or not words.BE.isdisjoint(before)):
+        if word in stages and before[-1:] not in _NONE and (last or not vocabulary.BE.isdisjoint(before)):
             return True
     return False
 
@@ -156,7 +163,7 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
     if states:
         return False
     early = tokens[:4]
-    if not words.LASTING_PAST.isdisjoint(early) or not words.DECISIONS.isdisjoint(early):
+    if not vocabulary.LASTING_PAST.isdisjoint(early) or not vocabulary.DECISIONS.isdisjoint(early):
         return False
     if early[:1] and early[0] in ("he", "ha", "hemos", "han"):  # "he llamado a …"
         early = early[1:]
@@ -164,4 +171,6 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
 
 
 def _goes_on(tokens: tuple[str, ...]) -> bool:
-    return any(one in words.BE and _GOING.match(other) and other not in _STAYING for one, other in pairwise(tokens[:7]))
+    return any(
+        one in vocabulary.BE and _GOING.match(other) and other not in _STAYING for one, other in pairwise(tokens[:7])
+    )

@@ -1,0 +1,1 @@
+"""What words say: reading Markdown, words, days and sentences. Pure: no home, no file, no clock."""
