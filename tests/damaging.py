@@ -19,8 +19,8 @@ import pytest
 from anima import Home
 from anima.damages import Remark
 from anima.health import examine
+from anima.layout.trust import served
 from anima.mending import Mended, repair
-from anima.register import served
 from anima.store.git import History
 
 ROOT = Path(__file__).parent.parent

@@ -23,7 +23,7 @@ import typer
 
 from anima import Home
 from anima.cli import made, run
-from anima.templates import NAMES
+from anima.layout.starter import NAMES
 
 ANSI = re.compile(r"\x1b\[")
 COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from anima.config import Config, load
 from anima.errors import BadConfig, Damaged
+from anima.layout.trust import Register, default_home, folder
 from anima.model import Scope
-from anima.register import Register, default_home, folder
 
 KEYS = [key for key, _, _ in Config().rows()]
 

@@ -32,7 +32,7 @@ from pathlib import Path
 import pytest
 
 from anima import BadConfig, Home, Prompt, Runtime
-from anima.dialects import DIALECTS, detect, layout_for
+from anima.layout.dialects import DIALECTS, detect, layout_for
 from conftest import HOMES, NOW
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from anima import BadArguments, BadConfig, BadPath, BadText, Home, NoSuchDocument, NoSuchHome, Refused, Scope
-from anima.templates import NAMES
+from anima.layout.starter import NAMES
 
 CORE = {name for name in NAMES if name != "BOOTSTRAP.md"}
 Clock = Callable[[], datetime]

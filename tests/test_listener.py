@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dialects import DIALECTS
-from anima.layout import Row
-from anima.listener import Listener, Secret, fingerprint, flat, layer_at, layer_of, tells
+from anima.layout.dialects import DIALECTS
+from anima.layout.listener import Listener, Secret, fingerprint, flat, layer_at, layer_of, tells
+from anima.layout.table import Row
 from anima.model import DocPath, Scope
 
 SENDERS = st.text(max_size=60) | st.from_regex(r"[a-zA-Z0-9_+@.-]{1,60}", fullmatch=True)

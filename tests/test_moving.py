@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from anima import BadArguments, BadText, Damaged, DocPath, Home, NewerFormat, NoSuchHome, Refused, Scope
 from anima.cli import run
-from anima.dialects import DIALECTS, layout_for
-from anima.layout import Policy
+from anima.layout.dialects import DIALECTS, layout_for
+from anima.layout.table import Policy
 from anima.moving import FORMATS, MAP
 from anima.places import Table, planned, talk_at, way_back
 from anima.testing import Clock, dice

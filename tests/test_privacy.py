@@ -1,7 +1,7 @@
 """Nobody reads what is kept from them: canaries in files, sections, copies and layers, against a table of our own.
 
-The table below is written from the design's file table and the five seed texts, and knows nothing of `anima.listener`
-or `anima.dialects`: every canary carries who may see it, and whatever a prompt shows must be allowed by that.
+The table below is written from the design's file table and the five seed texts, and knows nothing of `anima.layout.listener`
+or `anima.layout.dialects`: every canary carries who may see it, and whatever a prompt shows must be allowed by that.
 """
 
 from __future__ import annotations

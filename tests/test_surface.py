@@ -20,8 +20,8 @@ import anima
 from anima.cli import made
 from anima.cli.shown import plain
 from anima.config import Config, _variables
-from anima.dialects import DIALECTS
-from anima.layout import Layout, Row
+from anima.layout.dialects import DIALECTS
+from anima.layout.table import Layout, Row
 from anima.model import Scope
 
 ROOT = Path(__file__).parent.parent

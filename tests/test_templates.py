@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import identity, templates
+from anima import identity
 from anima.errors import BadArguments
 from anima.identity import Identity
+from anima.layout import starter
 from anima.model import DocPath
 
-ARIA = templates.texts("Aria", "🌿")
+ARIA = starter.texts("Aria", "🌿")
 IDENTITY_PLACEHOLDER = re.compile(r"_\((.+)\)_")
 
 
@@ -28,7 +29,7 @@ def test_a_new_home_has_the_six_core_files_memory_and_the_first_conversation_in_
         "MEMORY.md",
         "BOOTSTRAP.md",
     ]
-    assert list(ARIA)[-1] == templates.BOOTSTRAP
+    assert list(ARIA)[-1] == starter.BOOTSTRAP
 
 
 def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
@@ -36,15 +37,15 @@ def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
 
 
 def test_without_an_emoji_a_fresh_identity_says_only_the_name():
-    assert identity.parse(templates.texts("Aria", None)["IDENTITY.md"]) == Identity(name="Aria")
+    assert identity.parse(starter.texts("Aria", None)["IDENTITY.md"]) == Identity(name="Aria")
 
 
 def test_without_a_name_a_fresh_identity_says_nothing():
-    assert identity.parse(templates.texts("", None)["IDENTITY.md"]) == Identity()
+    assert identity.parse(starter.texts("", None)["IDENTITY.md"]) == Identity()
 
 
 def test_every_placeholder_of_the_identity_template_is_known_even_without_its_parentheses():
-    placeholders = IDENTITY_PLACEHOLDER.findall(templates.texts("", None)["IDENTITY.md"])
+    placeholders = IDENTITY_PLACEHOLDER.findall(starter.texts("", None)["IDENTITY.md"])
 
     assert len(placeholders) == len(identity.FIELDS)
     for words in placeholders:
@@ -105,11 +106,11 @@ def test_each_template_is_short_plain_and_can_be_written(path):
 @given(name=st.text(), emoji=st.none() | st.text())
 def test_a_name_is_filled_in_as_it_is_or_refused_and_never_changes_another_line(name, emoji):
     try:
-        filled = templates.texts(name, emoji)["IDENTITY.md"]
+        filled = starter.texts(name, emoji)["IDENTITY.md"]
     except BadArguments:
         assert len(f"{name}x".splitlines()) > 1 or len(f"{emoji}x".splitlines()) > 1
         return
-    plain = templates.texts("x", "y")["IDENTITY.md"]
+    plain = starter.texts("x", "y")["IDENTITY.md"]
     assert filled.count("\n") == plain.count("\n")
     assert [line for line in filled.split("\n") if not line.startswith(("- **Name", "- **Emoji"))] == [
         line for line in plain.split("\n") if not line.startswith(("- **Name", "- **Emoji"))
@@ -122,8 +123,8 @@ def test_a_name_that_passes_the_check_is_read_back(name):
         identity.check("name", name)
     except BadArguments:
         return
-    assert identity.parse(templates.texts(name, None)["IDENTITY.md"]) == Identity(name=name)
+    assert identity.parse(starter.texts(name, None)["IDENTITY.md"]) == Identity(name=name)
 
 
 def test_a_name_with_braces_is_just_a_name():
-    assert "- **Name:** {emoji} {0}\n" in templates.texts("{emoji} {0}", None)["IDENTITY.md"]
+    assert "- **Name:** {emoji} {0}\n" in starter.texts("{emoji} {0}", None)["IDENTITY.md"]

@@ -16,7 +16,7 @@ import pytest
 
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.about import look_up
-from anima.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
 from anima.retention import folder_config
 from anima.statements import statements

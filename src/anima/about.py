@@ -16,7 +16,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from anima.errors import BadArguments, HomeError
-from anima.listener import Listener, layer_at
+from anima.layout.listener import Listener, layer_at
 from anima.model import DocPath, Document, Scope, fold
 from anima.text.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
 from anima.text.markdown import bullet_text, lines_of, view

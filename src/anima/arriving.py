@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from anima import opening, parcels
 from anima.config import FILE as SETTINGS
 from anima.config import Config
-from anima.dialects import DIALECTS, layout_for
 from anima.errors import (
     BadArguments,
     BadInput,
@@ -33,7 +32,8 @@ from anima.errors import (
     printable,
 )
 from anima.gate.files import judge_file
-from anima.layout import Policy
+from anima.layout.dialects import DIALECTS, layout_for
+from anima.layout.table import Policy
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at

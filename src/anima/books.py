@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from anima import migrating
 from anima.config import FILE, Config
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_newer
-from anima.layout import Layout, Policy
+from anima.layout.table import Layout, Policy
 from anima.ledger import FORMAT, Edit, Intent, Key, Ledger, Record
 from anima.model import Actor, DocPath, Kind
 from anima.provenance import Provenance

@@ -13,8 +13,8 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
 from anima.errors import BadArguments
-from anima.layout import Policy
-from anima.listener import layer_at, layer_of
+from anima.layout.listener import layer_at, layer_of
+from anima.layout.table import Policy
 from anima.model import DocPath, Origin
 from anima.provenance import OWNERS, Source
 from anima.text.markdown import lines_of

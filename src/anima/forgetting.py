@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from anima import archived, purging, snapshots
 from anima.choosing import Asked, Choice, asked_of, checked_texts
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
-from anima.layout import Policy
-from anima.listener import layer_at, layer_of
+from anima.layout.listener import layer_at, layer_of
+from anima.layout.table import Policy
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
 from anima.provenance import OWNERS, Source

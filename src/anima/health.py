@@ -33,10 +33,10 @@ from anima.errors import (
 )
 from anima.examining import Patient, Progress, looked
 from anima.home import Home
+from anima.layout.trust import Register
+from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold
 from anima.reading import skill_line
-from anima.register import Register
-from anima.register import folder as user_folder
 from anima.scan import hidden
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, FolderStore

@@ -21,14 +21,14 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from anima import migrating, opening
 from anima.config import Config
-from anima.dialects import Detection
 from anima.errors import BadArguments, NoSuchDocument
-from anima.layout import Layout
-from anima.listener import Listener, layer_of
+from anima.layout.dialects import Detection
+from anima.layout.listener import Listener, layer_of
+from anima.layout.table import Layout
+from anima.layout.trust import Register
+from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.reading import Hook, Reading, identity, text_of
-from anima.register import Register
-from anima.register import folder as user_folder
 from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:

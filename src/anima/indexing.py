@@ -21,8 +21,8 @@ from anima.books import Books
 from anima.config import Config, HygieneConfig
 from anima.errors import BadConfig, HomeError
 from anima.index import DocumentIn, Filter, Label
-from anima.layout import Layout, Policy
-from anima.listener import Listener, layer_at, layer_row
+from anima.layout.listener import Listener, layer_at, layer_row
+from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Scope
 from anima.retention import Retention
 from anima.store.folder import FolderStore, signature_of

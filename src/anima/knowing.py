@@ -21,7 +21,7 @@ from anima.tracing import Dreams, dreams
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.listener import Listener
+    from anima.layout.listener import Listener
     from anima.transcript import Listed, Turn
     from anima.transcript.searching import Asker
 

@@ -21,14 +21,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from anima.about import names_in, texts
-from anima.layout import ANYTHING
+from anima.layout.table import ANYTHING
 from anima.model import DocPath, Scope
 from anima.text.bank import FOLDER, entities_in
 from anima.text.markdown import bullet_text, lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.layout import Layout
+    from anima.layout.table import Layout
 
 Kind = Literal["person", "name", "topic", "document"]
 Part = Literal["log", "page", "topic", "document"]  # what a text is: a log speaks of names, and is no node itself

@@ -24,10 +24,10 @@ from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TAL
 from anima.forgotten import FILE as FORGOTTEN
 from anima.health import examine
 from anima.home import Home
+from anima.layout.trust import Register, folder, put_beside, served
 from anima.ledger import Key, Ledger
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
-from anima.register import Register, folder, put_beside, served
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.foreign import bytes_of

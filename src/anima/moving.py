@@ -19,13 +19,13 @@ from typing import IO, TYPE_CHECKING
 from anima import opening, parcels
 from anima.config import FILE as SETTINGS
 from anima.config import Config
-from anima.dialects import DIALECTS, layout_for
 from anima.errors import (
     BadArguments,
     BadPath,
     BadText,
     printable,
 )
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.places import Table, is_list, planned, talk_at, way_back
 from anima.store.folder import FolderStore

@@ -15,11 +15,11 @@ from typing import Any
 
 from anima import config as configs
 from anima.config import Config
-from anima.dialects import Detection, detect, layout_for
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
-from anima.layout import Layout, Policy, Row
+from anima.layout.dialects import Detection, detect, layout_for
+from anima.layout.table import Layout, Policy, Row
+from anima.layout.trust import Register
 from anima.model import DocPath
-from anima.register import Register
 from anima.store.folder import FolderStore, is_restoring
 
 CONFIG_TEXT = """\
@@ -125,7 +125,7 @@ def make_folder(path: Path, *, for_owner: bool) -> None:
 
 def has_life(store: FolderStore) -> bool:
     """Whether anything in the folder says that an agent lived here before."""
-    from anima.templates import NAMES
+    from anima.layout.starter import NAMES
 
     core = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
     return any(name.casefold() in core for name in store.names(""))

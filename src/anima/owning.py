@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from anima import templates
+from anima.layout import starter
 from anima.memory import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import DocPath, Kind, Receipt, digest_of
 from anima.writing import owners
@@ -43,9 +43,9 @@ def edit(home: Home, path: DocPath, old: str, new: str, *, every: bool, reason: 
 
 def seed(home: Home, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
     wanted = []
-    for file, text in templates.texts(name, emoji).items():
+    for file, text in starter.texts(name, emoji).items():
         role = file.partition(".")[0].casefold()
-        if (file == templates.BOOTSTRAP and not bootstrap) or not home.layout.has(role):
+        if (file == starter.BOOTSTRAP and not bootstrap) or not home.layout.has(role):
             continue
         path = DocPath.parse(home.layout.row(role).path)
         if home.store.actual(path) is None:

@@ -15,7 +15,7 @@ from itertools import count
 from typing import NamedTuple
 
 from anima.errors import BadPath
-from anima.layout import Layout
+from anima.layout.table import Layout
 from anima.model import DocPath, fold
 
 ASIDE = "aside"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from anima.layout import CUT_MARK, Layout, Row
+from anima.layout.table import CUT_MARK, Layout, Row
 from anima.model import DocPath, Scope
 from anima.text.markdown import BOM, defuse_tags
 

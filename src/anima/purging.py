@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from anima import templates
 from anima.config import FILE
 from anima.errors import BadPath, Damaged, HomeError
-from anima.listener import layer_at
+from anima.layout import starter
+from anima.layout.listener import layer_at
 from anima.model import DocPath
 from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
@@ -60,7 +60,7 @@ class Purge:
 @cache
 def common_lines() -> frozenset[str]:
     """What every home says: no line of a template tells anything of anybody."""
-    return frozenset(said_in(line) for text in templates.texts("", None).values() for line in lines_of(text))
+    return frozenset(said_in(line) for text in starter.texts("", None).values() for line in lines_of(text))
 
 
 def versions(home: Home) -> Iterator[tuple[DocPath, str]]:

@@ -22,8 +22,8 @@ from anima import identity as identities
 from anima import persona as personas
 from anima.config import Config, timezone
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
-from anima.layout import Layout, Row
-from anima.listener import Listener, Secret, layer_at, tells
+from anima.layout.listener import Listener, Secret, layer_at, tells
+from anima.layout.table import Layout, Row
 from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
 from anima.prompt import Limits, Line, Piece, Prompt, compose
 from anima.store.folder import FolderStore, Signature, signature_of

@@ -25,7 +25,7 @@ from anima.errors import Damaged, HomeError, Refused, printable
 from anima.forgetting import carry_out
 from anima.forgotten import FILE as FORGOTTEN
 from anima.forgotten import Phrase, dumped, loaded
-from anima.register import Register
+from anima.layout.trust import Register
 from anima.snapshots import Facts, Snapshot
 from anima.store import archive, sealed, swap
 from anima.store.archive import File, Manifest, Progress

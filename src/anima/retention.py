@@ -13,7 +13,7 @@ from typing import Any
 
 from anima.config import HygieneConfig
 from anima.errors import HomeError
-from anima.layout import Layout
+from anima.layout.table import Layout
 from anima.model import DocPath, fold
 from anima.store.folder import FolderStore
 from anima.store.foreign import bytes_of

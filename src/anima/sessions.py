@@ -22,7 +22,7 @@ from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.flush import Said
 from anima.flushing import SIZE, Flushed, Flushing, Pressure
 from anima.gate import FlowEvent, Situation, flows_after, may
-from anima.listener import Listener
+from anima.layout.listener import Listener
 from anima.model import (
     UNTRUSTED,
     Access,

@@ -30,8 +30,8 @@ from anima.hygiene import (
     read,
     suggest_consolidation,
 )
-from anima.layout import ANYTHING, Policy, day_named
-from anima.listener import layer_at, layer_row
+from anima.layout.listener import layer_at, layer_row
+from anima.layout.table import ANYTHING, Policy, day_named
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.retention import Retention
 from anima.statements import statements
@@ -44,7 +44,7 @@ from anima.writing import owners
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.hygiene.lines import Vectors
-    from anima.layout import Row
+    from anima.layout.table import Row
 
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
 from anima.index.talks import Talks
-from anima.listener import Listener
+from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
 from anima.store.folder import Signature
 from anima.transcript import (

@@ -17,7 +17,7 @@ from anima.books import Books
 from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
 from anima.forgotten import Forgotten
 from anima.gate import GatePolicy, Situation, judge
-from anima.layout import Layout
+from anima.layout.table import Layout
 from anima.ledger import Edit, Intent, Line
 from anima.model import (
     UNTRUSTED,

@@ -63,7 +63,7 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
         return Path(os.path.expanduser(given))
     if (near := _nearest()) is not None:
         return near
-    from anima.register import default_home
+    from anima.layout.trust import default_home
 
     default = default_home(os.environ)
     if may_be_missing or default.is_dir():

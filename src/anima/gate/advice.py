@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from anima.config import Rule
-from anima.dialects import DIALECTS
 from anima.errors import printable
 from anima.gate.conditions import CLEAN, CONDITIONS
 from anima.gate.facts import file_policy, is_danger, is_secret, untrusted
 from anima.gate.globs import Glob, covers, read_glob
 from anima.gate.rules import GatePolicy, ReadyRule
-from anima.layout import Policy, Row
+from anima.layout.dialects import DIALECTS
+from anima.layout.table import Policy, Row
 from anima.model import UNTRUSTED, Actor, Answer, Change, DocPath, Finding, Verdict, digest_of, fold
 
 _OPENING = ("path", "scope", "taint", "flow", "size", "rate", "findings")  # by these an `allow` gets its reach

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from anima.config import FILE
-from anima.layout import Policy, Row
+from anima.layout.table import Policy, Row
 from anima.model import UNTRUSTED, Actor, Answer, Change, DocPath, Finding, Kind, Origin, Severity, fold
 
 Access = Literal["rw", "ro", "none"]

@@ -6,7 +6,7 @@ that only Markdown is written. Not here: documents (judging), and that nothing i
 
 from __future__ import annotations
 
-from anima.layout import Policy, Row
+from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, DocPath, Verdict
 
 

@@ -12,7 +12,7 @@ from anima.errors import printable
 from anima.gate.facts import Facts, Situation
 from anima.gate.rules import GatePolicy, by_owners_rules
 from anima.gate.words import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, said
-from anima.layout import Policy, Row
+from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, Change, Finding, Kind, Origin, Scope, Verdict, fold
 
 _STRICTNESS = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from anima.errors import HomeError
 from anima.home import Home
-from anima.layout import Policy
+from anima.layout.table import Policy
 from anima.model import DocPath, Entry, fold
 from anima.web.marks import doubtful
 

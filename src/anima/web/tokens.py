@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
+from anima.layout.trust import served
 from anima.model import Scope
-from anima.register import served
 
 Kind = Literal["owner", "agent", "page"]
 FORMAT = 1

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from anima.gate import suggest_rule
 from anima.gate.words import APPROVAL_PLACES
 from anima.home import Home
-from anima.layout import Policy
+from anima.layout.table import Policy
 from anima.model import Actor, Answer, Kind, Severity, Verdict
 from anima.pending import Proposal
 from anima.web.pages import Page, View

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
-from anima.layout import Policy, Row
+from anima.layout.table import Policy, Row
 from anima.model import DocPath, Document, Scope, digest_of
 from anima.pending import diff_of_texts
 from anima.store.git import Revision

@@ -5,7 +5,7 @@ Groups get no SOUL, USER or MEMORY; sub-agents get AGENTS and TOOLS; daily logs 
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
+from anima.layout.table import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
 
 _CORE = frozenset({M, C, H})
 

@@ -5,7 +5,7 @@ Its code let USER.md and the daily logs into group chats; the text promises that
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, RULE, C, G, H, Layout, M, Policy, Row, S, borders
+from anima.layout.table import ALL, COMMON, RULE, C, G, H, Layout, M, Policy, Row, S, borders
 
 _MINE = frozenset({M, C, H})
 

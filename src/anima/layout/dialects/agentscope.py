@@ -5,7 +5,7 @@ MEMORY.md has what the other sections leave of 8,000 tokens (4 characters each),
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
+from anima.layout.table import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
 
 _MINE = frozenset({M, C, H})
 GUIDANCE = """## Workspace guidance

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from anima.dialects.agentscope import AGENTSCOPE
-from anima.dialects.anima import ANIMA
-from anima.dialects.carapace import CARAPACE
-from anima.dialects.ironclaw import IRONCLAW
-from anima.dialects.nexo import NEXO
-from anima.dialects.openclaw import OPENCLAW
 from anima.errors import BadConfig
-from anima.layout import Layout
+from anima.layout.dialects.agentscope import AGENTSCOPE
+from anima.layout.dialects.anima import ANIMA
+from anima.layout.dialects.carapace import CARAPACE
+from anima.layout.dialects.ironclaw import IRONCLAW
+from anima.layout.dialects.nexo import NEXO
+from anima.layout.dialects.openclaw import OPENCLAW
+from anima.layout.table import Layout
 from anima.model import fold
 
 DIALECTS: dict[str, Layout] = {

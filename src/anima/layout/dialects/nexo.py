@@ -5,7 +5,7 @@ Its shared sessions see IDENTITY, SOUL and AGENTS alone; its code let USER.md an
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
+from anima.layout.table import ALL, COMMON, C, G, H, Layout, M, Policy, Row, S, borders
 
 _MINE = frozenset({M, C, H})
 _SHARED = frozenset({M, G, S, C, H})

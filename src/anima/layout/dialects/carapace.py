@@ -6,7 +6,7 @@ Memory lives under `memory/`; every agent write asks (the `strict` preset).
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, RULE, C, G, H, Layout, M, Policy, Row, S
+from anima.layout.table import ALL, COMMON, RULE, C, G, H, Layout, M, Policy, Row, S
 
 CARAPACE = Layout(
     dialect="carapace",

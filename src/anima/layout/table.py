@@ -1,7 +1,7 @@
 """The file table: what each file of a home is, who may see it, who may write it, its place and its budget.
 
 Promise: prompt, gate, index, templates and manual all read these rows; no other module knows a file by its name.
-A dialect is another table (`anima.dialects`). Not here: reading files, and how a prompt is drawn.
+A dialect is another table (`anima.layout.dialects`). Not here: reading files, and how a prompt is drawn.
 """
 
 from __future__ import annotations

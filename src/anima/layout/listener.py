@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from anima.layout import Layout, Row
+from anima.layout.table import Layout, Row
 from anima.model import DocPath, Document, Scope
 
 # `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.

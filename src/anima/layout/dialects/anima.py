@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anima.layout import ALL, COMMON, MEMORY_NOTICE, C, G, H, Layout, M, Policy, Row, S, borders
+from anima.layout.table import ALL, COMMON, MEMORY_NOTICE, C, G, H, Layout, M, Policy, Row, S, borders
 
 ANIMA = Layout(
     dialect="anima",
