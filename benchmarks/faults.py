@@ -38,7 +38,7 @@ from pathlib import Path
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError
 from anima.health import look
-from anima.ledger import ORIGINAL
+from anima.ledger.chain import ORIGINAL
 from anima.model import DocPath, Kind
 from anima.store.git import Note, blob_id
 from anima.writing import owners

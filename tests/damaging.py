@@ -291,7 +291,7 @@ def unmarked(root: Path) -> None:
 
 
 def newer(root: Path) -> None:
-    from anima.ledger import ORIGINAL, sealed
+    from anima.ledger.chain import ORIGINAL, sealed
 
     first = json.loads(ledger(root).read_bytes().splitlines()[0])
     fields = {name: first[name] for name in ("id", "key")} | {"format": 99}
@@ -307,7 +307,7 @@ def future(root: Path) -> None:
 
 def rewrite(root: Path) -> None:
     """A ledger that hangs together, and is not the one history knows."""
-    from anima.ledger import ORIGINAL, sealed
+    from anima.ledger.chain import ORIGINAL, sealed
 
     rows, prev = [], ORIGINAL
     for line in ledger(root).read_bytes().splitlines():

@@ -16,7 +16,7 @@ from anima.dream.planning import plan
 from anima.dream.score import PRESETS, Evidence, preset, score
 from anima.dream.tally import Tallies, Tally
 from anima.errors import BadArguments
-from anima.ledger import Record
+from anima.ledger.chain import Record
 from anima.text.changes import Relation, relation, says_too
 from anima.text.lasting import POSSIBLE, SURE, lasting
 from anima.text.sentences import core_of, sentence

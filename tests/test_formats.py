@@ -26,7 +26,7 @@ from anima.cli import run
 from anima.errors import Damaged, exit_code, http_status
 from anima.formats import FORMATS, Format
 from anima.layout.trust import Register
-from anima.ledger import FORMAT
+from anima.ledger.chain import FORMAT
 from anima.migrating import STEPS, due, format_of
 from anima.store.folder import FolderStore
 from anima.store.git import History

@@ -529,7 +529,7 @@ def test_a_repository_whose_parts_are_links_out_of_it_writes_nothing_there(tmp_p
 
 def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_path: Path) -> None:
     """A begun batch that names a file outside, or the configuration, as what it wants to put in place."""
-    from anima.ledger import Edit, Intent
+    from anima.ledger.chain import Edit, Intent
     from anima.model import Actor, Kind, Origin
 
     key, ledger = home.books.key, home.books.ledger

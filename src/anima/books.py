@@ -18,9 +18,9 @@ from anima import migrating
 from anima.config import FILE, Config
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_newer
 from anima.layout.table import Layout, Policy
-from anima.ledger import FORMAT, Edit, Intent, Key, Ledger, Record
+from anima.ledger.chain import FORMAT, Edit, Intent, Key, Ledger, Record
+from anima.ledger.provenance import Provenance
 from anima.model import Actor, DocPath, Kind
-from anima.provenance import Provenance
 from anima.store.folder import FolderStore
 from anima.store.hand import Hand
 from anima.store.machine import TORN, Machine

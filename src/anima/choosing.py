@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from anima.errors import BadArguments
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
+from anima.ledger.provenance import OWNERS, Source
 from anima.model import DocPath, Origin
-from anima.provenance import OWNERS, Source
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, flat, is_heading, said_in
 from anima.transcript import Turn

@@ -25,11 +25,11 @@ from anima.forgotten import Forgotten
 from anima.layout.dialects import layout_for
 from anima.layout.table import Layout
 from anima.layout.trust import Register, folder, is_broken, served
-from anima.ledger import Fault, Key, Ledger, verify
+from anima.ledger.chain import Fault, Key, Ledger, verify
+from anima.ledger.provenance import Provenance
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
 from anima.pending import Pending
-from anima.provenance import Provenance
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import FolderStore
 from anima.store.foreign import bytes_of

@@ -21,9 +21,9 @@ from anima.choosing import Asked, Choice, asked_of, checked_texts
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
+from anima.ledger.provenance import OWNERS, Source
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
-from anima.provenance import OWNERS, Source
 from anima.purging import Left, Purge
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.errors import Damaged, refuse_newer
-from anima.ledger import Key
+from anima.ledger.chain import Key
 from anima.store.machine import Machine
 from anima.text.markdown import lines_of
 from anima.text.phrases import LEAD, cut, flat, placed_words, words_of

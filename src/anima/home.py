@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
     from anima.keeping import Keeping, Why
-    from anima.ledger import Verification
+    from anima.ledger.chain import Verification
     from anima.moving import Exported
     from anima.pending import Proposal
     from anima.persona import Decision

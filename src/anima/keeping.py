@@ -15,10 +15,10 @@ from itertools import chain
 
 from anima.books import Books
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
-from anima.ledger import Edit, Fault, Intent, Record, Verification, verify
+from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
+from anima.ledger.provenance import OWNERS, Source, sentence
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
 from anima.pending import content_of, diff_of
-from anima.provenance import OWNERS, Source, sentence
 from anima.store.git import History, Note, Revision
 from anima.text.markdown import lines_of
 from anima.text.merge import merge

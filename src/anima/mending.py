@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anima import examining, rechaining
+from anima import examining
 from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
 from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
@@ -25,7 +25,8 @@ from anima.forgotten import FILE as FORGOTTEN
 from anima.health import examine
 from anima.home import Home
 from anima.layout.trust import Register, folder, put_beside, served
-from anima.ledger import Key, Ledger
+from anima.ledger import renewal
+from anima.ledger.chain import Key, Ledger
 from anima.model import DocPath
 from anima.pending import FOLDER as PENDING
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
@@ -331,7 +332,7 @@ def _renew(work: _Work, machine: Machine) -> None:
     key = Key(machine.key())
     fault, _ = examining.faults_of(work.patient, data, None)
     doubtful = any(each.name in _BY_HAND for each in work.found) or machine.get(DOUBT) is not None
-    made = rechaining.rechain(
+    made = renewal.rechain(
         data,
         fault,
         key=key,
@@ -351,7 +352,7 @@ def _renew(work: _Work, machine: Machine) -> None:
         work.tell("forgotten-broken", FORGOTTEN, f"it means nothing without its key, and is set aside in {where}")
 
 
-def _renewed(made: rechaining.Renewed, place: str) -> str:
+def _renewed(made: renewal.Renewed, place: str) -> str:
     said = f"a new chain begins; {made.carried:,} records were carried over, {made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
     said += f"; the damaged ledger is in {place}" if place else ""
     if made.doubted:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anima.errors import refuse_newer
-from anima.ledger import FORMAT, Ledger
+from anima.ledger.chain import FORMAT, Ledger
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine
 

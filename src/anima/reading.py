@@ -33,8 +33,8 @@ from anima.text.unseen import may_hide
 if TYPE_CHECKING:
     from anima.books import Books
     from anima.home import Home
+    from anima.ledger.provenance import Source
     from anima.model import Finding
-    from anima.provenance import Source
 
 Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
 MAX_LISTED = 200

@@ -19,7 +19,7 @@ from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.provenance import Source
+    from anima.ledger.provenance import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

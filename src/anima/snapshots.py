@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
-from anima.ledger import Key
+from anima.ledger.chain import Key
 from anima.store import archive, sealed
 from anima.store.archive import Manifest, Progress
 from anima.store.folder import FolderStore

@@ -27,7 +27,7 @@ from anima.dream.score import preset as preset_of
 from anima.dream.tally import Tallies, Tally
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.table import Policy
-from anima.ledger import Record
+from anima.ledger.chain import Record
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
 from anima.reflecting import Readings, bank_changes

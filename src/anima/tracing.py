@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from anima.dream.diary import LONGEST
 from anima.dream.material import Held, Note, Plan
-from anima.ledger import Key
+from anima.ledger.chain import Key
 
 if TYPE_CHECKING:
     from anima.books import Books

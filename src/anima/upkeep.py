@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anima import migrating
 from anima.errors import HomeError
 from anima.formats import FORMATS
-from anima.ledger import FORMAT
+from anima.ledger.chain import FORMAT
 from anima.pending import FOLDER as PENDING
 from anima.transcript import header_of
 

@@ -18,7 +18,7 @@ from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocume
 from anima.forgotten import Forgotten
 from anima.gate import GatePolicy, Situation, judge
 from anima.layout.table import Layout
-from anima.ledger import Edit, Intent, Line
+from anima.ledger.chain import Edit, Intent, Line
 from anima.model import (
     UNTRUSTED,
     Actor,

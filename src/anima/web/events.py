@@ -17,7 +17,7 @@ from typing import Any
 
 from anima.errors import HomeError
 from anima.home import Home
-from anima.ledger import Record
+from anima.ledger.chain import Record
 from anima.model import DocPath
 
 log = logging.getLogger("anima.web")

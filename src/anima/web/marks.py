@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from anima.home import Home
+from anima.ledger.provenance import OWNERS, Source, sentence
 from anima.model import UNTRUSTED, Actor, Document
-from anima.provenance import OWNERS, Source, sentence
 from anima.text.markdown import lines_of
 
 WORDS = {

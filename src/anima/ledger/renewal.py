@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from anima.ledger import FORMAT, ORIGINAL, Fault, Key, Record, sealed, sound
+from anima.ledger.chain import FORMAT, ORIGINAL, Fault, Key, Record, sealed, sound
+from anima.ledger.provenance import Provenance
 from anima.model import UNTRUSTED, DocPath
-from anima.provenance import Provenance
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 _EPOCH = datetime.fromtimestamp(0, UTC)

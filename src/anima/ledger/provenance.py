@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from anima.ledger import Edit, Intent, Key, Line, Record
+from anima.ledger.chain import Edit, Intent, Key, Line, Record
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 
