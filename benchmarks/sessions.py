@@ -26,8 +26,8 @@ from pathlib import Path
 from anima.index.talks import Talks
 from anima.scan import redact
 from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
-from anima.store.machine import Machine
+from anima.store.logs import LineFolder
+from anima.store.private import Machine
 from anima.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
 from anima.transcript.searching import Asker, Finder
 

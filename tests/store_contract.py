@@ -14,9 +14,9 @@ import pytest
 
 from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
+from anima.store.batch import RECOVERY, Hand, Step
 from anima.store.folder import FolderStore
-from anima.store.hand import RECOVERY, Hand, Step
-from anima.store.machine import Machine
+from anima.store.private import Machine
 
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
 ASK = Verdict(answer=Answer.ASK, rule="test", reason="somebody must be asked")

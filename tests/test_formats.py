@@ -27,9 +27,9 @@ from anima.errors import Damaged, exit_code, http_status
 from anima.formats import FORMATS, Format
 from anima.layout.trust import Register
 from anima.ledger.chain import FORMAT
-from anima.migrating import STEPS, due, format_of
 from anima.store.folder import FolderStore
 from anima.store.git import History
+from anima.store.migrating import STEPS, due, format_of
 from anima.testing import Clock, dice
 from anima.web.tokens import Keyring
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.store import lines as module
+from anima.store import logs as module
 from anima.store.folder import FolderStore
-from anima.store.lines import BLOCK, LineFolder, block_before, blocks, last_line, line_at
-from anima.store.machine import Machine
+from anima.store.logs import BLOCK, LineFolder, block_before, blocks, last_line, line_at
+from anima.store.private import Machine
 
 
 @pytest.fixture

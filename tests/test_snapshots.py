@@ -32,7 +32,7 @@ from anima.cli import run
 from anima.store import archive
 from anima.store.archive import File, Manifest, refusal
 from anima.store.folder import FolderStore
-from anima.store.machine import Machine
+from anima.store.private import Machine
 from anima.store.shelf import Kept
 from anima.store.swap import Put, Swap, stage
 from anima.testing import Clock

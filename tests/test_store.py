@@ -13,9 +13,9 @@ import pytest
 
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
+from anima.store.batch import Hand
 from anima.store.folder import MOST_HELD, FolderStore
-from anima.store.hand import Hand
-from anima.store.machine import Machine
+from anima.store.private import Machine
 from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
 
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.model import DocPath, Document
-from anima.store.beneath import _openat2, open_beneath, open_folder, open_regular, walk_beneath
 from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.safe_open import _openat2, open_beneath, open_folder, open_regular, walk_beneath
 
 CANARY = "CANARY-outside-5d1c"
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from anima.index.talks import Mark, Part, Said, Talk, Talks
 from anima.scan import redact
 from anima.store.folder import FolderStore
-from anima.store.machine import Machine
+from anima.store.private import Machine
 from anima.text.words import cut
 from anima.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
 from anima.transcript.searching import Asker, Finder, Found, preview

@@ -20,8 +20,8 @@ import anima.transcript
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.scan import compile_patterns, redact, secrets
 from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
-from anima.store.machine import Machine
+from anima.store.logs import LineFolder
+from anima.store.private import Machine
 from anima.transcript import (
     START,
     Boundary,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima.snapshots import Facts, Snapshot, end_late, forget_elsewhere, packed, put, take
-from anima.store import archive, sealed, swap
+from anima.store import archive, seal, swap
 from anima.store.archive import Manifest
 from anima.store.foreign import folder_aside
 from anima.store.shelf import Kept, Shelf
@@ -35,7 +35,7 @@ def opened(home: Home, kept: Kept) -> Iterator[tuple[Home, Manifest]]:
 
 
 def _unpack(home: Home, kept: Kept, folder: str) -> Manifest:
-    with sealed.opened(kept.path) as raw:
+    with seal.opened(kept.path) as raw:
         manifest, members = archive.read(raw)
         for file, mtime, pieces in members:
             swap.stage(home.store, file.path, pieces, mode=file.mode, mtime=mtime, area=folder, sync=False)

@@ -38,14 +38,14 @@ from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, 
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at
 from anima.store.folder import MAX_BYTES, FolderStore
-from anima.store.lines import MAX_LINE
+from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private
 from anima.transcript import VERSION, kept, transcripts_in
 from anima.writing import owners, scan_added
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.store.lines import LineFolder
+    from anima.store.logs import LineFolder
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20

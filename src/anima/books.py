@@ -14,16 +14,16 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from anima import migrating
 from anima.config import FILE, Config
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_newer
 from anima.layout.table import Layout, Policy
 from anima.ledger.chain import FORMAT, Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, DocPath, Kind
+from anima.store import migrating
+from anima.store.batch import Hand
 from anima.store.folder import FolderStore
-from anima.store.hand import Hand
-from anima.store.machine import TORN, Machine
+from anima.store.private import TORN, Machine
 
 if TYPE_CHECKING:
     from anima.store.git import History

@@ -33,7 +33,7 @@ from anima.pending import Pending
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import FolderStore
 from anima.store.foreign import bytes_of
-from anima.store.machine import ASIDE, FOLDER, STAGE, Machine
+from anima.store.private import ASIDE, FOLDER, STAGE, Machine
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
 LEDGER, KEY, LOCK, INDEX, TALKS, DOUBT = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite", "doubt"
@@ -527,7 +527,7 @@ def _id(name: str, suffixes: tuple[str, ...]) -> str:
 
 
 def _transcript(talks: object, id: str) -> Iterator[Remark]:
-    from anima.store.lines import LineFolder
+    from anima.store.logs import LineFolder
     from anima.transcript.reading import check, header_of
 
     assert isinstance(talks, LineFolder)

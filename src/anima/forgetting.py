@@ -37,7 +37,7 @@ from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.store.lines import LineFolder
+    from anima.store.logs import LineFolder
 
 RULE = "forget"
 _TRIES = 3

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anima.errors import Damaged, refuse_newer
 from anima.ledger.chain import Key
-from anima.store.machine import Machine
+from anima.store.private import Machine
 from anima.text.markdown import lines_of
 from anima.text.phrases import LEAD, cut, flat, placed_words, words_of
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from anima import migrating, opening
+from anima import opening
 from anima.config import Config
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.dialects import Detection
@@ -29,6 +29,7 @@ from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.reading import Hook, Reading, identity, text_of
+from anima.store import migrating
 from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:

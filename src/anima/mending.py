@@ -32,7 +32,7 @@ from anima.pending import FOLDER as PENDING
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.foreign import bytes_of
-from anima.store.machine import FOLDER, Machine
+from anima.store.private import FOLDER, Machine
 
 _HOPELESS = ("home-vanished", "home-empty", "home-not-a-folder", "home-owner", "disk-full")
 _PASSES = 4  # what was hidden behind one damage comes to light when that is mended

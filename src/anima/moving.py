@@ -29,7 +29,7 @@ from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.places import Table, is_list, planned, talk_at, way_back
 from anima.store.folder import FolderStore
-from anima.store.lines import MAX_LINE
+from anima.store.logs import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
 from anima.transcript import Header, parse
 

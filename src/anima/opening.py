@@ -61,7 +61,7 @@ def _whole(store: FolderStore) -> FolderStore:
     """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
     if not is_restoring(store):
         return store
-    from anima.store.machine import Machine
+    from anima.store.private import Machine
 
     machine = Machine(store)
     try:
@@ -85,7 +85,7 @@ def make(path: str | Path, register: Register, *, again: bool, now: datetime) ->
         dialect = "anima" if brand_new else detected(store, Config()).dialect
         ours = store.create(DocPath.parse(configs.FILE), CONFIG_TEXT.format(dialect=dialect))
         if brand_new:
-            from anima.store.machine import Machine
+            from anima.store.private import Machine
 
             Machine(store).put("made", b"anima\n")  # history may then stand in .git, where a person looks for it
         # A configuration that was here before is somebody else's until the owner says trust-home.

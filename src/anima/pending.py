@@ -18,7 +18,7 @@ from typing import Any
 
 from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
-from anima.store.machine import Machine
+from anima.store.private import Machine
 
 FOLDER = "pending"
 FORMAT = 1

@@ -27,12 +27,12 @@ from anima.forgotten import FILE as FORGOTTEN
 from anima.forgotten import Phrase, dumped, loaded
 from anima.layout.trust import Register
 from anima.snapshots import Facts, Snapshot
-from anima.store import archive, sealed, swap
+from anima.store import archive, seal, swap
 from anima.store.archive import File, Manifest, Progress
 from anima.store.folder import FolderStore, is_restoring
 from anima.store.foreign import bytes_of, files_in
-from anima.store.machine import Machine
 from anima.store.outside import expanded
+from anima.store.private import Machine
 from anima.store.shelf import Shelf
 from anima.text.phrases import flat, loose
 
@@ -155,7 +155,7 @@ def _found(given: str, path: Path, opens: Opens) -> str:
 
 
 def _verified(found: str, identities: Sequence[str], passphrase: str | None, progress: Progress | None) -> _Source:
-    with sealed.opened(found, identities=identities, passphrase=passphrase) as raw:
+    with seal.opened(found, identities=identities, passphrase=passphrase) as raw:
         manifest, kept = archive.verify(raw, keep=_KEEP, progress=progress)
     return _Source(found, identities, passphrase, manifest, kept)
 
@@ -347,7 +347,7 @@ def _staged(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phra
 
 def _members(source: _Source) -> Iterator[archive.Member]:
     """The archive once more; should it be another one by now, nothing of it is used."""
-    with sealed.opened(source.path, identities=source.identities, passphrase=source.passphrase) as raw:
+    with seal.opened(source.path, identities=source.identities, passphrase=source.passphrase) as raw:
         manifest, members = archive.read(raw)
         if manifest.digest != source.manifest.digest:
             raise Damaged("the snapshot changed while it was being restored; nothing was written")

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
 from anima.ledger.chain import Key
-from anima.store import archive, sealed
+from anima.store import archive, seal
 from anima.store.archive import Manifest, Progress
 from anima.store.folder import FolderStore
-from anima.store.machine import Machine
 from anima.store.outside import expanded
+from anima.store.private import Machine
 from anima.store.shelf import Kept, Shelf, checked_label, kept_at, name_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Snapshot:
     label: str
     digest: str  # the first twelve characters of its manifest's
     size: int
-    sealed: bool
+    seal: bool
     fresh: bool = True
     files: int | None = None  # None where nobody looked inside
     left_out: tuple[tuple[str, str], ...] = ()
@@ -94,9 +94,9 @@ def take(
     checked_label(label)
     asked = Sealing(tuple(recipients), passphrase)
     sealing = asked or Sealing(home.config.snapshot.recipients)
-    sealed.check(sealing.recipients, sealing.passphrase)
+    seal.check(sealing.recipients, sealing.passphrase)
     folder, name = _target(home, to)
-    if name and name.endswith(sealed.ENDING) != bool(sealing):
+    if name and name.endswith(seal.ENDING) != bool(sealing):
         why, hint = _misnamed(name, bool(sealing))
         raise BadArguments(why, hint=hint)
     with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
@@ -270,7 +270,7 @@ def _write(made: Packed, out: int, sealing: Sealing) -> None:
         archive.assemble(made.manifest, made.body, clear)
         archive.read_back(clear, made.manifest)
         if sealing:
-            sealed.seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
+            seal.seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
     finally:
         if sealing:
             os.close(clear)
@@ -323,7 +323,7 @@ def everywhere(home: Home) -> tuple[list[Kept], list[tuple[str, str]]]:
     for path in (path for path in _elsewhere(home) if path not in paths):
         if not home.is_vouched_for:
             away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
-        elif (state := sealed.sealing_at(path)) is None:
+        elif (state := seal.sealing_at(path)) is None:
             away.append((path, "a snapshot that is not there now, and may hold it"))
         else:
             here.append(kept_at(path) or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
@@ -386,7 +386,7 @@ def verify(
     path: str, *, identities: Sequence[str] = (), passphrase: str | None = None, progress: Progress | None = None
 ) -> Manifest:
     """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong."""
-    with sealed.opened(path, identities=identities, passphrase=passphrase) as raw:
+    with seal.opened(path, identities=identities, passphrase=passphrase) as raw:
         manifest, _ = archive.verify(raw, progress=progress)
     at = kept_at(path)
     if at is not None and not manifest.digest.startswith(at.digest):

@@ -31,7 +31,7 @@ from anima.ledger.chain import Record
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.pending import diff_of
 from anima.reflecting import Readings, bank_changes
-from anima.store.lines import LineFolder
+from anima.store.logs import LineFolder
 from anima.text.markdown import lines_of
 from anima.tracing import Place, traces
 

@@ -36,7 +36,7 @@ from anima.transcript.searching import Asker, Finder, Found
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.store.lines import LineFolder
+    from anima.store.logs import LineFolder
 
 INDEX = ".anima/talks.sqlite"
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anima import migrating
 from anima.errors import HomeError
 from anima.formats import FORMATS
 from anima.ledger.chain import FORMAT
 from anima.pending import FOLDER as PENDING
+from anima.store import migrating
 from anima.transcript import header_of
 
 if TYPE_CHECKING:

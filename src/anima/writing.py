@@ -34,8 +34,8 @@ from anima.model import (
     digest_of,
 )
 from anima.pending import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
+from anima.store.batch import Standing, Step, Unconfirmed
 from anima.store.folder import MAX_BYTES
-from anima.store.hand import Standing, Step, Unconfirmed
 from anima.text.markdown import lines_of
 from anima.text.merge import merge
 

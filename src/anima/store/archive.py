@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Protocol
 
 from anima.errors import BadPath, Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, DocPath, fold
-from anima.store.beneath import open_regular
 from anima.store.folder import FolderStore, write_all
-from anima.store.machine import FOLDER, STAGE
+from anima.store.private import FOLDER, STAGE
+from anima.store.safe_open import open_regular
 
 FORMAT = 1
 MANIFEST, INSIDE = "manifest.json", "home/"

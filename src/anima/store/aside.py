@@ -16,9 +16,9 @@ from itertools import count
 from typing import Literal
 
 from anima.errors import Damaged
-from anima.store.beneath import open_beneath, open_folder
 from anima.store.folder import FolderStore
-from anima.store.machine import ASIDE, FOLDER, Machine
+from anima.store.private import ASIDE, FOLDER, Machine
+from anima.store.safe_open import open_beneath, open_folder
 
 Kind = Literal["file", "folder", "link", "other"]
 _REPOSITORY = re.compile(rf"{re.escape(f'{FOLDER}/{ASIDE}')}/[^/]+/repository[^/]*/")

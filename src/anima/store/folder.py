@@ -21,7 +21,7 @@ from pathlib import Path
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import DocPath, Document, Entry, fold
-from anima.store.beneath import open_beneath, open_folder, open_regular
+from anima.store.safe_open import open_beneath, open_folder, open_regular
 
 MAX_BYTES = 8 * 2**20
 RESTORED = ".anima/restored"  # the record of restores

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from anima.errors import Damaged
-from anima.store.beneath import open_folder, open_regular
 from anima.store.folder import FolderStore
-from anima.store.machine import Machine, read_all
+from anima.store.private import Machine, read_all
+from anima.store.safe_open import open_folder, open_regular
 
 MAX_BYTES = 256 * 2**20
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from anima.errors import Damaged, HomeError, printable
 from anima.store.aside import kind_of
-from anima.store.beneath import open_regular
 from anima.store.folder import FolderStore
 from anima.store.git import History
 from anima.store.gitdir import BRANCH, MARK
+from anima.store.safe_open import open_regular
 
 _LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
 _FOLDERS = (

@@ -23,7 +23,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, ObjectType
 
 from anima.errors import Damaged, HomeBusy, HomeError, printable
-from anima.store.beneath import open_beneath, open_regular
+from anima.store.safe_open import open_beneath, open_regular
 
 BRANCH = "refs/heads/main"
 MARK = "anima"  # the file that tells our repositories from all others

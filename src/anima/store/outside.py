@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
-from anima.store.beneath import open_beneath, open_regular
 from anima.store.folder import FolderStore, give_mode, write_all
+from anima.store.safe_open import open_beneath, open_regular
 
 BLOCK = 1 << 20
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names

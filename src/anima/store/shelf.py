@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments, Damaged, Refused
 from anima.store.folder import give_mode
-from anima.store.machine import FOLDER
 from anima.store.outside import name_anew
+from anima.store.private import FOLDER
 
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadInput, Damaged
 from anima.store.archive import refusal
-from anima.store.beneath import open_beneath, open_regular
+from anima.store.batch import Unconfirmed
 from anima.store.folder import FolderStore, write_all
-from anima.store.hand import Unconfirmed
+from anima.store.safe_open import open_beneath, open_regular
 
 if TYPE_CHECKING:
-    from anima.store.machine import Machine
+    from anima.store.private import Machine
 
 FOLDER = ".anima"
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
 from anima.errors import HomeError
-from anima.store.lines import BLOCK, LineFolder, Readable, Seen
+from anima.store.logs import BLOCK, LineFolder, Readable, Seen
 from anima.transcript.reading import START, Count, Placed, count, header_of, last_record, scan
 from anima.transcript.records import Close, Header, Redact, Turn, stamp, time_of
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from anima.store.lines import Readable, block_before, blocks, line_at
+from anima.store.logs import Readable, block_before, blocks, line_at
 from anima.transcript.records import (
     ENTRY_MARK,
     MARK,

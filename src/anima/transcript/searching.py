@@ -19,7 +19,7 @@ from typing import Literal
 
 from anima.errors import HomeError
 from anima.index.talks import Heard, Mark, Part, Said, Talk, Talks
-from anima.store.lines import LineFile, LineFolder, Seen
+from anima.store.logs import LineFile, LineFolder, Seen
 from anima.text.words import fold
 from anima.transcript.listing import SessionList
 from anima.transcript.reading import Count, Placed, header_of, scan

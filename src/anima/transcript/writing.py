@@ -19,8 +19,8 @@ from typing import Any
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.store.folder import FolderStore
-from anima.store.lines import MAX_LINE, LineFile, LineFolder, Readable, blocks
-from anima.store.machine import Machine
+from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
+from anima.store.private import Machine
 from anima.transcript.reading import START, Count, Resumed, count, read, resumed
 from anima.transcript.records import (
     ENTRY_MARK,

@@ -14,9 +14,9 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from anima.errors import Damaged, Refused
-from anima.store.beneath import open_beneath, open_folder, open_regular
 from anima.store.folder import RESTORED, FolderStore, Signature, is_restoring, write_all
 from anima.store.lock import HomeLock
+from anima.store.safe_open import open_beneath, open_folder, open_regular
 
 FOLDER = ".anima"
 STAGE = f"{FOLDER}/stage"

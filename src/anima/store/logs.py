@@ -25,9 +25,9 @@ from typing import NamedTuple, Protocol, Self
 
 from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchSession, printable
 from anima.model import DocPath
-from anima.store.beneath import open_beneath, open_folder, open_regular
 from anima.store.folder import FolderStore, write_all
-from anima.store.machine import STAGE, TORN, Machine
+from anima.store.private import STAGE, TORN, Machine
+from anima.store.safe_open import open_beneath, open_folder, open_regular
 
 BLOCK = 1 << 18
 MAX_LINE = 32 * 2**20

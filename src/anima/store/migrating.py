@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from anima.errors import refuse_newer
 from anima.ledger.chain import FORMAT, Ledger
 from anima.store.folder import FolderStore
-from anima.store.machine import Machine
+from anima.store.private import Machine
 
 FILE = "format"
 _NUMBERED = (f".anima/{FILE}", ".anima/ledger.jsonl")  # in their first lines
