@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from anima import Home
-from anima.scan import hidden
+from anima.gate.scan import hidden
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
 COLUMNS = ("raw", "scan", "read", "cold", "warm", "stats")

@@ -23,8 +23,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 
+from anima.gate.scan import redact
 from anima.index.talks import Talks
-from anima.scan import redact
 from anima.store.folder import FolderStore
 from anima.store.logs import LineFolder
 from anima.store.private import Machine

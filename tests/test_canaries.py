@@ -171,7 +171,7 @@ def test_another_agents_transcripts_stay_closed_to_every_action(home):
 def test_no_secret_of_any_kind_is_in_transcript_index_list_or_answer(tmp_path):
     corpus = Path(__file__).parent / "corpora" / "secrets.jsonl"
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
-    from anima.scan import redact
+    from anima.gate.scan import redact
     from test_scan import filled
 
     pairs = [filled(row) for row in rows if row["kind"]]

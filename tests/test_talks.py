@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anima.gate.scan import redact
 from anima.index.talks import Mark, Part, Said, Talk, Talks
-from anima.scan import redact
 from anima.store.folder import FolderStore
 from anima.store.private import Machine
 from anima.text.words import cut

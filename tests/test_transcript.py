@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import anima.transcript
 from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.scan import compile_patterns, redact, secrets
+from anima.gate.scan import compile_patterns, redact, secrets
 from anima.store.folder import FolderStore
 from anima.store.logs import LineFolder
 from anima.store.private import Machine

@@ -1,7 +1,7 @@
 """The quick look never passes over what the scan would speak of."""
 
-from anima.scan import hidden
-from anima.scan.chars import suspicious
+from anima.gate.scan import hidden
+from anima.gate.scan.letters import suspicious
 from anima.text.unseen import may_hide
 
 

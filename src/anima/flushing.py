@@ -149,7 +149,7 @@ class Flushing:
         self, lines: Sequence[str], now: datetime, turns: Sequence[Said], *, what: str = "flush"
     ) -> tuple[list[Receipt], list[str]]:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
-        from anima.scan import PLACEHOLDER, scan_text
+        from anima.gate.scan import PLACEHOLDER, scan_text
 
         forgotten = self._home.writing.forgotten
         wanted = [line for line in dict.fromkeys(lines) if not PLACEHOLDER.search(line)]

@@ -32,12 +32,12 @@ from anima.errors import (
     printable,
 )
 from anima.examining import Patient, Progress, looked
+from anima.gate.scan import hidden
 from anima.home import Home
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold
 from anima.reading import skill_line
-from anima.scan import hidden
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.text.markdown import front_matter, sections

@@ -412,7 +412,7 @@ class Home:
 
     def redaction(self) -> Redact:
         """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
-        from anima.scan import compile_patterns, redact_said
+        from anima.gate.scan import compile_patterns, redact_said
         from anima.transcript import unchanged
 
         asked = self.config.sessions

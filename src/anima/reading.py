@@ -361,7 +361,7 @@ class Reading:
             return source.trusted
         if not (suspicious(line) or hidden(line)):
             return True
-        from anima.scan import scan_text
+        from anima.gate.scan import scan_text
 
         return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
 
@@ -381,7 +381,7 @@ class Reading:
         notes: tuple[str, ...] = ()
         whole = not reasons
         if odd and (found := hidden(text)):  # a look at a part may have cut through an emoji
-            from anima.scan import reveal
+            from anima.gate.scan import reveal
 
             text = reveal(text)
             notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
@@ -666,7 +666,7 @@ def hidden(text: str) -> tuple[Finding, ...]:
     rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)  # next to nothing, in most texts
     if not rest or not may_hide(rest.decode("utf-8", "surrogatepass")):
         return ()
-    from anima.scan import hidden as look
+    from anima.gate.scan import hidden as look
 
     return look(text)
 

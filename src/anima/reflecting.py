@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anima.errors import Damaged, HomeError
+from anima.gate.scan import scan_text
 from anima.model import Actor, Change, DocPath, Kind, Origin, Scope, Severity, digest_of
-from anima.scan import scan_text
 from anima.text.bank import FOLDER, Retained, reflect, retained
 from anima.text.markdown import lines_of
 

@@ -318,7 +318,7 @@ class Session:
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
         from anima.forgetting import propose
-        from anima.gate.words import said
+        from anima.gate.sentences import said
 
         if self.access != "rw":
             verdict = said(Answer.DENY, "read-only", access=self.access)

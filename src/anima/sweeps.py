@@ -525,7 +525,7 @@ def _tally(tallies: Tallies, path: str, digests: tuple[str, ...]) -> Tally | Non
 
 def unsafe(text: str) -> str | None:
     """What the scan has against a line, or None. Anything it sees is enough: memory goes into every prompt."""
-    from anima.scan import scan_text  # its rules take a while to compile
+    from anima.gate.scan import scan_text
 
     found = scan_text(text)
     return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None

@@ -455,7 +455,7 @@ class Writing:
         leave it out until the owner vouches for it."""
         if changes[0].actor is not Actor.AGENT or not any(f.kind == ORDER for f in findings):
             return edits
-        from anima.scan import scan_text
+        from anima.gate.scan import scan_text
 
         lines = {line for change in changes for line in lines_of(change.text)}
         orders = {self.books.key.line(line) for line in lines if any(f.kind == ORDER for f in scan_text(line))}
@@ -543,7 +543,7 @@ def _check_base(change: Change, now: str | None) -> None:
 
 def scan_added(base: str | None, change: Change) -> tuple[Finding, ...]:
     """What the scan sees in the lines a change would add; their numbers are those of the new text."""
-    from anima.scan import scan_text  # its rules take a while to compile, and reading needs none of them
+    from anima.gate.scan import scan_text
 
     if change.kind in (Kind.DELETE, Kind.MOVE):
         return ()

@@ -9,9 +9,9 @@ Not here: scanning (scan), what each file is (layout), keeping proposals and cou
 from anima.gate.advice import suggest_rule, unreachable
 from anima.gate.facts import Situation
 from anima.gate.flows import FLOWS, Flow, FlowEvent, flows_after, may
-from anima.gate.judging import judge
+from anima.gate.judge import judge
 from anima.gate.rules import GatePolicy, check_rules
-from anima.gate.words import APPROVAL_PLACES, RATE_LIMIT, RULES, SIZE_LIMIT
+from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, RULES, SIZE_LIMIT
 
 __all__ = [
     "APPROVAL_PLACES",

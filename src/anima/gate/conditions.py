@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from anima.gate.facts import Facts
 from anima.gate.flows import FLOWS
 from anima.gate.globs import Glob, covers, read_glob, wild
-from anima.gate.words import no_such
+from anima.gate.sentences import no_such
 from anima.model import UNTRUSTED, Actor, Finding, Kind, Origin, Scope, Severity, fold
 
 CLEAN = "clean"  # stands for no taint at all, which an owner writes as false

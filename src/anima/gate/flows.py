@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from anima.config import Rule
 from anima.errors import BadArguments
 from anima.gate.facts import MEMORY_FLOW, key_of
-from anima.gate.words import no_such, said
+from anima.gate.sentences import no_such, said
 from anima.model import UNTRUSTED, Answer, DocPath, Origin, Verdict
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from anima.errors import BadConfig, printable
 from anima.gate.conditions import CONDITIONS, Entry, sees
 from anima.gate.facts import Facts, is_secret
 from anima.gate.flows import FLOWS, switched
-from anima.gate.words import RATE_LIMIT, SIZE_LIMIT, no_such
+from anima.gate.sentences import RATE_LIMIT, SIZE_LIMIT, no_such
 from anima.layout.table import Policy
 from anima.model import Answer, Finding, Scope, Verdict
 

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.gate import suggest_rule
-from anima.gate.words import APPROVAL_PLACES
+from anima.gate.sentences import APPROVAL_PLACES
 from anima.home import Home
 from anima.layout.table import Policy
 from anima.model import Actor, Answer, Kind, Severity, Verdict

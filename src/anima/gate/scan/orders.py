@@ -15,11 +15,11 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import Origins, fold, visible
+from anima.gate.scan.phrasebook import OVERRIDE, PHRASES
+from anima.gate.scan.spans import Span
 from anima.model import Severity
-from anima.scan.chars import Origins, fold, visible
-from anima.scan.lazy import lazy
-from anima.scan.phrasebook import OVERRIDE, PHRASES
-from anima.scan.spans import Span
 
 KIND = "instruction"
 

@@ -11,10 +11,10 @@ Promise: bounded patterns only. Not here: a claim to completeness. The gate rest
 
 from __future__ import annotations
 
-from anima.scan.phrasebook.eastern import CHINESE, JAPANESE, RUSSIAN
-from anima.scan.phrasebook.english import ENGLISH
-from anima.scan.phrasebook.entry import OVERRIDE, Entry
-from anima.scan.phrasebook.european import FRENCH, GERMAN, ITALIAN, PORTUGUESE, SPANISH
+from anima.gate.scan.phrasebook.eastern import CHINESE, JAPANESE, RUSSIAN
+from anima.gate.scan.phrasebook.english import ENGLISH
+from anima.gate.scan.phrasebook.entry import OVERRIDE, Entry
+from anima.gate.scan.phrasebook.european import FRENCH, GERMAN, ITALIAN, PORTUGUESE, SPANISH
 
 PHRASES: tuple[Entry, ...] = (
     *ENGLISH,

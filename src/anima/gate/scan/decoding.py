@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import permutations
 
-from anima.scan.chars import readable
+from anima.gate.scan.letters import readable
 
 SYMBOLS = 16_384  # of one run of invisible characters, at most
 _SAMPLE = 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anima.scan.phrasebook.entry import AUTHORITY, CONCEAL, LEAK, LURE, OVERRIDE, PERSONA, REWRITE, TRIGGER, Entry
+from anima.gate.scan.phrasebook.entry import AUTHORITY, CONCEAL, LEAK, LURE, OVERRIDE, PERSONA, REWRITE, TRIGGER, Entry
 
 SPANISH = (
     Entry(

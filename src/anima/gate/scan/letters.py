@@ -11,7 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from itertools import accumulate
 
-from anima.scan.lazy import lazy
+from anima.gate.scan.lazy import lazy
 
 ZWSP, ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"

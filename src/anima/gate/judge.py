@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from anima.errors import printable
 from anima.gate.facts import Facts, Situation
 from anima.gate.rules import GatePolicy, by_owners_rules
-from anima.gate.words import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, said
+from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, said
 from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, Change, Finding, Kind, Origin, Scope, Verdict, fold
 

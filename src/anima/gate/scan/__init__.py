@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from anima.gate.scan import blobs, credentials, markup, orders
+from anima.gate.scan import hidden as invisible
+from anima.gate.scan.credentials import PLACEHOLDER, compile_patterns, redact, redact_said, secrets
+from anima.gate.scan.hidden import hidden, reveal
+from anima.gate.scan.letters import Origins, fold, suspicious, visible
+from anima.gate.scan.markup import FRAME_NAMES
+from anima.gate.scan.spans import Span, findings
 from anima.model import Finding, Severity
-from anima.scan import blobs, credentials, invisible, markup, phrases
-from anima.scan.chars import Origins, fold, suspicious, visible
-from anima.scan.credentials import PLACEHOLDER, compile_patterns, redact, redact_said, secrets
-from anima.scan.invisible import hidden, reveal
-from anima.scan.markup import FRAME_NAMES
-from anima.scan.spans import Span, findings
 
 __all__ = [
     "FRAME_NAMES",
@@ -50,7 +51,7 @@ def _plain(text: str) -> Iterator[Span]:
     yield from credentials.placeholders(text)
     yield from markup.comments(text, safe)
     yield from markup.marks(safe, folded, origins)
-    yield from phrases.instructions(safe, folded, origins)
+    yield from orders.instructions(safe, folded, origins)
 
 
 def _blanked(text: str, found: list[Span]) -> str:

@@ -14,12 +14,12 @@ from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
+from anima.gate.scan import decoding, letters
+from anima.gate.scan.credentials import redact
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import BOM, EMOJI_STYLE, LRM, RLM, SOFT_HYPHEN, TEXT_STYLE, ZWJ, ZWNJ, ZWSP
+from anima.gate.scan.spans import MOST, Span, findings
 from anima.model import Finding, Severity
-from anima.scan import chars, decoding
-from anima.scan.chars import BOM, EMOJI_STYLE, LRM, RLM, SOFT_HYPHEN, TEXT_STYLE, ZWJ, ZWNJ, ZWSP
-from anima.scan.credentials import redact
-from anima.scan.lazy import lazy
-from anima.scan.spans import MOST, Span, findings
 
 TAGS, BIDI, SELECTORS, ZERO_WIDTH, CONTROL, OTHER = (
     "tag-characters",
@@ -43,23 +43,23 @@ _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
 _STRONG_CONTROL = lazy("[\x00\x08\x1b\x7f\x90\x9b\x9d]")
 # The common cases of `_belongs` in one pattern, so that a page full of emoji or Persian costs little.
 _EXPLAINED = lazy(
-    f"[\u200c\u200d\ufe0f](?:(?<=[{chars.EMOJI_CLASS}0-9#*]\ufe0f)|(?<=[{chars.JOINING_CLASS}]\u200c)(?=[{chars.JOINING_CLASS}])"
-    f"|(?<=[{chars.EMOJI_CLASS}\ufe0f]\u200d)(?=[{chars.EMOJI_CLASS}]))"
+    f"[\u200c\u200d\ufe0f](?:(?<=[{letters.EMOJI_CLASS}0-9#*]\ufe0f)|(?<=[{letters.JOINING_CLASS}]\u200c)(?=[{letters.JOINING_CLASS}])"
+    f"|(?<=[{letters.EMOJI_CLASS}\ufe0f]\u200d)(?=[{letters.EMOJI_CLASS}]))"
 )
-_OVERRIDE = lazy(f"[{chars.OVERRIDES}]")
+_OVERRIDE = lazy(f"[{letters.OVERRIDES}]")
 _LINE_BREAKS = frozenset("\u2028\u2029")
-_JOINER_PER_LETTER = lazy(f"(?:[{chars.JOINING_CLASS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}")
-_SELECTOR_PER_LETTER = lazy(f"(?:[^\\s{chars.SUSPECT_CLASS}][{chars.SELECTORS}]){{8,}}")
+_JOINER_PER_LETTER = lazy(f"(?:[{letters.JOINING_CLASS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}")
+_SELECTOR_PER_LETTER = lazy(f"(?:[^\\s{letters.SUSPECT_CLASS}][{letters.SELECTORS}]){{8,}}")
 _RARE_SELECTOR = lazy("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 _MARKS = lazy("[\u061c\u200e\u200f]")
 _TAKES_VARIANT = lazy("[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]")
 _OF_KIND = {
-    TAGS: lazy(f"[{chars.TAGS}]+"),
-    SELECTORS: lazy(f"[{chars.SELECTORS}]+"),
-    BIDI: lazy(f"[{chars.BIDI}]+"),
-    ZERO_WIDTH: lazy(f"[{chars.ZERO_WIDTH}]+"),
-    CONTROL: lazy(f"[{chars.CONTROLS}]+"),
-    OTHER: lazy(f"[{chars.OTHERS}]+"),
+    TAGS: lazy(f"[{letters.TAGS}]+"),
+    SELECTORS: lazy(f"[{letters.SELECTORS}]+"),
+    BIDI: lazy(f"[{letters.BIDI}]+"),
+    ZERO_WIDTH: lazy(f"[{letters.ZERO_WIDTH}]+"),
+    CONTROL: lazy(f"[{letters.CONTROLS}]+"),
+    OTHER: lazy(f"[{letters.OTHERS}]+"),
 }
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")
 _NEAR = 2  # visible characters between two hidden ones of one cluster
@@ -80,12 +80,12 @@ class Spot(NamedTuple):
 
 def hidden(text: str) -> tuple[Finding, ...]:
     """The hidden characters of a text. Runs at every load of a document."""
-    return findings(text, spans(text, messages(text))) if chars.suspicious(text) else ()
+    return findings(text, spans(text, messages(text))) if letters.suspicious(text) else ()
 
 
 def reveal(text: str) -> str:
     """The text with every hidden character in a visible form; the same object when there is none."""
-    if not chars.suspicious(text) or not (found := spots(text)):
+    if not letters.suspicious(text) or not (found := spots(text)):
         return text
     pieces, at = [], 0
     for start, end, shown in sorted(part for spot in found for part in _replacements(text, spot)):
@@ -98,23 +98,23 @@ def reveal(text: str) -> str:
 def _replacements(text: str, spot: Spot) -> Iterator[tuple[int, int, str]]:
     if not spot.solid:
         for part in _OF_KIND[spot.kind].finditer(text, spot.start, spot.end):
-            yield part.start(), part.end(), "".join(map(chars.name_of, part[0]))
+            yield part.start(), part.end(), "".join(map(letters.name_of, part[0]))
     elif spot.decoded:
         yield spot.start, spot.end, f"⟨hidden: {_tame(spot.decoded)}⟩"
     else:
-        named = "".join(map(chars.name_of, text[spot.start : min(spot.end, spot.start + _SPELLED_OUT)]))
+        named = "".join(map(letters.name_of, text[spot.start : min(spot.end, spot.start + _SPELLED_OUT)]))
         more = spot.end - spot.start - _SPELLED_OUT
         yield spot.start, spot.end, f"{named}⟨and {more} more⟩" if more > 0 else named
 
 
 def _tame(decoded: str) -> str:
     """Decoded text that cannot become markup or a second line where it is shown."""
-    return chars.visible(decoded).translate(_TAME)
+    return letters.visible(decoded).translate(_TAME)
 
 
 def spots(text: str) -> list[Spot]:
     """Every place with hidden characters, in order, close ones joined."""
-    if not chars.SUSPECT.search(_EXPLAINED.sub("", text)):
+    if not letters.SUSPECT.search(_EXPLAINED.sub("", text)):
         return list(_bits_per_letter(text))
     bidi: list[Spot] = []
     found = [*_clusters(text, _without_bidi(_strange_runs(text), bidi)), *_bits_per_letter(text)]
@@ -152,16 +152,16 @@ def _without_bidi(runs: Iterable[Spot], bidi: list[Spot]) -> Iterator[Spot]:
 def spans(text: str, found: Iterable[Spot]) -> Iterator[Span]:
     """The spots as the scan shows them. Only as many as can be listed are shown in full."""
     for number, spot in enumerate(found):
-        shown = _shown(text, spot) if number < MOST else chars.name_of(text[spot.start])
+        shown = _shown(text, spot) if number < MOST else letters.name_of(text[spot.start])
         yield Span(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
 
 
 def _shown(text: str, spot: Spot) -> str:
     piece = text[spot.start : min(spot.end, spot.start + 2000)]
     if spot.kind != BIDI:
-        return chars.visible(redact((spot.decoded or piece)[:2000])[0])
-    stored = redact(chars.SUSPECT.sub("", piece))[0]
-    return chars.visible(f"{stored} (displayed as: {stored[::-1]})" if _OVERRIDE.search(piece) else stored)
+        return letters.visible(redact((spot.decoded or piece)[:2000])[0])
+    stored = redact(letters.SUSPECT.sub("", piece))[0]
+    return letters.visible(f"{stored} (displayed as: {stored[::-1]})" if _OVERRIDE.search(piece) else stored)
 
 
 def _message(text: str, spot: Spot) -> str:
@@ -177,7 +177,7 @@ def _message(text: str, spot: Spot) -> str:
 def _strange_runs(text: str) -> Iterator[Spot]:
     """Runs of hidden characters of one class that no neighbour explains."""
     right_to_left = _RightToLeft(text)
-    for run in chars.SUSPECT_RUN.finditer(text):
+    for run in letters.SUSPECT_RUN.finditer(text):
         start, end = _trimmed(text, *run.span(), right_to_left)
         while start < end:
             kind, stop = _same_kind(text, start, end)
@@ -211,7 +211,7 @@ def _severity(kind: str, run: str) -> Severity:
 
 def _trimmed(text: str, start: int, end: int, right_to_left: _RightToLeft) -> tuple[int, int]:
     """The run without the characters at its front and back that belong there."""
-    if text[start - 1 : start] == chars.BLACK_FLAG and (flag := chars.FLAG_TAGS.match(text, start, end)):
+    if text[start - 1 : start] == letters.BLACK_FLAG and (flag := letters.FLAG_TAGS.match(text, start, end)):
         start = flag.end()
     while start < end and _belongs(text, start, right_to_left):
         start += 1
@@ -227,12 +227,12 @@ def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
         return _takes_style(before)
     if char in (ZWJ, ZWNJ):
         return _joins(text, at, char, before, after)
-    if char in (LRM, RLM, chars.ALM):
+    if char in (LRM, RLM, letters.ALM):
         return right_to_left.near(at) and len(_MARKS.findall(text[max(at - 2, 0) : at + 3])) <= 2
     if char == BOM:
         return at == 0
     if char == ZWSP:
-        return bool(chars.UNSPACED.match(before) or chars.UNSPACED.match(after))
+        return bool(letters.UNSPACED.match(before) or letters.UNSPACED.match(after))
     if char == SOFT_HYPHEN:
         return before.isalpha() and after.isalpha()
     return _rare(char, before, after)
@@ -245,10 +245,10 @@ def _takes_style(before: str) -> bool:
 def _joins(text: str, at: int, char: str, before: str, after: str) -> bool:
     if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
         before = text[at - 2 : at - 1]
-    if chars.JOINING.match(before) or chars.JOINING.match(after):
+    if letters.JOINING.match(before) or letters.JOINING.match(after):
         return True
-    emoji_before = chars.EMOJI.match(before) or before == EMOJI_STYLE or before == "\U000e007f"
-    return char == ZWJ and bool(emoji_before and chars.EMOJI.match(after))
+    emoji_before = letters.EMOJI.match(before) or before == EMOJI_STYLE or before == "\U000e007f"
+    return char == ZWJ and bool(emoji_before and letters.EMOJI.match(after))
 
 
 def _rare(char: str, before: str, after: str) -> bool:
@@ -256,11 +256,11 @@ def _rare(char: str, before: str, after: str) -> bool:
     if 0xFE00 <= code <= 0xFE02:
         return bool(_TAKES_VARIANT.match(before)) or (before != "" and unicodedata.category(before) == "Sm")
     if 0xE0100 <= code <= 0xE011F:
-        return bool(chars.IDEOGRAPH.match(before))
+        return bool(letters.IDEOGRAPH.match(before))
     if 0x180B <= code <= 0x180F:
-        return bool(chars.MONGOLIAN.match(before))
+        return bool(letters.MONGOLIAN.match(before))
     if char in "\u115f\u1160\u3164\uffa0":
-        return bool(chars.JAMO.match(before) or chars.JAMO.match(after))
+        return bool(letters.JAMO.match(before) or letters.JAMO.match(after))
     return char == "\u034f" and bool(before) and unicodedata.category(before) in ("Mn", "Lo")
 
 
@@ -276,7 +276,7 @@ class _RightToLeft:
             self.start = self._text.rfind("\n", 0, at) + 1
             newline = self._text.find("\n", at)
             self.end = newline if newline >= 0 else len(self._text)
-            self._answer = chars.RTL.search(self._text, self.start, self.end) is not None
+            self._answer = letters.RTL.search(self._text, self.start, self.end) is not None
         return self._answer
 
 
@@ -302,7 +302,7 @@ def _joined(text: str, group: list[Spot]) -> Iterable[Spot]:
 
 def _seen_without(piece: str, kind: str) -> str | None:
     """What a text says whose letters were pulled apart by hidden characters."""
-    return chars.SUSPECT.sub("", piece[: decoding.SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
+    return letters.SUSPECT.sub("", piece[: decoding.SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
 
 
 def _decoded(kind: str, run: str) -> str | None:
@@ -332,13 +332,13 @@ def _balanced(run: str) -> bool:
     depth = 0
     for mark in run:
         depth += 1 if mark in _OPENING else -1
-        if depth < 0 or mark in chars.OVERRIDES:
+        if depth < 0 or mark in letters.OVERRIDES:
             return False
     return depth == 0
 
 
 def _bidi_spot(text: str, start: int, end: int) -> Spot:
-    stored = chars.SUSPECT.sub("", text[start : min(end, start + decoding.SYMBOLS)])
+    stored = letters.SUSPECT.sub("", text[start : min(end, start + decoding.SYMBOLS)])
     return Spot(start, end, BIDI, Severity.DANGER, f"{stored}\n{stored[::-1]}", solid=False)
 
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from anima.scan import decoding
-from anima.scan.chars import long_words
-from anima.scan.lazy import lazy
+from anima.gate.scan import decoding
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import long_words
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text

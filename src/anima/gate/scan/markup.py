@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import Origins, fold, visible
+from anima.gate.scan.spans import Span
 from anima.model import Severity
-from anima.scan.chars import Origins, fold, visible
-from anima.scan.lazy import lazy
-from anima.scan.spans import Span
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
 FRAME_NAMES: tuple[str, ...] = (

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from anima.scan.lazy import lazy
+from anima.gate.scan.lazy import lazy
 
 
 class Shape(NamedTuple):

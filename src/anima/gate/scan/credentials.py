@@ -15,11 +15,11 @@ from re import Pattern
 from typing import Any
 
 from anima.errors import BadConfig
+from anima.gate.scan import context, providers
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import long_words, visible
+from anima.gate.scan.spans import Span, findings
 from anima.model import Finding, Severity
-from anima.scan import context, providers
-from anima.scan.chars import long_words, visible
-from anima.scan.lazy import lazy
-from anima.scan.spans import Span, findings
 
 PLACEHOLDER = lazy(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
 _LEAST_SECRET = 4

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from anima.scan.chars import long_words, plain_lower
-from anima.scan.lazy import lazy
+from anima.gate.scan.lazy import lazy
+from anima.gate.scan.letters import long_words, plain_lower
 
 
 def _words(text: str) -> frozenset[str]:
