@@ -361,7 +361,7 @@ def test_a_session_that_was_taken_back_is_not_taken_back_again(folder: Path) -> 
 
 
 def test_one_document_cannot_be_named_twice_in_a_batch(folder: Path) -> None:
-    from anima.writing import owners
+    from anima.memory.write import owners
 
     with opened(folder) as home:
         path = DocPath.parse("notes/a.md")

@@ -675,9 +675,9 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 # -- kills -------------------------------------------------------------------------------------------------------------------
 
 POINTS = [
-    ("anima.forgotten", "Forgotten", "add"),
-    ("anima.writing", "Writing", "carry_out"),
-    ("anima.pending", "Pending", "remove"),
+    ("anima.memory.forgotten", "Forgotten", "add"),
+    ("anima.memory.write", "Writing", "carry_out"),
+    ("anima.memory.inbox", "Pending", "remove"),
     ("anima.forgetting", None, "forget"),
     ("anima.purging", None, "foreign"),
     ("anima.forgetting", None, "_freshened"),

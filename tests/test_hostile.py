@@ -18,8 +18,8 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import HomeError
+from anima.memory.inbox import content_of
 from anima.model import DocPath
-from anima.pending import content_of
 from anima.store.git import blob_id
 from test_paths import HOSTILE
 

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, Scope
+from anima.memory.inbox import diff_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
-from anima.pending import diff_of
 from anima.web.drawing import diff_lines, inert
 from anima.web.guarding import Limits, Rate, csrf_of
 from anima.web.tokens import Keyring

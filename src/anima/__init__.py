@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         StaleWrite,
     )
     from anima.home import Home
+    from anima.memory.inbox import Proposal
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.moving import Exported
-    from anima.pending import Proposal
     from anima.prompt import Line, Piece, Prompt
     from anima.restoring import Restoration
     from anima.sessions import Session
@@ -51,7 +51,7 @@ _HOMES = {
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.moving": "Exported",
-    "anima.pending": "Proposal",
+    "anima.memory.inbox": "Proposal",
     "anima.prompt": "Line Piece Prompt",
     "anima.restoring": "Restoration",
     "anima.sessions": "Session",

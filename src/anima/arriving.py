@@ -34,6 +34,7 @@ from anima.errors import (
 from anima.gate.files import judge_file
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
+from anima.memory.write import owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at
@@ -41,7 +42,6 @@ from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private
 from anima.transcript import VERSION, kept, transcripts_in
-from anima.writing import owners, scan_added
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from anima import knowing
 from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
-from anima.memory import log_heading, log_line, remembered, replaced, twin_of
+from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.text.markdown import lines_of, view
 

@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from anima.books import Books
 from anima.config import Config
 from anima.damages import Remark, remark
 from anima.errors import Damaged, HomeError
-from anima.forgotten import FILE as FORGOTTEN
-from anima.forgotten import Forgotten
 from anima.layout.dialects import layout_for
 from anima.layout.table import Layout
 from anima.layout.trust import Register, folder, is_broken, served
 from anima.ledger.chain import Fault, Key, Ledger, verify
 from anima.ledger.provenance import Provenance
+from anima.memory.books import Books
+from anima.memory.forgotten import FILE as FORGOTTEN
+from anima.memory.forgotten import Forgotten
+from anima.memory.inbox import FOLDER as PENDING
+from anima.memory.inbox import Pending
 from anima.model import DocPath
-from anima.pending import FOLDER as PENDING
-from anima.pending import Pending
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import FolderStore
 from anima.store.foreign import bytes_of

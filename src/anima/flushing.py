@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchDocument
 from anima.flush import Kept, Said, bullets_of, extract, silent_turn
-from anima.memory import log_heading, log_line
+from anima.memory.line import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
 from anima.text.markdown import bullet_text, lines_of
 from anima.transcript import stamp, time_of

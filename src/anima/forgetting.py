@@ -22,8 +22,9 @@ from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
+from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
+from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
-from anima.pending import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
 from anima.purging import Left, Purge
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
@@ -33,7 +34,6 @@ from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.tracing import dreamed_from
 from anima.transcript import Turn, forget, header_of, touched
-from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home

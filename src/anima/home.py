@@ -34,16 +34,17 @@ from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
     from anima.arriving import Imported
-    from anima.books import Books
     from anima.flushing import Flushed
     from anima.forgetting import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
     from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
-    from anima.keeping import Keeping, Why
     from anima.ledger.chain import Verification
+    from anima.memory.books import Books
+    from anima.memory.inbox import Proposal
+    from anima.memory.past import Keeping, Why
+    from anima.memory.write import Writing
     from anima.moving import Exported
-    from anima.pending import Proposal
     from anima.persona import Decision
     from anima.prompt import Prompt
     from anima.restoring import Restoration
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from anima.transcript import Redact
     from anima.transcripts import Transcripts
     from anima.upkeep import Migration
-    from anima.writing import Writing
 
 
 class Home:
@@ -215,7 +215,7 @@ class Home:
         """Ledger, provenance, history."""
         with self._mutex:
             if self._books is None:
-                from anima.books import Books
+                from anima.memory.books import Books
 
                 self._books = Books(self.store, self.layout, self.config, clock=self.clock, author=self.agent)
             return self._books
@@ -226,7 +226,7 @@ class Home:
         with self._mutex:
             if self._writing is None:
                 from anima.gate import GatePolicy
-                from anima.writing import Writing
+                from anima.memory.write import Writing
 
                 policy = GatePolicy.of(self.config.gate, self.layout.dialect)
                 self._writing = Writing(self.books, self.layout, policy, clock=self.clock)
@@ -239,7 +239,7 @@ class Home:
         """Looking back and taking back."""
         with self._mutex:
             if self._keeping is None:
-                from anima.keeping import Keeping
+                from anima.memory.past import Keeping
 
                 self._keeping = Keeping(self.books, self.writing, clock=self.clock)
             return self._keeping
@@ -518,7 +518,7 @@ class Home:
 
     def edit(self, path: str | DocPath, old: str, new: str, *, replace_all: bool = False, reason: str = "") -> Receipt:
         """Puts one text in the place of another that stands in the document once (or everywhere)."""
-        from anima.owning import edit
+        from anima.memory.verbs import edit
 
         return edit(self, DocPath.parse(path), old, new, every=replace_all, reason=reason)
 
@@ -530,19 +530,19 @@ class Home:
 
     def remember(self, fact: str, *, section: str | None = None, reason: str = "") -> Receipt:
         """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
-        from anima.owning import remember
+        from anima.memory.verbs import remember
 
         return remember(self, fact, section=section, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:
         """One line more in today's log, in the user's timezone."""
-        from anima.owning import note
+        from anima.memory.verbs import note
 
         return note(self, content, reason=reason)
 
     def seed(self, *, name: str = "", emoji: str | None = None, bootstrap: bool = False) -> tuple[str, ...]:
         """Writes the core files this dialect knows and this home lacks; returns what was made."""
-        from anima.owning import seed
+        from anima.memory.verbs import seed
 
         return seed(self, name=name, emoji=emoji, bootstrap=bootstrap)
 
@@ -581,7 +581,7 @@ class Home:
         return export(self, target, format=format, sessions=sessions, progress=progress)
 
     def _submit(self, kind: Kind, path: DocPath, text: str = "", **more: Any) -> Receipt:
-        from anima.writing import owners
+        from anima.memory.write import owners
 
         return self.writing.submit([owners(path, kind, text, **more)])[0]
 

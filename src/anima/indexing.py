@@ -17,12 +17,12 @@ from datetime import date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from anima.books import Books
 from anima.config import Config, HygieneConfig
 from anima.errors import BadConfig, HomeError
 from anima.index import DocumentIn, Filter, Label
 from anima.layout.listener import Listener, layer_at, layer_row
 from anima.layout.table import Layout, Policy
+from anima.memory.books import Books
 from anima.model import DocPath, Document, Scope
 from anima.retention import Retention
 from anima.store.folder import FolderStore, signature_of

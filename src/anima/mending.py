@@ -21,14 +21,14 @@ from anima import examining
 from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
 from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
-from anima.forgotten import FILE as FORGOTTEN
 from anima.health import examine
 from anima.home import Home
 from anima.layout.trust import Register, folder, put_beside, served
 from anima.ledger import renewal
 from anima.ledger.chain import Key, Ledger
+from anima.memory.forgotten import FILE as FORGOTTEN
+from anima.memory.inbox import FOLDER as PENDING
 from anima.model import DocPath
-from anima.pending import FOLDER as PENDING
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.foreign import bytes_of

@@ -31,9 +31,9 @@ from anima.text.markdown import front_matter, lines_of, sections, view
 from anima.text.unseen import may_hide
 
 if TYPE_CHECKING:
-    from anima.books import Books
     from anima.home import Home
     from anima.ledger.provenance import Source
+    from anima.memory.books import Books
     from anima.model import Finding
 
 Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]

@@ -23,9 +23,9 @@ from anima import opening, purging, snapshots
 from anima.choosing import MOST_TEXT, Asked
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.forgetting import carry_out
-from anima.forgotten import FILE as FORGOTTEN
-from anima.forgotten import Phrase, dumped, loaded
 from anima.layout.trust import Register
+from anima.memory.forgotten import FILE as FORGOTTEN
+from anima.memory.forgotten import Phrase, dumped, loaded
 from anima.snapshots import Facts, Snapshot
 from anima.store import archive, seal, swap
 from anima.store.archive import File, Manifest, Progress

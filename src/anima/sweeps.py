@@ -28,8 +28,8 @@ from anima.dream.tally import Tallies, Tally
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.table import Policy
 from anima.ledger.chain import Record
+from anima.memory.inbox import diff_of
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
-from anima.pending import diff_of
 from anima.reflecting import Readings, bank_changes
 from anima.store.logs import LineFolder
 from anima.text.markdown import lines_of

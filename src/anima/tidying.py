@@ -32,6 +32,7 @@ from anima.hygiene import (
 )
 from anima.layout.listener import layer_at, layer_row
 from anima.layout.table import ANYTHING, Policy, day_named
+from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.retention import Retention
 from anima.statements import statements
@@ -39,7 +40,6 @@ from anima.text.lasting import POSSIBLE, lasting
 from anima.text.markdown import lines_of
 from anima.text.phrases import said_in
 from anima.text.sentences import sentence
-from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -18,7 +18,7 @@ from anima.dream.material import Held, Note, Plan
 from anima.ledger.chain import Key
 
 if TYPE_CHECKING:
-    from anima.books import Books
+    from anima.memory.books import Books
 
 Place = tuple[str, str]  # a path, and the digest of a line in it
 KINDS = ("dreaming", "sweep")  # a night as it was about to be written, and its mark

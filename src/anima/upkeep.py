@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError
 from anima.formats import FORMATS
 from anima.ledger.chain import FORMAT
-from anima.pending import FOLDER as PENDING
+from anima.memory.inbox import FOLDER as PENDING
 from anima.store import migrating
 from anima.transcript import header_of
 

@@ -13,8 +13,8 @@ from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
     from anima.home import Home
+    from anima.memory.inbox import Proposal
     from anima.model import Receipt
-    from anima.pending import Proposal
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
 BaseOption = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from anima.cli.shown import console, inert
 
 if TYPE_CHECKING:
-    from anima.pending import Proposal
+    from anima.memory.inbox import Proposal
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 

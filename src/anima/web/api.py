@@ -18,8 +18,8 @@ from starlette.responses import StreamingResponse
 from anima import __version__
 from anima import model as words
 from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
+from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Scope
-from anima.pending import diff_of_texts
 from anima.text.merge import merge
 from anima.web import models
 from anima.web.drawing import diff_lines

@@ -16,8 +16,8 @@ from anima.gate import suggest_rule
 from anima.gate.sentences import APPROVAL_PLACES
 from anima.home import Home
 from anima.layout.table import Policy
+from anima.memory.inbox import Proposal
 from anima.model import Actor, Answer, Kind, Severity, Verdict
-from anima.pending import Proposal
 from anima.web.pages import Page, View
 from anima.web.served import Served
 

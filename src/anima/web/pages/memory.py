@@ -16,8 +16,8 @@ from starlette.responses import RedirectResponse, Response
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.layout.table import Policy, Row
+from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Document, Scope, digest_of
-from anima.pending import diff_of_texts
 from anima.store.git import Revision
 from anima.text.markdown import lines_of, sections
 from anima.web.browsing import browse, kind_of

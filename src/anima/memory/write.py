@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from anima.books import Books
 from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
-from anima.forgotten import Forgotten
 from anima.gate import GatePolicy, Situation, judge
 from anima.layout.table import Layout
 from anima.ledger.chain import Edit, Intent, Line
+from anima.memory.books import Books
+from anima.memory.forgotten import Forgotten
+from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
 from anima.model import (
     UNTRUSTED,
     Actor,
@@ -33,7 +34,6 @@ from anima.model import (
     Verdict,
     digest_of,
 )
-from anima.pending import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
 from anima.store.batch import Standing, Step, Unconfirmed
 from anima.store.folder import MAX_BYTES
 from anima.text.markdown import lines_of

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import chain
 
-from anima.books import Books
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source, sentence
+from anima.memory.books import Books
+from anima.memory.inbox import content_of, diff_of
+from anima.memory.write import Writing
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
-from anima.pending import content_of, diff_of
 from anima.store.git import History, Note, Revision
 from anima.text.markdown import lines_of
 from anima.text.merge import merge
-from anima.writing import Writing
 
 _REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima.layout import starter
-from anima.memory import log_heading, log_line, remembered, replaced, twin_of
+from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
+from anima.memory.write import owners
 from anima.model import DocPath, Kind, Receipt, digest_of
-from anima.writing import owners
 
 if TYPE_CHECKING:
     from anima.home import Home
