@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.identity import (
+from anima.prompt.identity import (
     FIELDS,
     MAX_AVATAR_BYTES,
     Avatar,

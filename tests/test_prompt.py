@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from anima import Home, HomeError, Piece, Prompt, Runtime, Scope
 from anima.layout.dialects import DIALECTS
 from anima.layout.table import Row
-from anima.prompt import Limits, compose, cut, defuse
-from anima.reading import stated_zone
+from anima.prompt.compose import Limits, compose, cut, defuse
+from anima.prompt.gather import stated_zone
 from conftest import HOMES, NOW
 
 SCOPES = [scope.value for scope in Scope]

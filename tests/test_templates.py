@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import identity
 from anima.errors import BadArguments
-from anima.identity import Identity
 from anima.layout import starter
 from anima.model import DocPath
+from anima.prompt import identity
+from anima.prompt.identity import Identity
 
 ARIA = starter.texts("Aria", "🌿")
 IDENTITY_PLACEHOLDER = re.compile(r"_\((.+)\)_")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from anima.memory.inbox import Proposal
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.moving import Exported
-    from anima.prompt import Line, Piece, Prompt
+    from anima.prompt.compose import Line, Piece, Prompt
     from anima.restoring import Restoration
     from anima.sessions import Session
     from anima.snapshots import Snapshot
@@ -52,7 +52,7 @@ _HOMES = {
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.moving": "Exported",
     "anima.memory.inbox": "Proposal",
-    "anima.prompt": "Line Piece Prompt",
+    "anima.prompt.compose": "Line Piece Prompt",
     "anima.restoring": "Restoration",
     "anima.sessions": "Session",
     "anima.snapshots": "Snapshot",

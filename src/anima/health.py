@@ -37,7 +37,7 @@ from anima.home import Home
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold
-from anima.reading import skill_line
+from anima.prompt.gather import skill_line
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.text.markdown import front_matter, sections

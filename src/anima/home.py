@@ -28,7 +28,7 @@ from anima.layout.table import Layout
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
-from anima.reading import Hook, Reading, identity, text_of
+from anima.prompt.gather import Hook, Reading, identity, text_of
 from anima.store import migrating
 from anima.store.folder import FolderStore
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from anima.flushing import Flushed
     from anima.forgetting import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
-    from anima.identity import Avatar, Peer, Resolved
     from anima.indexing import Indexing, IndexReport
     from anima.ledger.chain import Verification
     from anima.memory.books import Books
@@ -45,8 +44,9 @@ if TYPE_CHECKING:
     from anima.memory.past import Keeping, Why
     from anima.memory.write import Writing
     from anima.moving import Exported
-    from anima.persona import Decision
-    from anima.prompt import Prompt
+    from anima.prompt.compose import Prompt
+    from anima.prompt.identity import Avatar, Peer, Resolved
+    from anima.prompt.persona import Decision
     from anima.restoring import Restoration
     from anima.search import Answer
     from anima.sessions import Session
@@ -164,7 +164,7 @@ class Home:
         A folder where a home of this user's stood and vanished is refused, because it may only be unmounted;
         `again=True` makes one all the same.
         """
-        from anima.identity import check
+        from anima.prompt.identity import check
 
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
@@ -427,19 +427,19 @@ class Home:
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""
-        from anima.identity import first_avatar
+        from anima.prompt.identity import first_avatar
 
         return first_avatar(self.identity().avatars, size_of=self._size_of)
 
     def persona(self) -> Decision:
         """Which soul would be worn now, were it decided now."""
-        from anima.persona import decide
+        from anima.prompt.persona import decide
 
         return decide(self.reading.persona_rule, self.reading.now(), self.dice)
 
     def peers(self) -> tuple[Peer, ...]:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        from anima.identity import peers
+        from anima.prompt.identity import peers
 
         return peers(text_of(self, "agents"))
 

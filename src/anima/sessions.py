@@ -46,7 +46,7 @@ from anima.transcripts import origins
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.model import Entry
-    from anima.prompt import Prompt
+    from anima.prompt.compose import Prompt
     from anima.transcript import Role, Turn
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut

@@ -26,7 +26,7 @@ from anima.errors import BadArguments
 from anima.model import DocPath, Runtime, Scope
 
 if TYPE_CHECKING:
-    from anima.prompt import Prompt
+    from anima.prompt.compose import Prompt
 
 PARTS = ("text", "stable", "volatile")
 _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim", "unreadable": "red"}

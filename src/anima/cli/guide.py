@@ -13,7 +13,7 @@ from anima.cli.about_prompt import explain
 from anima.cli.shown import console, plain, say
 from anima.home import Home
 from anima.model import Scope
-from anima.prompt import Prompt
+from anima.prompt.compose import Prompt
 
 _MEMORY = """# Memory
 

@@ -19,10 +19,10 @@ from starlette.responses import Response
 
 from anima.errors import BadArguments, HomeError, NotFound
 from anima.home import Home
-from anima.identity import FIELDS, MAX_AVATAR_BYTES
 from anima.model import DocPath, Scope
-from anima.persona import decide
-from anima.prompt import Line, Prompt
+from anima.prompt.compose import Line, Prompt
+from anima.prompt.identity import FIELDS, MAX_AVATAR_BYTES
+from anima.prompt.persona import decide
 from anima.web.pages import Page, View
 from anima.web.prose import prose
 from anima.web.served import Served

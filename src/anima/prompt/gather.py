@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from anima import identity as identities
-from anima import persona as personas
 from anima.config import Config, timezone
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
 from anima.layout.listener import Listener, Secret, layer_at, tells
 from anima.layout.table import Layout, Row
 from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
-from anima.prompt import Limits, Line, Piece, Prompt, compose
+from anima.prompt import identity as identities
+from anima.prompt import persona as personas
+from anima.prompt.compose import Limits, Line, Piece, Prompt, compose
 from anima.store.folder import FolderStore, Signature, signature_of
 from anima.text.markdown import front_matter, lines_of, sections, view
 from anima.text.unseen import may_hide
