@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from anima.embed.static import StaticEmbedder
-from anima.index import DocumentIn, Filter
-from anima.index.sqlite import SqliteIndex
-from anima.search import Query, run
+from anima.search.embed.static import StaticEmbedder
+from anima.search.index import DocumentIn, Filter
+from anima.search.rank import Query, run
+from anima.search.sqlite import SqliteIndex
 
 UNITS_A_DOCUMENT = 25
 SYLLABLES = ("ba", "ko", "ri", "ten", "mu", "sal", "do", "vi", "ner", "qua", "lo", "pes", "ta", "gi", "fen", "zu")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
-from anima.index import DocumentIn, Filter, Index, Label
-from anima.search import Answer, Query, run
+from anima.search.index import DocumentIn, Filter, Index, Label
+from anima.search.rank import Answer, Query, run
 from anima.text.words import ask
 
 OWNER, GROUP = 1, 2

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.embed import Embedder
-from anima.embed.guard import (
+from anima.errors import BadArguments, BadConfig, MissingExtra
+from anima.search.embed import Embedder
+from anima.search.embed.guard import (
     DOCUMENT_PATIENCE,
     LONGEST_REST,
     QUERY_PATIENCE,
@@ -28,8 +29,7 @@ from anima.embed.guard import (
     Prefixes,
     prefixes_for,
 )
-from anima.embed.http import HttpEmbedder, HttpSettings, from_environment
-from anima.errors import BadArguments, BadConfig, MissingExtra
+from anima.search.embed.http import HttpEmbedder, HttpSettings, from_environment
 from fake_embeddings import (
     EmbeddingServer,
     Reply,

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anima.embed import Embedder
-from anima.embed.guard import EmbedderDown, Prefixes
-from anima.embed.local import DEFAULT_MODEL, LocalEmbedder, LocalSettings, find_model
 from anima.errors import BadArguments, BadConfig, MissingExtra
+from anima.search.embed import Embedder
+from anima.search.embed.guard import EmbedderDown, Prefixes
+from anima.search.embed.local import DEFAULT_MODEL, LocalEmbedder, LocalSettings, find_model
 
 onnx = pytest.importorskip("onnx")
 tokenizers = pytest.importorskip("tokenizers")

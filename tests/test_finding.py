@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.about import look_up, names_in
 from anima.errors import BadArguments
+from anima.search.about import look_up, names_in
 from anima.text.bank import reflect, retained
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from anima.embed.guard import EmbedderDown
-from anima.embed.mock import MockEmbedder
-from anima.index import DocumentIn, Filter, Label
-from anima.index.field import SCALE, quantised
-from anima.index.sqlite import SqliteIndex
-from anima.search import Query, run
+from anima.search.embed.guard import EmbedderDown
+from anima.search.embed.mock import MockEmbedder
+from anima.search.field import SCALE, quantised
+from anima.search.index import DocumentIn, Filter, Label
+from anima.search.rank import Query, run
+from anima.search.sqlite import SqliteIndex
 from index_contract import IndexContract, document, found
 
 Open = Callable[..., SqliteIndex]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.links import Graph, Text, links_of, weave
+from anima.search.graph import Graph, Text, links_of, weave
 
 
 def log(text: str, day: str = "2026-05-08") -> Text:

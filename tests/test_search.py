@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anima.embed import open_embedder
-from anima.embed.guard import EmbedderDown
-from anima.embed.mock import MockEmbedder
-from anima.embed.static import StaticEmbedder
 from anima.errors import BadArguments, BadConfig
-from anima.index import Filter, Label
-from anima.index.sqlite import SqliteIndex
-from anima.search import Answer, Hit, Query, run
+from anima.search.embed import open_embedder
+from anima.search.embed.guard import EmbedderDown
+from anima.search.embed.mock import MockEmbedder
+from anima.search.embed.static import StaticEmbedder
+from anima.search.index import Filter, Label
+from anima.search.rank import Answer, Hit, Query, run
+from anima.search.sqlite import SqliteIndex
 from index_contract import document
 
 MOCK = MockEmbedder()

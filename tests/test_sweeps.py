@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.about import look_up
 from anima.errors import NoSuchRevision
 from anima.figures import figures
 from anima.model import Actor, Change, DocPath, Kind, Origin
+from anima.search.about import look_up
 from anima.testing import Clock
 from anima.tracing import dreamed_from
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
-from anima.about import look_up
 from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
 from anima.retention import folder_config
+from anima.search.about import look_up
 from anima.statements import statements
 from anima.testing import Clock
 from anima.tidying import look

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.index.units import SHORT, ChunkConfig, Place, chunk_document, cut_parts, cut_units, front_of
+from anima.search.units import SHORT, ChunkConfig, Place, chunk_document, cut_parts, cut_units, front_of
 
 TEXT = """---
 name: Ana

@@ -19,7 +19,7 @@ from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.text.markdown import lines_of, view
 
 if TYPE_CHECKING:
-    from anima.search import Answer
+    from anima.search.rank import Answer
     from anima.sessions import Session
 
 MAX_TEXT = 12_000

@@ -459,7 +459,7 @@ def broken_repositories(patient: Patient) -> list[str]:
 
 
 def _index(patient: Patient) -> Iterator[Remark]:
-    from anima.index.checking import check
+    from anima.search.checking import check
 
     root = f"{patient.store.root}/{FOLDER}"
     for found in check(f"{root}/{INDEX}", lock=f"{root}/index.lock", texts=partial(_indexed, patient)):
@@ -479,8 +479,8 @@ def _indexed(patient: Patient, path: str, mark: str) -> str | None:
 
 
 def _talks(patient: Patient) -> Iterator[Remark]:
-    from anima.index.checking import check
     from anima.index.talks import VERSION
+    from anima.search.checking import check
 
     root = f"{patient.store.root}/{FOLDER}"
     harmless = ("not-a-file", "wal-missing", "shm-missing", "format")  # it is made again when it is next asked

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from anima.flushing import Flushed
     from anima.forgetting import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
-    from anima.indexing import Indexing, IndexReport
     from anima.ledger.chain import Verification
     from anima.memory.books import Books
     from anima.memory.inbox import Proposal
@@ -48,7 +47,8 @@ if TYPE_CHECKING:
     from anima.prompt.identity import Avatar, Peer, Resolved
     from anima.prompt.persona import Decision
     from anima.restoring import Restoration
-    from anima.search import Answer
+    from anima.search.current import Indexing, IndexReport
+    from anima.search.rank import Answer
     from anima.sessions import Session
     from anima.snapshots import Snapshot
     from anima.store.archive import Manifest
@@ -249,7 +249,7 @@ class Home:
         """The index, kept in step with the files."""
         with self._mutex:
             if self._indexing is None:
-                from anima.indexing import Indexing, embedder_for
+                from anima.search.current import Indexing, embedder_for
 
                 make = lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice)  # noqa: E731
                 self._indexing = Indexing(self.store, self.layout, self.books, embedder=make)

@@ -28,7 +28,7 @@ from anima.model import Scope
 if TYPE_CHECKING:
     from datetime import date
 
-    from anima.search import Answer, Hit
+    from anima.search.rank import Answer, Hit
 
 
 def add_to(app: typer.Typer) -> None:
@@ -167,7 +167,7 @@ def watch(home: HomeOption = None, set_: SetOption = None) -> None:
     \b
     anima watch --home ~/aria
     """
-    from anima.watching import watch as watching
+    from anima.search.watch import watch as watching
 
     with open_home(home, set_) as opened:
         say(f"watching {opened.root}; Ctrl-C ends it")
@@ -191,7 +191,7 @@ def about(
     anima about Ana
     anima about Ana --at 2026-02-03
     """
-    from anima.about import look_up
+    from anima.search.about import look_up
 
     day = _date(at) if at else None
     with open_home(home) as opened:

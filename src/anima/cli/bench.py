@@ -27,10 +27,10 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from anima.embed import Embedder, open_embedder
-from anima.index import DocumentIn, Filter
-from anima.index.sqlite import SqliteIndex
-from anima.search import Query, run
+from anima.search.embed import Embedder, open_embedder
+from anima.search.index import DocumentIn, Filter
+from anima.search.rank import Query, run
+from anima.search.sqlite import SqliteIndex
 
 BUDGETS = (500, 1000)
 _SMALL = (

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from anima.index.units import CUTTING
+from anima.search.units import CUTTING
 from anima.text.words import ask, cut
 
 FORMAT = 1

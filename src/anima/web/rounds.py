@@ -64,7 +64,7 @@ class Rounds:
 
 def _watch(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Keeps the index in step with edits from outside, and tells of them."""
-    from anima.watching import watch
+    from anima.search.watch import watch
 
     for report in watch(home, stop):
         bulletin.tell("files", {"put": report.put, "dropped": report.dropped})

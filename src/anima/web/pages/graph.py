@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
 
-from anima.about import About, look_up
 from anima.errors import BadArguments, printable
 from anima.home import Home
-from anima.links import MOST, Graph, links_of, plain
 from anima.model import Scope
+from anima.search.about import About, look_up
+from anima.search.graph import MOST, Graph, links_of, plain
 from anima.web import asked
 from anima.web.pages import Page, View
 from anima.web.pages.sessions import spark

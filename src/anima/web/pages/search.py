@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from anima.home import Home
 from anima.model import Scope
-from anima.search import WEIGHTS, Answer, Hit
+from anima.search.rank import WEIGHTS, Answer, Hit
 from anima.text.words import ask
 from anima.transcript import time_of
 from anima.web import asked

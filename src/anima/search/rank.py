@@ -18,12 +18,12 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.embed import Embedder, WordEmbedder
-from anima.embed.guard import EmbedderDown
 from anima.errors import BadArguments
-from anima.index import Filter, Index, UnitRow
-from anima.index.field import Bools, Floats, Ints, View
 from anima.model import DocPath
+from anima.search.embed import Embedder, WordEmbedder
+from anima.search.embed.guard import EmbedderDown
+from anima.search.field import Bools, Floats, Ints, View
+from anima.search.index import Filter, Index, UnitRow
 from anima.text.dates import Span, spans_in
 from anima.text.words import ask, cut, first_person
 

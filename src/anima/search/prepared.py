@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from anima.index import DocumentIn, Label, PutReport
-from anima.index.units import Part, Place, Unit, cut_parts, front_of
+from anima.search.index import DocumentIn, Label, PutReport
+from anima.search.units import Part, Place, Unit, cut_parts, front_of
 from anima.text.words import cut, without_dates
 
 UNITS_A_BATCH: Final = 2000

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from anima.config import Config, HygieneConfig
 from anima.errors import BadConfig, HomeError
-from anima.index import DocumentIn, Filter, Label
 from anima.layout.listener import Listener, layer_at, layer_row
 from anima.layout.table import Layout, Policy
 from anima.memory.books import Books
 from anima.model import DocPath, Document, Scope
 from anima.retention import Retention
+from anima.search.index import DocumentIn, Filter, Label
 from anima.store.folder import FolderStore, signature_of
 from anima.text.markdown import lines_of, sections
 
 if TYPE_CHECKING:
-    from anima.embed import Embedder
-    from anima.index.sqlite import SqliteIndex
-    from anima.search import Answer
+    from anima.search.embed import Embedder
+    from anima.search.rank import Answer
+    from anima.search.sqlite import SqliteIndex
 
 EVERY = 1.0  # seconds between two walks
 SHARED = "*"  # the layer of documents that are nobody's own
@@ -93,7 +93,7 @@ class Indexing:
     def index(self) -> SqliteIndex:
         with self._mutex:
             if self._index is None:
-                from anima.index.sqlite import SqliteIndex
+                from anima.search.sqlite import SqliteIndex
 
                 self._books.machine.make()
                 folder = f"{self._store.root}/.anima"
@@ -254,7 +254,7 @@ class Indexing:
     ) -> Answer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
-        from anima.search import Query, run
+        from anima.search.rank import Query, run
 
         report = self.catch_up()
         seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
@@ -341,11 +341,11 @@ def embedder_for(
     config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
 ) -> Embedder | None:
     """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
-    from anima.embed import open_embedder
+    from anima.search.embed import open_embedder
 
     asked, named = config.index, "index.embedder" in config.sources
     if not named:
-        from anima.embed.http import HttpEmbedder, from_environment
+        from anima.search.embed.http import HttpEmbedder, from_environment
 
         choice = from_environment(env)
         if choice is not None:
@@ -353,7 +353,7 @@ def embedder_for(
     if asked.embedder in ("static", "mock", "none"):
         return open_embedder(asked.embedder)
     if asked.embedder in ("onnx", "sentence-transformers"):
-        from anima.embed.local import LocalEmbedder, LocalSettings
+        from anima.search.embed.local import LocalEmbedder, LocalSettings
 
         runtime: Literal["onnx", "sentence-transformers"] = (
             "onnx" if asked.embedder == "onnx" else "sentence-transformers"
@@ -363,7 +363,7 @@ def embedder_for(
 
 
 def _by_http(config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random) -> Embedder:
-    from anima.embed.http import HttpEmbedder, HttpSettings
+    from anima.search.embed.http import HttpEmbedder, HttpSettings
 
     asked = config.index
     if asked.embedder not in ("openai", "ollama", "near"):

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.index import DocumentIn, Label, UnitRow
-from anima.index.field import SHIFT, UNIT, Field, Vectors
-from anima.index.prepared import HeldPart, Prepared, PreparedPart, prepare
-from anima.index.units import CUTTING, Place
+from anima.search.field import SHIFT, UNIT, Field, Vectors
+from anima.search.index import DocumentIn, Label, UnitRow
+from anima.search.prepared import HeldPart, Prepared, PreparedPart, prepare
+from anima.search.units import CUTTING, Place
 from anima.text.words import cut, first_person, tags
 
 FORMAT: Final = 2

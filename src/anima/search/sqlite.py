@@ -19,12 +19,12 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from anima.embed import Embedder
-from anima.embed.guard import EmbedderDown
-from anima.index import DocumentIn, Filter, PutReport, UnitRow
-from anima.index.field import SHIFT, DocRow, Field, Ints, Posting, Vectors, View, quantised
-from anima.index.prepared import HeldPart, Prepared, added, batches, prepare, text_hash
-from anima.index.tables import (
+from anima.search.embed import Embedder
+from anima.search.embed.guard import EmbedderDown
+from anima.search.field import SHIFT, DocRow, Field, Ints, Posting, Vectors, View, quantised
+from anima.search.index import DocumentIn, Filter, PutReport, UnitRow
+from anima.search.prepared import HeldPart, Prepared, added, batches, prepare, text_hash
+from anima.search.tables import (
     ALIVE,
     FORMAT,
     GENERATION,
@@ -55,7 +55,7 @@ from anima.index.tables import (
     vector_array,
     without_vector,
 )
-from anima.index.units import CUTTING
+from anima.search.units import CUTTING
 
 T = TypeVar("T")
 WORDS_KEPT: Final = 512

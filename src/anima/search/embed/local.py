@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from anima.embed import Purpose
-from anima.embed.guard import EmbedderDown, Prefixes, normalised, prefixes_for
 from anima.errors import BadArguments, BadConfig, MissingExtra, printable
+from anima.search.embed import Purpose
+from anima.search.embed.guard import EmbedderDown, Prefixes, normalised, prefixes_for
 
 if TYPE_CHECKING:
     import numpy as np

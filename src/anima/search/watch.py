@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.indexing import IndexReport
+    from anima.search.current import IndexReport
 
 _GATHER_MS = 500
 _ANYWAY_MS = 120_000

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.index import Filter, UnitRow
+from anima.search.index import Filter, UnitRow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.embed import Purpose
+from anima.search.embed import Purpose
 
 _WORD = re.compile(r"\w+")
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.embed import Purpose
 from anima.errors import MissingExtra
+from anima.search.embed import Purpose
 
 PACKAGE: Final = "wordllama"
 WEIGHTS: Final = "weights/l2_supercat_256.safetensors"

@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from anima.index.field import View
+    from anima.search.field import View
 
 KINDS = ("curated", "daily", "topic", "bank", "knowledge", "session", "note")
 ALL_SCOPES = 0x7FFFFFFF

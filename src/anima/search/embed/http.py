@@ -23,8 +23,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from anima.embed import Purpose
-from anima.embed.guard import (
+from anima.errors import BadArguments, BadConfig, MissingExtra
+from anima.search.embed import Purpose
+from anima.search.embed.guard import (
     DOCUMENT_PATIENCE,
     NO_PREFIXES,
     QUERY_PATIENCE,
@@ -36,7 +37,6 @@ from anima.embed.guard import (
     normalised,
     prefixes_for,
 )
-from anima.errors import BadArguments, BadConfig, MissingExtra
 
 if TYPE_CHECKING:
     import httpx2

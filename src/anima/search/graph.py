@@ -20,9 +20,9 @@ from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from anima.about import names_in, texts
 from anima.layout.table import ANYTHING
 from anima.model import DocPath, Scope
+from anima.search.about import names_in, texts
 from anima.text.bank import FOLDER, entities_in
 from anima.text.markdown import bullet_text, lines_of
 
