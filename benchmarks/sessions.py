@@ -24,12 +24,12 @@ from itertools import accumulate
 from pathlib import Path
 
 from anima.gate.scan import redact
-from anima.index.talks import Talks
+from anima.sessions.find import Asker, Finder
+from anima.sessions.talks import Talks
+from anima.sessions.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
 from anima.store.folder import FolderStore
 from anima.store.logs import LineFolder
 from anima.store.private import Machine
-from anima.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
-from anima.transcript.searching import Asker, Finder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = {"log": 3.0, "list": 3.0, "search": 5.0}

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from anima import Home, Scope
 from anima.errors import HTTP_STATUS, HomeError, StaleWrite
-from anima.tools import TABLE
+from anima.sessions.tools import TABLE
 from anima.web.app import create_app
 from anima.web.problems import of_error
 from serving import Desk, Stream, desk_in, running

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from anima import Home, Scope
 from anima.mcp.words import PROMPTS
-from anima.tools import TABLE, Argument, Tool
+from anima.sessions.tools import TABLE, Argument, Tool
 from mcp_doors import DOORS, ERAS, visiting
 
 CANARY = "zanzibar-heliotrope-4471"

@@ -7,7 +7,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import BadArguments, BadConfig
-from anima.transcript import read, transcripts_in
+from anima.sessions.transcript import read, transcripts_in
 
 
 @pytest.fixture

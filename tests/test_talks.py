@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.gate.scan import redact
-from anima.index.talks import Mark, Part, Said, Talk, Talks
+from anima.sessions.find import Asker, Finder, Found, preview
+from anima.sessions.talks import Mark, Part, Said, Talk, Talks
+from anima.sessions.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
 from anima.store.folder import FolderStore
 from anima.store.private import Machine
 from anima.text.words import cut
-from anima.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
-from anima.transcript.searching import Asker, Finder, Found, preview
 from test_transcript import texts_with_secrets
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)

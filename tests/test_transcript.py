@@ -16,13 +16,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import anima.transcript
+import anima.sessions.transcript
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, redact, secrets
-from anima.store.folder import FolderStore
-from anima.store.logs import LineFolder
-from anima.store.private import Machine
-from anima.transcript import (
+from anima.sessions.replay import count, resumed
+from anima.sessions.transcript import (
     START,
     Boundary,
     Close,
@@ -50,7 +48,9 @@ from anima.transcript import (
     time_of,
     transcripts_in,
 )
-from anima.transcript.reading import count, resumed
+from anima.store.folder import FolderStore
+from anima.store.logs import LineFolder
+from anima.store.private import Machine
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
 TIME = stamp(NOON)
@@ -501,7 +501,7 @@ if sys.argv[4] == "close":
 
 
 def _speaker(root: Path, name: str, number: int, end: str = "close") -> subprocess.Popen[str]:
-    source = str(Path(anima.transcript.__file__).parents[2])
+    source = str(Path(anima.sessions.transcript.__file__).parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", _SPEAKER, str(root), name, str(number), end],
         text=True,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from anima.moving import Exported
     from anima.prompt.compose import Line, Piece, Prompt
     from anima.restoring import Restoration
-    from anima.sessions import Session
+    from anima.sessions.session import Session
     from anima.snapshots import Snapshot
     from anima.tidying import Suggestion
 
@@ -54,7 +54,7 @@ _HOMES = {
     "anima.memory.inbox": "Proposal",
     "anima.prompt.compose": "Line Piece Prompt",
     "anima.restoring": "Restoration",
-    "anima.sessions": "Session",
+    "anima.sessions.session": "Session",
     "anima.snapshots": "Snapshot",
     "anima.tidying": "Suggestion",
 }

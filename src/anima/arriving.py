@@ -38,10 +38,10 @@ from anima.memory.write import owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.places import Table, Talk, planned, talk_at
+from anima.sessions.transcript import VERSION, kept, transcripts_in
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private
-from anima.transcript import VERSION, kept, transcripts_in
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -479,8 +479,8 @@ def _indexed(patient: Patient, path: str, mark: str) -> str | None:
 
 
 def _talks(patient: Patient) -> Iterator[Remark]:
-    from anima.index.talks import VERSION
     from anima.search.checking import check
+    from anima.sessions.talks import VERSION
 
     root = f"{patient.store.root}/{FOLDER}"
     harmless = ("not-a-file", "wal-missing", "shm-missing", "format")  # it is made again when it is next asked
@@ -493,8 +493,8 @@ def _talks(patient: Patient) -> Iterator[Remark]:
 
 
 def _transcripts(patient: Patient) -> Iterator[Remark]:
-    from anima.transcript import transcripts_in
-    from anima.transcript.listing import FILE, is_sound
+    from anima.sessions.listing import FILE, is_sound
+    from anima.sessions.transcript import transcripts_in
 
     if not patient.config.sessions.dir:
         return
@@ -527,8 +527,8 @@ def _id(name: str, suffixes: tuple[str, ...]) -> str:
 
 
 def _transcript(talks: object, id: str) -> Iterator[Remark]:
+    from anima.sessions.replay import check, header_of
     from anima.store.logs import LineFolder
-    from anima.transcript.reading import check, header_of
 
     assert isinstance(talks, LineFolder)
     path = talks.path_of(id)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError
 from anima.model import DocPath
+from anima.sessions.transcript import time_of
 from anima.tracing import Dreams, dreams
-from anima.transcript import time_of
 
 if TYPE_CHECKING:
     from anima.home import Home

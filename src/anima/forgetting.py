@@ -26,6 +26,7 @@ from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of,
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.purging import Left, Purge
+from anima.sessions.transcript import Turn, forget, header_of, touched
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
 from anima.store.shelf import Kept
@@ -33,7 +34,6 @@ from anima.store.swap import AREA, clear
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
 from anima.tracing import dreamed_from
-from anima.transcript import Turn, forget, header_of, touched
 
 if TYPE_CHECKING:
     from anima.home import Home

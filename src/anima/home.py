@@ -34,7 +34,6 @@ from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
     from anima.arriving import Imported
-    from anima.flushing import Flushed
     from anima.forgetting import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
     from anima.ledger.chain import Verification
@@ -49,15 +48,16 @@ if TYPE_CHECKING:
     from anima.restoring import Restoration
     from anima.search.current import Indexing, IndexReport
     from anima.search.rank import Answer
-    from anima.sessions import Session
+    from anima.sessions.flush import Flushed
+    from anima.sessions.session import Session
+    from anima.sessions.tools import Tool
+    from anima.sessions.transcript import Redact
+    from anima.sessions.transcripts import Transcripts
     from anima.snapshots import Snapshot
     from anima.store.archive import Manifest
     from anima.store.git import Revision
     from anima.sweeps import Sweep, Sweeps
     from anima.tidying import Look, Part, Suggestion
-    from anima.tools import Tool
-    from anima.transcript import Redact
-    from anima.transcripts import Transcripts
     from anima.upkeep import Migration
 
 
@@ -260,7 +260,7 @@ class Home:
         """What was said. Where `sessions.dir` is empty there is none, and nobody may ask."""
         with self._mutex:
             if self._transcripts is None:
-                from anima.transcripts import Transcripts
+                from anima.sessions.transcripts import Transcripts
 
                 self._transcripts = Transcripts(self)
             return self._transcripts
@@ -315,8 +315,8 @@ class Home:
         A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
-        from anima.routing import narrowed
-        from anima.sessions import Session
+        from anima.sessions.keys import narrowed
+        from anima.sessions.session import Session
 
         self._check_bound(channel, account, chat)
         listener = self.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender)
@@ -342,7 +342,7 @@ class Home:
         account: str | None = None,
     ) -> Session:
         """A conversation whose scope its session key says, such as `agent:main:telegram:group:42`; unclear is GROUP."""
-        from anima.routing import route_of
+        from anima.sessions.keys import route_of
 
         route = route_of(key)
         if route.agent and route.agent != self.agent:
@@ -368,20 +368,20 @@ class Home:
 
         Raises NoSuchSession, for another agent's too.
         """
-        from anima.sessions import resume
+        from anima.sessions.session import resume
 
         return resume(self, id, model=model, access=access, complete=complete)
 
     def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
         """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,
         such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
-        from anima.flushing import flush_idle
+        from anima.sessions.flush import flush_idle
 
         return tuple(flush_idle(self, idle, self._looked_at)) if self.config.sessions.dir else ()
 
     def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
         """The tools an agent has in a scope: those of the table that the configuration allows it."""
-        from anima.tools import tools_in
+        from anima.sessions.tools import tools_in
 
         own = next((agent for agent in self.config.agent if agent.id == self.agent), None)
         without = () if self.config.sessions.dir else ("session_logs",)
@@ -389,7 +389,7 @@ class Home:
 
     def agent_for(self, *, channel: str | None = None, account: str | None = None, chat: str | None = None) -> str:
         """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
-        from anima.routing import agent_for
+        from anima.sessions.keys import agent_for
 
         return agent_for(
             self.config.binding, channel=channel, account=account, chat=chat, default=opening.first_agent(self.config)
@@ -413,7 +413,7 @@ class Home:
     def redaction(self) -> Redact:
         """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
         from anima.gate.scan import compile_patterns, redact_said
-        from anima.transcript import unchanged
+        from anima.sessions.transcript import unchanged
 
         asked = self.config.sessions
         if not asked.redact:

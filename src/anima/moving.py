@@ -28,10 +28,10 @@ from anima.errors import (
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.places import Table, is_list, planned, talk_at, way_back
+from anima.sessions.transcript import Header, parse
 from anima.store.folder import FolderStore
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
-from anima.transcript import Header, parse
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -20,11 +20,11 @@ from anima.errors import BadPath, Damaged, HomeError
 from anima.layout import starter
 from anima.layout.listener import layer_at
 from anima.model import DocPath
+from anima.sessions.transcript import touched
 from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, blanked, cut, flat, forms_of, loose, said_in, words_of
-from anima.transcript import touched
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -16,8 +16,8 @@ from anima.errors import HomeError
 from anima.formats import FORMATS
 from anima.ledger.chain import FORMAT
 from anima.memory.inbox import FOLDER as PENDING
+from anima.sessions.transcript import header_of
 from anima.store import migrating
-from anima.transcript import header_of
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -29,7 +29,7 @@ from anima.model import Scope
 if TYPE_CHECKING:
     from anima.figures import Figures
     from anima.home import Home
-    from anima.transcript import Damage, Listed, Turn
+    from anima.sessions.transcript import Damage, Listed, Turn
 
 _POLL = 0.3
 _STEPS = " ▁▂▃▄▅▆▇█"
@@ -105,7 +105,7 @@ def _table(rows: list[Listed], zone: Any, now: datetime) -> None:
 
 
 def _when(moment: str, zone: Any, now: datetime) -> str:
-    from anima.transcript import time_of
+    from anima.sessions.transcript import time_of
 
     found = time_of(moment)
     if found is None:

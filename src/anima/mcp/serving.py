@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
 from anima.mcp import asking, shapes, words
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
-from anima.tools import chosen
+from anima.sessions.tools import chosen
 
 log = logging.getLogger("anima.mcp")
 

@@ -15,7 +15,7 @@ import mcp_types as types
 
 from anima import HomeError, NoSuchDocument
 from anima.model import Entry
-from anima.tools import Tool
+from anima.sessions.tools import Tool
 
 PREFIX = "home:///"
 MARKDOWN = "text/markdown"

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from anima import BadArguments, Home, Scope, Session
 from anima.model import Access
-from anima.tools import chosen
+from anima.sessions.tools import chosen
 
 Answer = dict[str, Any]
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 
 from anima.errors import Refused
-from anima.tools import TABLE
+from anima.sessions.tools import TABLE
 from anima.web import models
 from anima.web.served import Here, Me
 

@@ -17,8 +17,8 @@ from fastapi import Depends, Request
 from anima.damages import Remark
 from anima.errors import Refused
 from anima.home import Home
-from anima.sessions import Session
-from anima.transcript import Listed
+from anima.sessions.session import Session
+from anima.sessions.transcript import Listed
 from anima.web.events import Bulletin
 from anima.web.guarding import Limits, who_of
 from anima.web.tidiness import Tidiness

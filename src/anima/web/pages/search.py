@@ -17,8 +17,8 @@ from starlette.requests import Request
 from anima.home import Home
 from anima.model import Scope
 from anima.search.rank import WEIGHTS, Answer, Hit
+from anima.sessions.transcript import time_of
 from anima.text.words import ask
-from anima.transcript import time_of
 from anima.web import asked
 from anima.web.drawing import pieces_of
 from anima.web.pages import Page, View

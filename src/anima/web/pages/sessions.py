@@ -17,8 +17,20 @@ from starlette.requests import Request
 from anima.errors import NoSuchSession, printable
 from anima.figures import Day, figures
 from anima.home import Home
+from anima.sessions.transcript import (
+    Boundary,
+    Close,
+    Damage,
+    Flush,
+    Forgotten,
+    Header,
+    Listed,
+    Record,
+    State,
+    Turn,
+    time_of,
+)
 from anima.text.words import ask
-from anima.transcript import Boundary, Close, Damage, Flush, Forgotten, Header, Listed, Record, State, Turn, time_of
 from anima.web import asked
 from anima.web.drawing import pieces_of
 from anima.web.pages import Page, View

@@ -12,21 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from anima.sessions.lines import ENTRY_MARK, MARK, Boundary, Close, Flush, Header, Parsed, Record, State, Turn, parse
+from anima.sessions.lines import mended as mend
 from anima.store.logs import Readable, block_before, blocks, line_at
-from anima.transcript.records import (
-    ENTRY_MARK,
-    MARK,
-    Boundary,
-    Close,
-    Flush,
-    Header,
-    Parsed,
-    Record,
-    State,
-    Turn,
-    parse,
-)
-from anima.transcript.records import mended as mend
 
 _LINE_MARK = b"\n" + MARK
 _BLANKS = b" \t\r"

@@ -15,16 +15,16 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchDocument
-from anima.flush import Kept, Said, bullets_of, extract, silent_turn
 from anima.memory.line import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
+from anima.sessions.transcript import stamp, time_of
+from anima.sessions.worth import Kept, Said, bullets_of, extract, silent_turn
 from anima.text.markdown import bullet_text, lines_of
-from anima.transcript import stamp, time_of
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.sessions import Session
-    from anima.transcript import Resumed, Transcript
+    from anima.sessions.session import Session
+    from anima.sessions.transcript import Resumed, Transcript
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3

@@ -18,9 +18,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
 from anima.errors import HomeError
+from anima.sessions.lines import Close, Header, Redact, Turn, stamp, time_of
+from anima.sessions.replay import START, Count, Placed, count, header_of, last_record, scan
 from anima.store.logs import BLOCK, LineFolder, Readable, Seen
-from anima.transcript.reading import START, Count, Placed, count, header_of, last_record, scan
-from anima.transcript.records import Close, Header, Redact, Turn, stamp, time_of
 
 FILE = "sessions.json"
 SUMMARY = 80

@@ -17,10 +17,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from anima.calling import Calling
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.flush import Said
-from anima.flushing import SIZE, Flushed, Flushing, Pressure
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.layout.listener import Listener
 from anima.model import (
@@ -38,16 +35,19 @@ from anima.model import (
     Scope,
     Verdict,
 )
+from anima.sessions.calls import Calling
+from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
+from anima.sessions.tools import Tool, chosen
+from anima.sessions.transcript import Header, Transcript, stamp
+from anima.sessions.transcripts import origins
+from anima.sessions.worth import Said
 from anima.text.markdown import sections, view
-from anima.tools import Tool, chosen
-from anima.transcript import Header, Transcript, stamp
-from anima.transcripts import origins
 
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.model import Entry
     from anima.prompt.compose import Prompt
-    from anima.transcript import Role, Turn
+    from anima.sessions.transcript import Role, Turn
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
 ESSENTIAL_CHARS = 6_000

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
-from anima.index.talks import Talks
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
-from anima.store.folder import Signature
-from anima.transcript import (
+from anima.sessions.find import Asker, Finder, Found
+from anima.sessions.replay import resumed
+from anima.sessions.talks import Talks
+from anima.sessions.transcript import (
     VERSION,
     Header,
     Listed,
@@ -31,8 +32,7 @@ from anima.transcript import (
     scan,
     transcripts_in,
 )
-from anima.transcript.reading import resumed
-from anima.transcript.searching import Asker, Finder, Found
+from anima.store.folder import Signature
 
 if TYPE_CHECKING:
     from anima.home import Home

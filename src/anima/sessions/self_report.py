@@ -22,8 +22,8 @@ from anima.tracing import Dreams, dreams
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.layout.listener import Listener
-    from anima.transcript import Listed, Turn
-    from anima.transcript.searching import Asker
+    from anima.sessions.find import Asker
+    from anima.sessions.transcript import Listed, Turn
 
 SOUL_CHARS = 2_048
 KNOWN_BYTES = 6_144

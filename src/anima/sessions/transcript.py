@@ -8,21 +8,7 @@ whoever searches, because it brings SQLite along.
 
 from __future__ import annotations
 
-from anima.transcript.listing import Listed, Rows, SessionList
-from anima.transcript.reading import (
-    START,
-    Count,
-    Damage,
-    Page,
-    Placed,
-    Resumed,
-    check,
-    entry_at,
-    header_of,
-    read,
-    scan,
-)
-from anima.transcript.records import (
+from anima.sessions.lines import (
     ROLES,
     VERSION,
     Boundary,
@@ -42,7 +28,9 @@ from anima.transcript.records import (
     stamp,
     time_of,
 )
-from anima.transcript.writing import Transcript, forget, kept, touched, transcripts_in, unchanged
+from anima.sessions.listing import Listed, Rows, SessionList
+from anima.sessions.record import Transcript, forget, kept, touched, transcripts_in, unchanged
+from anima.sessions.replay import START, Count, Damage, Page, Placed, Resumed, check, entry_at, header_of, read, scan
 
 __all__ = [
     "ROLES",

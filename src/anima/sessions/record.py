@@ -18,11 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
-from anima.store.folder import FolderStore
-from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
-from anima.store.private import Machine
-from anima.transcript.reading import START, Count, Resumed, count, read, resumed
-from anima.transcript.records import (
+from anima.sessions.lines import (
     ENTRY_MARK,
     ROLES,
     VERSION,
@@ -42,6 +38,10 @@ from anima.transcript.records import (
     parse,
     stamp,
 )
+from anima.sessions.replay import START, Count, Resumed, count, read, resumed
+from anima.store.folder import FolderStore
+from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
+from anima.store.private import Machine
 
 Clock = Callable[[], datetime]
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")

@@ -11,16 +11,16 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from anima import knowing
 from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
 from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
+from anima.sessions import self_report
 from anima.text.markdown import lines_of, view
 
 if TYPE_CHECKING:
     from anima.search.rank import Answer
-    from anima.sessions import Session
+    from anima.sessions.session import Session
 
 MAX_TEXT = 12_000
 MAX_HIT = 4_000
@@ -261,24 +261,24 @@ class Calling:
 
     def _who_am_i(self) -> dict[str, Any]:
         session = self._session
-        return knowing.who_am_i(self._home, self.listener, model=session.model, persona=session.prompt.persona)
+        return self_report.who_am_i(self._home, self.listener, model=session.model, persona=session.prompt.persona)
 
     def _what_do_i_know(self, *, section: str | None, limit: int) -> dict[str, Any]:
         path, text = self._memory()
-        answer = knowing.what_do_i_know(text, section=section, limit=limit)
+        answer = self_report.what_do_i_know(text, section=section, limit=limit)
         self._note_reading(path, text)
         return answer
 
     def _my_stats(self) -> dict[str, Any]:
         home = self._home
         asker = home.transcripts.asker(self.listener) if home.config.sessions.dir else None
-        return knowing.my_stats(home, self.listener, asker, self._memory()[1])
+        return self_report.my_stats(home, self.listener, asker, self._memory()[1])
 
     def _session_logs(
         self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
     ) -> dict[str, Any]:
         home = self._home
-        logs = knowing.SessionLogs(home, home.transcripts.asker(self.listener), current=self._session.id)
+        logs = self_report.SessionLogs(home, home.transcripts.asker(self.listener), current=self._session.id)
         answer = logs.answer(action, session_id=session_id, query=query, limit=limit, max_chars=max_chars)
         self._session.overhear(logs.touched)
         return answer

@@ -18,12 +18,12 @@ from itertools import chain
 from typing import Literal
 
 from anima.errors import HomeError
-from anima.index.talks import Heard, Mark, Part, Said, Talk, Talks
+from anima.sessions.lines import Header, Turn, stamp
+from anima.sessions.listing import SessionList
+from anima.sessions.replay import Count, Placed, header_of, scan
+from anima.sessions.talks import Heard, Mark, Part, Said, Talk, Talks
 from anima.store.logs import LineFile, LineFolder, Seen
 from anima.text.words import fold
-from anima.transcript.listing import SessionList
-from anima.transcript.reading import Count, Placed, header_of, scan
-from anima.transcript.records import Header, Turn, stamp
 
 INDEXED = 200_000  # characters of an entry whose words are in the index
 _BATCH = 1000  # entries that are put in at a time
