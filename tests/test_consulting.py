@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from anima import Home, Scope
-from anima.consulting import CHANGED_MEANWHILE, NO_PROSE, NOTHING_TO_ASK, narrated
-from anima.sweeps import unsafe
+from anima.dream.consult import CHANGED_MEANWHILE, NO_PROSE, NOTHING_TO_ASK, narrated
+from anima.dream.sweep import unsafe
+from anima.dream.trace import dreamed_from
 from anima.testing import Clock, Model
-from anima.tracing import dreamed_from
 
 FACTS = (
     "Ana is allergic to peanuts",

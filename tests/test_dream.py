@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anima.dream.junk import why_junk
 from anima.dream.material import BUDGET, Held, Material, Note, Plan
 from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
-from anima.dream.planning import plan
+from anima.dream.plan import plan
 from anima.dream.score import PRESETS, Evidence, preset, score
 from anima.dream.tally import Tallies, Tally
 from anima.errors import BadArguments

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anima.dream.operations import Candidate, Operation, Prior, Verb, ask, consulted, read, validate
 from anima.errors import BadText
-from anima.operations import Candidate, Operation, Prior, Verb, ask, consulted, read, validate
 from anima.testing import Model
 
 TEA = Candidate(id="c1", text="Ana likes green tea in the morning", source="memory/2026-05-08.md#L3")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.reflecting import bank_changes
+from anima.dream.reflect import bank_changes
 
 RETAIN = "# Log\n\n## Retain\n\n"
 

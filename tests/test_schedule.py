@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anima.dream.when import due, following
 from anima.errors import BadArguments, BadConfig
-from anima.schedule import due, following
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 NIGHT = "0 3 * * *"

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
+from anima.dream.trace import dreamed_from
 from anima.errors import NoSuchRevision
 from anima.figures import figures
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.search.about import look_up
 from anima.testing import Clock
-from anima.tracing import dreamed_from
 
 FACT = "Ana is allergic to peanuts"
 JUNK = "$ git push origin main"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
+from anima.dream.trace import Dreams, dreams
 from anima.errors import HomeError
 from anima.model import DocPath
 from anima.sessions.transcript import time_of
-from anima.tracing import Dreams, dreams
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima import archived, purging, snapshots
 from anima.choosing import Asked, Choice, asked_of, checked_texts
+from anima.dream.trace import dreamed_from
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
@@ -33,7 +34,6 @@ from anima.store.shelf import Kept
 from anima.store.swap import AREA, clear
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
-from anima.tracing import dreamed_from
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -34,6 +34,7 @@ from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
     from anima.arriving import Imported
+    from anima.dream.sweep import Sweep, Sweeps
     from anima.forgetting import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
     from anima.ledger.chain import Verification
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from anima.snapshots import Snapshot
     from anima.store.archive import Manifest
     from anima.store.git import Revision
-    from anima.sweeps import Sweep, Sweeps
     from anima.tidying import Look, Part, Suggestion
     from anima.upkeep import Migration
 
@@ -270,7 +270,7 @@ class Home:
         """Dreaming."""
         with self._mutex:
             if self._sweeps is None:
-                from anima.sweeps import Sweeps
+                from anima.dream.sweep import Sweeps
 
                 self._sweeps = Sweeps(self)
             return self._sweeps
@@ -606,7 +606,7 @@ class Home:
 
         Nights that were missed are dreamed as one.
         """
-        from anima.schedule import due
+        from anima.dream.when import due
 
         asked = self.config.dream
         zone = str(self.reading.zone() or "UTC")

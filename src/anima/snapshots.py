@@ -424,7 +424,7 @@ def outlived(kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Cal
 
 def if_due(home: Home) -> Snapshot | None:
     """One whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not time."""
-    from anima.schedule import due
+    from anima.dream.when import due
 
     asked, zone, now = home.config.snapshot, str(home.reading.zone() or "UTC"), home.clock()
     if not asked.at or due(asked.at, zone, _tried(home), now) is None:

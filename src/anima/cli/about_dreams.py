@@ -13,7 +13,7 @@ from anima.errors import BadArguments
 
 if TYPE_CHECKING:
     from anima.dream.material import Candidate
-    from anima.sweeps import Sweep
+    from anima.dream.sweep import Sweep
 
 MOST_EXPLAINED = 40
 

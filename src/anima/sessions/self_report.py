@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from anima.dream.trace import Dreams, dreams
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath
 from anima.text.markdown import bullet_text, lines_of, view
 from anima.text.words import tags
-from anima.tracing import Dreams, dreams
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -20,10 +20,10 @@ from anima.dream.diary import OPENING
 from anima.dream.material import BUDGET, Candidate, Gate, Plan
 from anima.dream.pages import dreamed_on, fact_of, items
 from anima.dream.score import WEIGHTS, Preset
+from anima.dream.when import due, following
 from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.model import Actor, DocPath
-from anima.schedule import due, following
 from anima.web import asked
 from anima.web.pages import Page, View
 from anima.web.prose import ProseLine, prose

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.requests import Request
 
+from anima.dream.when import following
 from anima.errors import HomeError
-from anima.schedule import following
 from anima.snapshots import OWN
 from anima.web.pages import Page, View
 from anima.web.served import Served

@@ -17,23 +17,22 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from anima import consulting
-from anima.dream import diary
+from anima.dream import consult, diary
 from anima.dream.material import Held, Material, Note, Plan, Retirement
 from anima.dream.pages import MOVED, PAST, Item, dreamed_on, fact_of, items
-from anima.dream.planning import key_of, plan
+from anima.dream.plan import key_of, plan
+from anima.dream.reflect import Readings, bank_changes
 from anima.dream.score import Preset
 from anima.dream.score import preset as preset_of
 from anima.dream.tally import Tallies, Tally
+from anima.dream.trace import Place, traces
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.table import Policy
 from anima.ledger.chain import Record
 from anima.memory.inbox import diff_of
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Origin, Receipt, Scope, digest_of
-from anima.reflecting import Readings, bank_changes
 from anima.store.logs import LineFolder
 from anima.text.markdown import lines_of
-from anima.tracing import Place, traces
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -111,7 +110,7 @@ class Sweeps:
         self._tried: datetime | None = None
         self._readings: Readings = {}
         self._recalls: list[int] = []  # the numbers of their records
-        self.patience = consulting.TIMEOUT  # seconds for one answer of a model
+        self.patience = consult.TIMEOUT  # seconds for one answer of a model
         self._lease = home.books.machine.lease(LEASE)
 
     def run(self, *, dry_run: bool, preset: str | None, since: date | None, complete: Complete | None = None) -> Sweep:
@@ -209,18 +208,18 @@ class Sweeps:
         """The draft as a model would have it, as far as its answer may stand. Nothing is locked in here."""
         if complete is None:
             return draft
-        advice = consulting.advised(
+        advice = consult.advised(
             draft.plan, draft.material, complete, unsafe=unsafe, shown=self._may_be_shown, timeout=self.patience
         )
         found = self._told(draft, advice.plan, remark=advice.said)
         if advice.heard and found.made.diary:
-            prose = consulting.narrated(found.made.diary, complete, unsafe=unsafe, timeout=self.patience)
-            remark = advice.said if prose else f"{advice.said} {consulting.NO_PROSE}"
+            prose = consult.narrated(found.made.diary, complete, unsafe=unsafe, timeout=self.patience)
+            remark = advice.said if prose else f"{advice.said} {consult.NO_PROSE}"
             found = self._told(draft, advice.plan, prose=prose, remark=remark)
         material = draft.material
         again = self._drafted(material.rules, since, (material.now, material.today))
         if again.lines != draft.lines:
-            return self._told(again, again.plan, remark=consulting.CHANGED_MEANWHILE)
+            return self._told(again, again.plan, remark=consult.CHANGED_MEANWHILE)
         return found
 
     def _may_be_shown(self, held: Held) -> bool:
@@ -334,7 +333,7 @@ class Sweeps:
             except StaleWrite:
                 pass  # somebody wrote while the night was planned: theirs stays, and the night is planned on it
             draft = self._drafted(rules, since)
-            draft = self._told(draft, draft.plan, remark=consulting.CHANGED_MEANWHILE if complete else "")
+            draft = self._told(draft, draft.plan, remark=consult.CHANGED_MEANWHILE if complete else "")
         return Sweep(status="busy", plan=draft.made, said="memory is being written to; nothing was written")
 
     def _written(self, draft: _Draft) -> Sweep | None:

@@ -15,10 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from anima.dream.material import Held, Material, Plan, Promotion, Retirement, Rewording
-from anima.dream.pages import bullet, fact_of, folded, heading, past_line, with_section, without
-from anima.dream.planning import ROOM, key_of
-from anima.model import Complete
-from anima.operations import (
+from anima.dream.operations import (
     Candidate,
     Operation,
     Outcome,
@@ -31,6 +28,9 @@ from anima.operations import (
     consulted,
     validate,
 )
+from anima.dream.pages import bullet, fact_of, folded, heading, past_line, with_section, without
+from anima.dream.plan import ROOM, key_of
+from anima.model import Complete
 from anima.text.changes import Relation, relation
 from anima.text.markdown import lines_of
 from anima.text.sentences import sentence
