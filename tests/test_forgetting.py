@@ -678,13 +678,13 @@ POINTS = [
     ("anima.memory.forgotten", "Forgotten", "add"),
     ("anima.memory.write", "Writing", "carry_out"),
     ("anima.memory.inbox", "Pending", "remove"),
-    ("anima.forgetting", None, "forget"),
-    ("anima.purging", None, "foreign"),
-    ("anima.forgetting", None, "_freshened"),
-    ("anima.purging", None, "history"),
+    ("anima.forget.forget", None, "forget"),
+    ("anima.forget.purge", None, "foreign"),
+    ("anima.forget.forget", None, "_freshened"),
+    ("anima.forget.purge", None, "history"),
     ("anima.store.git", None, "_swap"),
-    ("anima.purging", None, "proof"),
-    ("anima.purging", None, "put_back"),
+    ("anima.forget.purge", None, "proof"),
+    ("anima.forget.purge", None, "put_back"),
     ("anima.store.git", "History", "refresh"),
 ]
 
@@ -764,10 +764,10 @@ def test_a_swap_of_history_that_was_cut_in_two_is_ended(tmp_path, new):
 
 
 def test_a_document_that_changes_in_between_is_planned_anew(home, monkeypatch):
-    from anima import forgetting
+    from anima.forget import forget
 
     home.write("notes/a.md", "- the ferret stole the ring\n- one\n")
-    real, seen = forgetting.plan, []
+    real, seen = forget.plan, []
 
     def meanwhile(*given, **more):
         drawn = real(*given, **more)
@@ -776,7 +776,7 @@ def test_a_document_that_changes_in_between_is_planned_anew(home, monkeypatch):
             home.append("notes/a.md", "- two, and the ferret stole the ring twice\n- three")
         return drawn
 
-    monkeypatch.setattr(forgetting, "plan", meanwhile)
+    monkeypatch.setattr(forget, "plan", meanwhile)
     home.forget(text="the ferret stole the ring")
     assert home.read("notes/a.md").text == "- one\n- three\n"
 

@@ -47,7 +47,7 @@ _HOMES = {
         "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
-    "anima.forgetting": "Forgetting",
+    "anima.forget.forget": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.moving": "Exported",

@@ -35,7 +35,7 @@ from anima.store.folder import FolderStore
 if TYPE_CHECKING:
     from anima.arriving import Imported
     from anima.dream.sweep import Sweep, Sweeps
-    from anima.forgetting import Forgetting
+    from anima.forget.forget import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
     from anima.ledger.chain import Verification
     from anima.memory.books import Books
@@ -276,7 +276,7 @@ class Home:
             return self._sweeps
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
-        from anima.forgetting import approve
+        from anima.forget.forget import approve
 
         return approve(self, proposal)
 
@@ -669,7 +669,7 @@ class Home:
     ) -> Forgetting:
         """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
         came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
-        from anima.forgetting import asked_of, carry_out, plan, shown
+        from anima.forget.forget import asked_of, carry_out, plan, shown
 
         asked = asked_of(
             self,

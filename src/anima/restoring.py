@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anima import opening, purging, snapshots
-from anima.choosing import MOST_TEXT, Asked
+from anima import opening, snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
-from anima.forgetting import carry_out
+from anima.forget import purge
+from anima.forget.forget import carry_out
+from anima.forget.wanted import MOST_TEXT, Asked
 from anima.layout.trust import Register
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Phrase, dumped, loaded
@@ -426,8 +427,8 @@ def _cleaned(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phr
     return _Staged(replace(found, forgotten=len(fresh), notes=tuple(notes)), puts)
 
 
-def _purged(inner: Home, fresh: Mapping[str, Phrase]) -> tuple[int, list[purging.Left]]:
-    lost, left = 0, list[purging.Left]()
+def _purged(inner: Home, fresh: Mapping[str, Phrase]) -> tuple[int, list[purge.Left]]:
+    lost, left = 0, list[purge.Left]()
     for texts in _batches(sorted(_said(inner, fresh))):
         done = carry_out(inner, Asked(texts=texts), purge=True)
         lost += sum(done.counts.values())
@@ -443,7 +444,7 @@ def _said(inner: Home, fresh: Mapping[str, Phrase]) -> set[str]:
             found |= forgotten.said(loose(bytes_of(inner.store, path) or b""), fresh)
         except Damaged:
             continue  # too large to be looked through, as in a purge
-    for _, text in purging.versions(inner):
+    for _, text in purge.versions(inner):
         found |= forgotten.said(text, fresh)
     return {text for text in found if len(flat(text).text) >= 2}
 

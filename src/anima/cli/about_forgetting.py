@@ -11,7 +11,7 @@ from anima.cli.shown import HomeOption, JsonOption, inert, open_home, say, say_j
 from anima.errors import Refused
 
 if TYPE_CHECKING:
-    from anima.forgetting import Forgetting
+    from anima.forget.forget import Forgetting
 
 _SHOWN = 60
 _NAMES = {

@@ -317,7 +317,7 @@ class Session:
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
-        from anima.forgetting import propose
+        from anima.forget.forget import propose
         from anima.gate.sentences import said
 
         if self.access != "rw":

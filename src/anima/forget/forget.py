@@ -16,17 +16,18 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from anima import archived, purging, snapshots
-from anima.choosing import Asked, Choice, asked_of, checked_texts
+from anima import archived, snapshots
 from anima.dream.trace import dreamed_from
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
+from anima.forget import purge as purging
+from anima.forget.purge import Left, Purge
+from anima.forget.wanted import Asked, Choice, asked_of, checked_texts
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
 from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
-from anima.purging import Left, Purge
 from anima.sessions.transcript import Turn, forget, header_of, touched
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
