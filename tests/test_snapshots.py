@@ -1179,7 +1179,7 @@ def test_a_link_does_not_lead_pruning_to_the_snapshots_of_another_home(link: str
 def test_a_sealed_one_does_not_stand_for_one_that_can_be_read() -> None:
     at = Clock().now
     new, mid, old = (Kept(f"/x/{n}", at - timedelta(days=n), "", "0" * 12, 1, n == 0) for n in range(3))
-    from anima.snapshots import outlived
+    from anima.backup.snapshot import outlived
 
     ask = {"keep": 1, "before": at - timedelta(days=100)}
     assert outlived([new, mid, old], **ask, is_sound=lambda kept: True) == [old]

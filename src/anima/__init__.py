@@ -9,7 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anima.arriving import Imported
+    from anima.backup.export import Exported
+    from anima.backup.import_ import Imported
+    from anima.backup.restore import Restoration
+    from anima.backup.snapshot import Snapshot
     from anima.errors import (
         BadArguments,
         BadConfig,
@@ -32,17 +35,14 @@ if TYPE_CHECKING:
     from anima.home import Home
     from anima.memory.inbox import Proposal
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
-    from anima.moving import Exported
     from anima.prompt.compose import Line, Piece, Prompt
-    from anima.restoring import Restoration
     from anima.sessions.session import Session
-    from anima.snapshots import Snapshot
     from anima.tidying import Suggestion
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "anima.arriving": "Imported",
+    "anima.backup.import_": "Imported",
     "anima.errors": (
         "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
@@ -50,12 +50,12 @@ _HOMES = {
     "anima.forget.forget": "Forgetting",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
-    "anima.moving": "Exported",
+    "anima.backup.export": "Exported",
     "anima.memory.inbox": "Proposal",
     "anima.prompt.compose": "Line Piece Prompt",
-    "anima.restoring": "Restoration",
+    "anima.backup.restore": "Restoration",
     "anima.sessions.session": "Session",
-    "anima.snapshots": "Snapshot",
+    "anima.backup.snapshot": "Snapshot",
     "anima.tidying": "Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}

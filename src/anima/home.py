@@ -33,7 +33,10 @@ from anima.store import migrating
 from anima.store.folder import FolderStore
 
 if TYPE_CHECKING:
-    from anima.arriving import Imported
+    from anima.backup.export import Exported
+    from anima.backup.import_ import Imported
+    from anima.backup.restore import Restoration
+    from anima.backup.snapshot import Snapshot
     from anima.dream.sweep import Sweep, Sweeps
     from anima.forget.forget import Forgetting
     from anima.hygiene import Contradiction, Group, Stale
@@ -42,11 +45,9 @@ if TYPE_CHECKING:
     from anima.memory.inbox import Proposal
     from anima.memory.past import Keeping, Why
     from anima.memory.write import Writing
-    from anima.moving import Exported
     from anima.prompt.compose import Prompt
     from anima.prompt.identity import Avatar, Peer, Resolved
     from anima.prompt.persona import Decision
-    from anima.restoring import Restoration
     from anima.search.current import Indexing, IndexReport
     from anima.search.rank import Answer
     from anima.sessions.flush import Flushed
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from anima.sessions.tools import Tool
     from anima.sessions.transcript import Redact
     from anima.sessions.transcripts import Transcripts
-    from anima.snapshots import Snapshot
     from anima.store.archive import Manifest
     from anima.store.git import Revision
     from anima.tidying import Look, Part, Suggestion
@@ -548,7 +548,7 @@ class Home:
 
     def import_directory(self, folder: str | Path) -> Imported:
         """Copies a tree of Markdown documents into the home without overwriting any."""
-        from anima.arriving import import_from
+        from anima.backup.import_ import import_from
 
         return import_from(self, folder, format="markdown", files=False, sessions=False)
 
@@ -563,7 +563,7 @@ class Home:
     ) -> Imported:
         """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing;
         with `replace`, documents that differ are written as changes that `undo` takes back."""
-        from anima.arriving import import_from
+        from anima.backup.import_ import import_from
 
         return import_from(self, source, format=format, dry_run=dry_run, replace=replace, progress=progress)
 
@@ -576,7 +576,7 @@ class Home:
         progress: Callable[[int, int], None] | None = None,
     ) -> Exported:
         """Writes everything to a new folder (`markdown`, or a dialect's name) or file or stream (`jsonl`)."""
-        from anima.moving import export
+        from anima.backup.export import export
 
         return export(self, target, format=format, sessions=sessions, progress=progress)
 
@@ -743,7 +743,7 @@ class Home:
         progress: Callable[[int, int], None] | None = None,
     ) -> Snapshot:
         """One archive of the whole home, read back before it gets its name. Nothing new while nothing changed."""
-        from anima.snapshots import take
+        from anima.backup.snapshot import take
 
         return take(
             self,
@@ -756,7 +756,7 @@ class Home:
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         """Those that are kept, the newest first."""
-        from anima.snapshots import known
+        from anima.backup.snapshot import known
 
         return known(self)
 
@@ -769,19 +769,19 @@ class Home:
         progress: Callable[[int, int], None] | None = None,
     ) -> Manifest:
         """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
-        from anima.snapshots import find, verify
+        from anima.backup.snapshot import find, verify
 
         return verify(find(self, str(archive)), identities=identities, passphrase=passphrase, progress=progress)
 
     def prune_snapshots(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
         """Removes those beyond `snapshot.keep` and older than `snapshot.days`, never the last; gives what went."""
-        from anima.snapshots import prune
+        from anima.backup.snapshot import prune
 
         return prune(self, dry_run=dry_run)
 
     def snapshot_if_due(self) -> Snapshot | None:
         """A snapshot whose hour has come (`snapshot.at`), or None. For a server's rounds and heartbeats."""
-        from anima.snapshots import if_due
+        from anima.backup.snapshot import if_due
 
         return if_due(self)
 
@@ -804,7 +804,7 @@ class Home:
 
         `other` allows it where another home stands; `dry_run` only tells what would change.
         """
-        from anima.restoring import restore
+        from anima.backup.restore import restore
 
         given = os.environ if env is None else env
         moment = clock or (lambda: datetime.now(UTC))

@@ -13,8 +13,8 @@ from anima.cli.shown import HomeOption, JsonOption, counted, inert, open_home, p
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
-    from anima.arriving import Imported
-    from anima.moving import Exported
+    from anima.backup.export import Exported
+    from anima.backup.import_ import Imported
     from anima.upkeep import Migration, Shown
 
 _SHOWN = 20

@@ -14,8 +14,8 @@ from anima.cli.shown import HomeOption, JsonOption, home_path, inert, open_home,
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
-    from anima.restoring import Restoration
-    from anima.snapshots import Snapshot
+    from anima.backup.restore import Restoration
+    from anima.backup.snapshot import Snapshot
 
 ACTIONS = ("take", "list", "verify", "restore", "prune")
 PASSPHRASE = "ANIMA_SNAPSHOT_PASSPHRASE"
@@ -132,7 +132,7 @@ def _list(home: str | None, json: bool) -> None:
 
 
 def _verify(archive: str, home: str | None, json: bool, *, identities: Sequence[str], passphrase: str | None) -> None:
-    from anima.snapshots import verify
+    from anima.backup.snapshot import verify
 
     with progress_bar("reading") as progress:
         if os.path.isfile(path := os.path.expanduser(archive)):

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from anima import archived, snapshots
+from anima.backup import archived, snapshot
 from anima.dream.trace import dreamed_from
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget import purge as purging
@@ -102,7 +102,7 @@ class Plan:
     proposals: tuple[str, ...] = ()
     talks: tuple[_Talk, ...] = ()
     torn: tuple[str, ...] = ()
-    snapshots: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
+    snapshot: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
     keep: tuple[str, ...] = ()  # phrases that stay forgotten
     left: tuple[Left, ...] = ()
     notes: tuple[str, ...] = ()
@@ -393,10 +393,10 @@ def _draw_snapshots(drawing: _Drawing, keep: Iterable[str]) -> Iterator[tuple[Ke
     home = drawing.home
     if home.store.stat(purging.SNAPSHOTS.rstrip("/")) is None and not home.config.snapshot.dir:
         return
-    found, away = snapshots.everywhere(home)
+    found, away = snapshot.everywhere(home)
     drawing.left += [Left(path, why) for path, why in away]
     for kept in found:
-        opaque = "sealed" if kept.sealed else "" if snapshots.is_sound(kept) else "damaged"
+        opaque = "sealed" if kept.sealed else "" if snapshot.is_sound(kept) else "damaged"
         if (
             opaque == "damaged" and not kept.digest
         ):  # under a name of the owner's choice, it may be something else by now
@@ -512,7 +512,7 @@ def _clean_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
             notes.append(f"snapshot {kept.name} could not be looked into, and is removed")
         except HomeError as error:
             left.append(Left(kept.name, str(error)))
-    if drawn.snapshots and not snapshots.known(home):
+    if drawn.snapshots and not snapshot.known(home):
         notes.append(f"snapshot {archived.taken_anew(home).name} was taken, since none was left")
     return left
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from anima.backup.snapshot import OWN
 from anima.dream.when import following
 from anima.errors import HomeError
-from anima.snapshots import OWN
 from anima.web.pages import Page, View
 from anima.web.served import Served
 

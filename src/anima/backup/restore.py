@@ -19,7 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anima import opening, snapshots
+from anima import opening
+from anima.backup import snapshot
+from anima.backup.snapshot import Facts, Snapshot
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.forget import purge
 from anima.forget.forget import carry_out
@@ -27,7 +29,6 @@ from anima.forget.wanted import MOST_TEXT, Asked
 from anima.layout.trust import Register
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Phrase, dumped, loaded
-from anima.snapshots import Facts, Snapshot
 from anima.store import archive, seal, swap
 from anima.store.archive import File, Manifest, Progress
 from anima.store.folder import FolderStore, is_restoring
@@ -150,9 +151,9 @@ def _found(given: str, path: Path, opens: Opens) -> str:
     if os.path.isfile(file := os.path.expanduser(given)):
         return file
     if (home := _opened(path, opens)) is None:
-        return snapshots.find_in(Shelf(f"{path}/{snapshots.OWN}"), given)
+        return snapshot.find_in(Shelf(f"{path}/{snapshot.OWN}"), given)
     with home:
-        return snapshots.find(home, given)
+        return snapshot.find(home, given)
 
 
 def _verified(found: str, identities: Sequence[str], passphrase: str | None, progress: Progress | None) -> _Source:
@@ -323,9 +324,9 @@ def _done(
 
 def _before(place: _Place, now: datetime) -> Snapshot:
     """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
-    facts = snapshots.facts_of(place.home) if place.home is not None else Facts()
-    with snapshots.packed(place.machine, facts, late=lambda: snapshots.end_late(place.home)) as made:
-        return snapshots.put(Shelf(f"{place.store.root}/{snapshots.OWN}"), made, at=now, label=BEFORE)
+    facts = snapshot.facts_of(place.home) if place.home is not None else Facts()
+    with snapshot.packed(place.machine, facts, late=lambda: snapshot.end_late(place.home)) as made:
+        return snapshot.put(Shelf(f"{place.store.root}/{snapshot.OWN}"), made, at=now, label=BEFORE)
 
 
 def _staged(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phrase], opens: Opens) -> _Staged:

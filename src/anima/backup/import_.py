@@ -17,7 +17,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anima import opening, parcels
+from anima import opening
+from anima.backup import lines as parcels
+from anima.backup.export import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
+from anima.backup.places import Table, Talk, planned, talk_at
 from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import (
@@ -36,8 +39,6 @@ from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
 from anima.memory.write import owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
-from anima.moving import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
-from anima.places import Table, Talk, planned, talk_at
 from anima.sessions.transcript import VERSION, kept, transcripts_in
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.logs import MAX_LINE

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from anima.snapshots import Facts, Snapshot, end_late, forget_elsewhere, packed, put, take
+from anima.backup.snapshot import Facts, Snapshot, end_late, forget_elsewhere, packed, put, take
 from anima.store import archive, seal, swap
 from anima.store.archive import Manifest
 from anima.store.foreign import folder_aside

@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from anima import opening, parcels
+from anima import opening
+from anima.backup import lines
+from anima.backup.places import Table, is_list, planned, talk_at, way_back
 from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import (
@@ -27,7 +29,6 @@ from anima.errors import (
 )
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
-from anima.places import Table, is_list, planned, talk_at, way_back
 from anima.sessions.transcript import Header, parse
 from anima.store.folder import FolderStore
 from anima.store.logs import MAX_LINE
@@ -121,7 +122,7 @@ class _Leaving:
         return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
 
     def to_lines(self, out: Sheet | Stream) -> None:
-        writer = parcels.Writer()
+        writer = lines.Writer()
         try:
             out.write(writer.heading(self.home.dialect, self.table.sessions))
             for path, file in self._opened():

@@ -1,0 +1,1 @@
+"""The whole home, out and in: snapshots, restoring, export and import."""
