@@ -25,8 +25,8 @@ from pathlib import Path
 
 from anima import Home, Scope
 from anima.errors import HomeError, NoSuchDocument, NoSuchProposal, StaleWrite
-from anima.health import look
 from anima.store.git import blob_id
+from anima.upkeep.health import look
 
 LOGS = ("memory/2026-05-08.md", "memory/2026-05-09.md", "notes/shared.md")
 COUNTERS = ("counters/one.md", "counters/two.md")

@@ -37,11 +37,11 @@ from pathlib import Path
 
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError
-from anima.health import look
 from anima.ledger.chain import ORIGINAL
 from anima.memory.write import owners
 from anima.model import DocPath, Kind
 from anima.store.git import Note, blob_id
+from anima.upkeep.health import look
 
 HERE = Path(__file__).resolve().parent
 SHIM = "ANIMA_FAULTS_SHIM"

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from itertools import combinations
 
-from anima.hygiene import Line, find_contradictions, find_duplicates
 from anima.search.embed import open_embedder
+from anima.upkeep.hygiene import Line, find_contradictions, find_duplicates
 
 FIRST = """Ana Luis Diego Marta Ines Pavel Yuki Omar Lena Tomas Rosa Kofi Priya Nils Sofia Hugo Aisha Bruno Clara Emil
     Farah Goran Hanna Ivan Jonas Kaia Leon Mina Noor Oscar""".split()

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from anima import Home
-from anima.damages import Remark
-from anima.health import examine
 from anima.layout.trust import served
-from anima.mending import Mended, repair
 from anima.store.git import History
+from anima.upkeep.damages import Remark
+from anima.upkeep.health import examine
+from anima.upkeep.repair import Mended, repair
 
 ROOT = Path(__file__).parent.parent
 FIRST = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)

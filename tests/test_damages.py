@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anima.damages import BY_NAME, TABLE
+from anima.upkeep.damages import BY_NAME, TABLE
 from damaging import HOW, Damaging, copied, documents, looked, make_sound, mended, names, reopen, works
 
 ROOT = Path(__file__).parent.parent

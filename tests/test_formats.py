@@ -24,13 +24,13 @@ import pytest
 from anima import Home, NewerFormat, Runtime, Scope
 from anima.cli import run
 from anima.errors import Damaged, exit_code, http_status
-from anima.formats import FORMATS, Format
 from anima.layout.trust import Register
 from anima.ledger.chain import FORMAT
 from anima.store.folder import FolderStore
 from anima.store.git import History
 from anima.store.migrating import STEPS, due, format_of
 from anima.testing import Clock, dice
+from anima.upkeep.formats import FORMATS, Format
 from anima.web.tokens import Keyring
 
 HERE = Path(__file__).parent / "formats"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home
-from anima.health import Remark, look
+from anima.upkeep.health import Remark, look
 
 
 @pytest.fixture

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.hygiene import (
-    Line,
-    find_contradictions,
-    find_duplicates,
-    find_stale_logs,
-    suggest_consolidation,
-)
+from anima.upkeep.hygiene import Line, find_contradictions, find_duplicates, find_stale_logs, suggest_consolidation
 
 
 def lines(*texts: str) -> list[Line]:
@@ -288,8 +282,8 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
 
 def test_cost_grows_with_the_lines_and_not_with_their_square():
     """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
-    from anima.hygiene.reading import read
-    from anima.hygiene.twins import _neighbours
+    from anima.upkeep.hygiene.reading import read
+    from anima.upkeep.hygiene.twins import _neighbours
 
     def looked_at(number: int) -> int:
         texts = [

@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Home
-from anima.damages import BY_NAME, Remark
-from anima.mending import Mended
 from anima.model import DocPath
+from anima.upkeep.damages import BY_NAME, Remark
+from anima.upkeep.repair import Mended
 from damaging import (
     HOW,
     copied,

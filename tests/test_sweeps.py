@@ -16,10 +16,10 @@ import pytest
 from anima import Home, Scope
 from anima.dream.trace import dreamed_from
 from anima.errors import NoSuchRevision
-from anima.figures import figures
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.search.about import look_up
 from anima.testing import Clock
+from anima.upkeep.numbers import figures
 
 FACT = "Ana is allergic to peanuts"
 JUNK = "$ git push origin main"

@@ -17,11 +17,11 @@ import pytest
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
-from anima.retention import folder_config
 from anima.search.about import look_up
-from anima.statements import statements
 from anima.testing import Clock
-from anima.tidying import look
+from anima.upkeep.retention import folder_config
+from anima.upkeep.statements import statements
+from anima.upkeep.tidy import look
 
 OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
 

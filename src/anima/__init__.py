@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
     from anima.sessions.session import Session
-    from anima.tidying import Suggestion
+    from anima.upkeep.tidy import Suggestion
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOMES = {
     "anima.backup.restore": "Restoration",
     "anima.sessions.session": "Session",
     "anima.backup.snapshot": "Snapshot",
-    "anima.tidying": "Suggestion",
+    "anima.upkeep.tidy": "Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 

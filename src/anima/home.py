@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from anima.backup.snapshot import Snapshot
     from anima.dream.sweep import Sweep, Sweeps
     from anima.forget.forget import Forgetting
-    from anima.hygiene import Contradiction, Group, Stale
     from anima.ledger.chain import Verification
     from anima.memory.books import Books
     from anima.memory.inbox import Proposal
@@ -57,8 +56,9 @@ if TYPE_CHECKING:
     from anima.sessions.transcripts import Transcripts
     from anima.store.archive import Manifest
     from anima.store.git import Revision
-    from anima.tidying import Look, Part, Suggestion
-    from anima.upkeep import Migration
+    from anima.upkeep.hygiene import Contradiction, Group, Stale
+    from anima.upkeep.migration import Migration
+    from anima.upkeep.tidy import Look, Part, Suggestion
 
 
 class Home:
@@ -701,19 +701,19 @@ class Home:
         return self._look(days).suggestions
 
     def _look(self, days: int | None, *parts: Part) -> Look:
-        from anima.tidying import PARTS, look
+        from anima.upkeep.tidy import PARTS, look
 
         return look(self, days=days, parts=parts or PARTS)
 
     def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
         """Carries out one suggestion or several as one change, which one undo takes back."""
-        from anima.tidying import Suggestion, tidy
+        from anima.upkeep.tidy import Suggestion, tidy
 
         return tidy(self, [suggestions] if isinstance(suggestions, Suggestion) else suggestions)
 
     def keep_all(self, suggestion: Suggestion) -> None:
         """Says that all lines of a suggestion stay as they are; it is not made again."""
-        from anima.tidying import keep_all
+        from anima.upkeep.tidy import keep_all
 
         keep_all(self, suggestion)
 
@@ -727,7 +727,7 @@ class Home:
 
     def migrate(self, *, dry_run: bool = False) -> Migration:
         """Brings a home of an older format up to date, or says what that would do."""
-        from anima.upkeep import migrate
+        from anima.upkeep.migration import migrate
 
         return migrate(self, dry_run=dry_run)
 

@@ -184,9 +184,9 @@ def up(
       anima up ~/aria --name Aria
       anima up ~/aria --no-serve
     """
-    from anima.health import look
     from anima.home import Home
     from anima.model import Scope
+    from anima.upkeep.health import look
 
     if serve and not json:
         need_serving()
@@ -259,8 +259,8 @@ def doctor(
     """
     from datetime import UTC, datetime
 
-    from anima.health import examine
-    from anima.mending import repair as mend
+    from anima.upkeep.health import examine
+    from anima.upkeep.repair import repair as mend
 
     place = home_path(home, may_be_missing=True)
     asked: dict[str, Any] = {

@@ -27,9 +27,9 @@ from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.hygiene import Contradiction, Group, Line
     from anima.model import Receipt
-    from anima.tidying import Look, Part, Suggestion
+    from anima.upkeep.hygiene import Contradiction, Group, Line
+    from anima.upkeep.tidy import Look, Part, Suggestion
 
 _PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
 _TWINS = 5
@@ -71,7 +71,7 @@ def hygiene(
     anima hygiene --fix
     anima hygiene --only stale --days 180 --yes
     """
-    from anima.tidying import look
+    from anima.upkeep.tidy import look
 
     parts = _parts(only)
     if fix and not yes and (json or not sys.stdin.isatty()):

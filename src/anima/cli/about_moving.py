@@ -15,7 +15,7 @@ from anima.errors import BadArguments
 if TYPE_CHECKING:
     from anima.backup.export import Exported
     from anima.backup.import_ import Imported
-    from anima.upkeep import Migration, Shown
+    from anima.upkeep.migration import Migration, Shown
 
 _SHOWN = 20
 

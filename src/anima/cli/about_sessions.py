@@ -27,9 +27,9 @@ from anima.errors import BadArguments, NoSuchSession
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from anima.figures import Figures
     from anima.home import Home
     from anima.sessions.transcript import Damage, Listed, Turn
+    from anima.upkeep.numbers import Figures
 
 _POLL = 0.3
 _STEPS = " ▁▂▃▄▅▆▇█"
@@ -235,7 +235,7 @@ def stats(
     anima stats
     anima stats --days 90
     """
-    from anima.figures import figures
+    from anima.upkeep.numbers import figures
 
     with open_home(home, agent=agent) as opened:
         found = figures(opened, days=days)

@@ -23,10 +23,10 @@ from anima.layout.listener import Listener, layer_at, layer_row
 from anima.layout.table import Layout, Policy
 from anima.memory.books import Books
 from anima.model import DocPath, Document, Scope
-from anima.retention import Retention
 from anima.search.index import DocumentIn, Filter, Label
 from anima.store.folder import FolderStore, signature_of
 from anima.text.markdown import lines_of, sections
+from anima.upkeep.retention import Retention
 
 if TYPE_CHECKING:
     from anima.search.embed import Embedder

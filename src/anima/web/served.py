@@ -14,11 +14,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from anima.damages import Remark
 from anima.errors import Refused
 from anima.home import Home
 from anima.sessions.session import Session
 from anima.sessions.transcript import Listed
+from anima.upkeep.damages import Remark
 from anima.web.events import Bulletin
 from anima.web.guarding import Limits, who_of
 from anima.web.tidiness import Tidiness
@@ -44,7 +44,7 @@ class Served:
 
     def remarks(self) -> list[Remark]:
         """What a look at the home tells. Where that takes long, it is done again only after twenty times as long."""
-        from anima.health import look
+        from anima.upkeep.health import look
 
         with self._looking:
             remarks, at, cost = self._looked

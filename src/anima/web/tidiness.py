@@ -17,9 +17,9 @@ from datetime import datetime
 
 from anima.errors import BadArguments, HomeError, StaleWrite
 from anima.home import Home
-from anima.hygiene import Line
 from anima.model import Document, Receipt
-from anima.tidying import Suggestion, again, look
+from anima.upkeep.hygiene import Line
+from anima.upkeep.tidy import Suggestion, again, look
 
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 

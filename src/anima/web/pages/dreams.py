@@ -302,7 +302,7 @@ def _undo(home: Home) -> dict[str, Any]:
 
 def _drawings(home: Home) -> tuple[Markup, Markup]:
     """Our own SVG, in which every text is escaped already."""
-    from anima.figures import figures
+    from anima.upkeep.numbers import figures
 
     days = figures(home).days
     grown = [plots.Day(day=each.day, value=each.memory_chars) for each in days]

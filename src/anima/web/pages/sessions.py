@@ -15,7 +15,6 @@ from urllib.parse import quote
 from starlette.requests import Request
 
 from anima.errors import NoSuchSession, printable
-from anima.figures import Day, figures
 from anima.home import Home
 from anima.sessions.transcript import (
     Boundary,
@@ -31,6 +30,7 @@ from anima.sessions.transcript import (
     time_of,
 )
 from anima.text.words import ask
+from anima.upkeep.numbers import Day, figures
 from anima.web import asked
 from anima.web.drawing import pieces_of
 from anima.web.pages import Page, View

@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from anima.errors import HomeError
 from anima.home import Home
-from anima.hygiene import Line
-from anima.tidying import Suggestion
+from anima.upkeep.hygiene import Line
+from anima.upkeep.tidy import Suggestion
 from anima.web import asked
 from anima.web.pages import Page, View
 from anima.web.served import Served

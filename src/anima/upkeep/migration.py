@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError
-from anima.formats import FORMATS
 from anima.ledger.chain import FORMAT
 from anima.memory.inbox import FOLDER as PENDING
 from anima.sessions.transcript import header_of
 from anima.store import migrating
+from anima.upkeep.formats import FORMATS
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 
-from anima.hygiene.clashes import find_contradictions
-from anima.hygiene.lines import Advice, Contradiction, Group, Line, Sameness, Stale, Twin
-from anima.hygiene.reading import DATES, read
-from anima.hygiene.twins import find_duplicates
+from anima.upkeep.hygiene.clashes import find_contradictions
+from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Line, Sameness, Stale, Twin
+from anima.upkeep.hygiene.reading import DATES, read
+from anima.upkeep.hygiene.twins import find_duplicates
 
 STALE_DAYS = 90
 

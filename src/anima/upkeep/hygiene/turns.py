@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from anima.hygiene.forms import FORMS
+from anima.upkeep.hygiene.forms import FORMS
 
 _BE = "is|are|was|were|be|been|am"
 _DENIALS = frozenset(["not", "never", "no"])

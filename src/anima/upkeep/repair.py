@@ -17,11 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anima import examining
-from anima.damages import BY_NAME, TRUST, Remark
 from anima.errors import Damaged, HomeError
-from anima.examining import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
-from anima.health import examine
 from anima.home import Home
 from anima.layout.trust import Register, folder, put_beside, served
 from anima.ledger import renewal
@@ -33,6 +29,10 @@ from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, se
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.store.foreign import bytes_of
 from anima.store.private import FOLDER, Machine
+from anima.upkeep import look as examining
+from anima.upkeep.damages import BY_NAME, TRUST, Remark
+from anima.upkeep.health import examine
+from anima.upkeep.look import DOUBT, FILES, FOLDERS, INDEX, KEY, LEDGER, LOCK, TALKS, Patient, Progress
 
 _HOPELESS = ("home-vanished", "home-empty", "home-not-a-folder", "home-owner", "disk-full")
 _PASSES = 4  # what was hidden behind one damage comes to light when that is mended

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
 
-from anima.hygiene.lines import Contradiction, Line
-from anima.hygiene.reading import Read, as_read
-from anima.hygiene.words import LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
+from anima.upkeep.hygiene.lines import Contradiction, Line
+from anima.upkeep.hygiene.reading import Read, as_read
+from anima.upkeep.hygiene.words import LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
 
 _STEADY = re.compile(
     r"\b(?:is|are|was born|lives?|resides?|works?|uses?|called|named|costs?|prefers?|drives?|favou?rite|belongs?|starts?|begins?|"

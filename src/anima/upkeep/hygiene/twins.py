@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anima.hygiene.lines import Group, Line, Sameness, Twin
-from anima.hygiene.reading import WORD, Read, as_read
-from anima.hygiene.words import DEEDS, IS, LIGHT, LIMITS, NEGATIONS, SMALL, SYMMETRIC, canonical
+from anima.upkeep.hygiene.lines import Group, Line, Sameness, Twin
+from anima.upkeep.hygiene.reading import WORD, Read, as_read
+from anima.upkeep.hygiene.words import DEEDS, IS, LIGHT, LIMITS, NEGATIONS, SMALL, SYMMETRIC, canonical
 
 if TYPE_CHECKING:
-    from anima.hygiene.lines import Vectors
+    from anima.upkeep.hygiene.lines import Vectors
 
 MEANING = 0.905  # the least cosine of two lines that say the same in other words
 CROWD = 40  # neighbours one key may bring; a key with more says little

@@ -17,9 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anima import examining, opening
+from anima import opening
 from anima.config import FILE
-from anima.damages import Level, Remark, remark
 from anima.errors import (
     BadConfig,
     BadText,
@@ -31,7 +30,6 @@ from anima.errors import (
     Refused,
     printable,
 )
-from anima.examining import Patient, Progress, looked
 from anima.gate.scan import hidden
 from anima.home import Home
 from anima.layout.trust import Register
@@ -41,6 +39,9 @@ from anima.prompt.gather import skill_line
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, FolderStore
 from anima.text.markdown import front_matter, sections
+from anima.upkeep import look as examining
+from anima.upkeep.damages import Level, Remark, remark
+from anima.upkeep.look import Patient, Progress, looked
 
 __all__ = ["Level", "Remark", "examine", "look"]
 

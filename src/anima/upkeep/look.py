@@ -17,7 +17,6 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from anima.config import Config
-from anima.damages import Remark, remark
 from anima.errors import Damaged, HomeError
 from anima.layout.dialects import layout_for
 from anima.layout.table import Layout
@@ -34,6 +33,7 @@ from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewher
 from anima.store.folder import FolderStore
 from anima.store.foreign import bytes_of
 from anima.store.private import ASIDE, FOLDER, STAGE, Machine
+from anima.upkeep.damages import Remark, remark
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
 LEDGER, KEY, LOCK, INDEX, TALKS, DOUBT = "ledger.jsonl", "key", "lock", "index.sqlite", "talks.sqlite", "doubt"

@@ -17,7 +17,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
-from anima.hygiene import (
+from anima.layout.listener import layer_at, layer_row
+from anima.layout.table import ANYTHING, Policy, day_named
+from anima.memory.write import owners
+from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
+from anima.text.lasting import POSSIBLE, lasting
+from anima.text.markdown import lines_of
+from anima.text.phrases import said_in
+from anima.text.sentences import sentence
+from anima.upkeep.hygiene import (
     Advice,
     Contradiction,
     Group,
@@ -30,21 +38,13 @@ from anima.hygiene import (
     read,
     suggest_consolidation,
 )
-from anima.layout.listener import layer_at, layer_row
-from anima.layout.table import ANYTHING, Policy, day_named
-from anima.memory.write import owners
-from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
-from anima.retention import Retention
-from anima.statements import statements
-from anima.text.lasting import POSSIBLE, lasting
-from anima.text.markdown import lines_of
-from anima.text.phrases import said_in
-from anima.text.sentences import sentence
+from anima.upkeep.retention import Retention
+from anima.upkeep.statements import statements
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.hygiene.lines import Vectors
     from anima.layout.table import Row
+    from anima.upkeep.hygiene.lines import Vectors
 
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from anima.hygiene.lines import Line
-from anima.hygiene.turns import Turned, turned
-from anima.hygiene.words import (
+from anima.text.markdown import bullet_text
+from anima.upkeep.hygiene.lines import Line
+from anima.upkeep.hygiene.turns import Turned, turned
+from anima.upkeep.hygiene.words import (
     BE_OR_HAVE,
     DEEDS,
     FORMER,
@@ -36,7 +37,6 @@ from anima.hygiene.words import (
     phrases,
     plain,
 )
-from anima.text.markdown import bullet_text
 
 _MONTHS = {
     name: number

@@ -1,0 +1,1 @@
+"""What an owner does now and then: looking after damage, tidying, and numbers."""
