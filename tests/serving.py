@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.app import create_app
-from anima.web.guarding import Limits, csrf_of
-from anima.web.serving import bound, server_for
+from anima.web.guard import Limits, csrf_of
+from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring
 
 BASE = "http://127.0.0.1:4747"

@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from anima import Home, Scope
-from anima.mcp.words import PROMPTS
+from anima.mcp.prompts import PROMPTS
 from anima.sessions.tools import TABLE, Argument, Tool
 from mcp_doors import DOORS, ERAS, visiting
 

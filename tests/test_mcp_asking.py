@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from anima import Home, Scope
-from anima.mcp.asking import MOST_SHOWN, PLACE, decision, question
+from anima.mcp.approvals import MOST_SHOWN, PLACE, decision, question
 from anima.mcp.visits import IDLE, MOST_VISITS, SAME, Visitor, Visits, Wish
 from anima.testing import Clock
 from mcp_doors import DOORS, ERAS, Ask, visiting

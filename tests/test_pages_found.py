@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from anima import Home, Scope
 from anima.testing import Clock
-from anima.web.drawing import pieces_of
+from anima.web.draw import pieces_of
 from anima.web.pages.sessions import spark
 from serving import Desk
 

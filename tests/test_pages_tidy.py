@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anima import Home
 from anima.web.pages.tidy import MANY
-from anima.web.tidiness import Tidiness
+from anima.web.tidy import Tidiness
 from serving import PRODUCT, Desk, desk_in
 from test_api import problem
 from test_web import HOSTILE, Outside

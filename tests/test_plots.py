@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.plots import COLOURS, Bar, Day, growth, recalls, scores
+from anima.web.plots import COLOURS, Bar, Day, growth, recalls, scores
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = date(2026, 1, 3)

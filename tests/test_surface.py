@@ -18,7 +18,7 @@ import typer
 
 import anima
 from anima.cli import made
-from anima.cli.shown import plain
+from anima.cli.show import plain
 from anima.config import Config, _variables
 from anima.layout.dialects import DIALECTS
 from anima.layout.table import Layout, Row

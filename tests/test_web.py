@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from anima import Home, Scope
 from anima.memory.inbox import diff_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
-from anima.web.drawing import diff_lines, inert
-from anima.web.guarding import Limits, Rate, csrf_of
+from anima.web.draw import diff_lines, inert
+from anima.web.guard import Limits, Rate, csrf_of
 from anima.web.tokens import Keyring
 from serving import BASE, PRODUCT, Desk, desk_in
 

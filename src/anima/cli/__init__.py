@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from anima.cli.plainly import read_plainly
-from anima.cli.shown import complain, say, whisper
+from anima.cli.show import complain, say, whisper
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 
 INTERRUPTED = 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anima.cli.shown import console, inert
+from anima.cli.show import console, inert
 
 if TYPE_CHECKING:
     from anima.memory.inbox import Proposal

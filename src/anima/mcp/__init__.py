@@ -7,7 +7,7 @@ credential (the app that mounts this).
 """
 
 from anima.mcp.http import Endpoint, asgi_app
-from anima.mcp.serving import serve_stdio, server
+from anima.mcp.server import serve_stdio, server
 from anima.mcp.visits import Visitor, Visits
 
 __all__ = ["Endpoint", "Visitor", "Visits", "asgi_app", "serve_stdio", "server"]

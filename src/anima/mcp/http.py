@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from anima.mcp.serving import Context, server
+from anima.mcp.server import Context, server
 from anima.mcp.visits import Visitor, Visits
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -13,20 +13,20 @@ from fastapi import APIRouter, Body
 
 from anima.errors import Refused
 from anima.sessions.tools import TABLE
-from anima.web import models
+from anima.web import bodies
 from anima.web.served import Here, Me
 
 router = APIRouter(prefix="/api/v1", tags=["agents"])
 
 
 @router.get("/tools")
-def tools(me: Me) -> models.Tools:
+def tools(me: Me) -> bodies.Tools:
     """The tools there are in this token's scope."""
     if me.scope is None:
         raise Refused("tools belong to an agent's token, and this one is the owner's", rule="agent-only")
     rows = [tool for tool in TABLE.values() if me.scope in tool.scopes]
     found = [
-        models.Tool(
+        bodies.Tool(
             name=tool.name,
             about=tool.about,
             arguments=tool.schema(),
@@ -36,7 +36,7 @@ def tools(me: Me) -> models.Tools:
         )
         for tool in rows
     ]
-    return models.Tools(items=found)
+    return bodies.Tools(items=found)
 
 
 @router.post("/tools/{name}")
@@ -49,31 +49,31 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
 
 
 @router.get("/agent/prompt")
-def prompt(here: Here, me: Me) -> models.Prompt:
+def prompt(here: Here, me: Me) -> bodies.Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
-    return models.Prompt.model_validate(here.session_of(me).prompt)
+    return bodies.Prompt.model_validate(here.session_of(me).prompt)
 
 
 @router.post("/agent/session", status_code=201)
-def begin(here: Here, me: Me) -> models.AgentSession:
+def begin(here: Here, me: Me) -> bodies.AgentSession:
     """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
     session = here.new_session(me)
-    return models.AgentSession(
-        id=session.id, scope=session.listener.scope, prompt=models.Prompt.model_validate(session.prompt)
+    return bodies.AgentSession(
+        id=session.id, scope=session.listener.scope, prompt=bodies.Prompt.model_validate(session.prompt)
     )
 
 
 @router.post("/agent/log")
-def log(here: Here, me: Me, wish: models.Saying) -> models.AgentState:
+def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
     """Records one line of the conversation in its transcript, secrets struck out."""
     session = here.session_of(me)
     session.log(wish.role, wish.content)
-    return models.AgentState(id=session.id, tainted=sorted(session.tainted))
+    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
 
 
 @router.post("/agent/taint")
-def taint(here: Here, me: Me, wish: models.Tainting) -> models.AgentState:
+def taint(here: Here, me: Me, wish: bodies.Tainting) -> bodies.AgentState:
     """Says that untrusted text came into the conversation: web, tool, skill or peer."""
     session = here.session_of(me)
     session.taint(wish.origin)
-    return models.AgentState(id=session.id, tainted=sorted(session.tainted))
+    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))

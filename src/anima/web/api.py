@@ -21,8 +21,8 @@ from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
 from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Scope
 from anima.text.merge import merge
-from anima.web import models
-from anima.web.drawing import diff_lines
+from anima.web import bodies
+from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
 from anima.web.served import Here, Me, TheHome
 
@@ -42,58 +42,58 @@ Sender = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/ping", tags=["home"])
-def ping() -> models.Pong:
+def ping() -> bodies.Pong:
     """Nothing but the way here and back: the cheapest route that needs a credential."""
-    return models.Pong()
+    return bodies.Pong()
 
 
 @router.get("/identity", tags=["home"])
-def identity(home: TheHome) -> models.Identity:
+def identity(home: TheHome) -> bodies.Identity:
     """Who the agent is, each field with where it came from."""
-    return models.Identity.model_validate(home.identity())
+    return bodies.Identity.model_validate(home.identity())
 
 
 @router.get("/prompt", tags=["home"])
-def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> models.Prompt:
+def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> bodies.Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
-    return models.Prompt.model_validate(home.prompt(scope=scope, sender=sender))
+    return bodies.Prompt.model_validate(home.prompt(scope=scope, sender=sender))
 
 
 # -- documents --------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/files", tags=["documents"])
-def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> models.Entries:
+def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> bodies.Entries:
     """Every file beneath a folder, by path. `after` is the `next` of the page before."""
     found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
     more = found[limit - 1].path if len(found) > limit else None
-    return models.Entries.model_validate({"items": found[:limit], "next": more})
+    return bodies.Entries.model_validate({"items": found[:limit], "next": more})
 
 
 @router.get("/tree", tags=["documents"])
-def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> models.Tree:
+def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> bodies.Tree:
     """Paths beneath a folder; folders end with a slash."""
-    return models.Tree(entries=list(home.tree(folder, depth)))
+    return bodies.Tree(entries=list(home.tree(folder, depth)))
 
 
 @router.get(
     "/files/{path:path}",
     tags=["documents"],
-    response_model=models.Document,
+    response_model=bodies.Document,
     responses={304: {"description": "It is as you have it"}},
 )
-def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> models.Document | Response:
+def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> bodies.Document | Response:
     """One document, with its digest as ETag."""
     found = home.read(path)
     if if_none_match is not None and found.digest in _tags(if_none_match):
         return Response(status_code=304, headers={"ETag": etag(found.digest)})
     response.headers["ETag"] = etag(found.digest)
-    return models.Document.model_validate(found)
+    return bodies.Document.model_validate(found)
 
 
-@router.put("/files/{path:path}", tags=["documents"], response_model=models.Receipt)
+@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
 def write(
-    home: TheHome, path: str, wish: models.Writing, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+    home: TheHome, path: str, wish: bodies.Writing, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Replaces a document, or makes it."""
     if if_none_match is not None and if_none_match.strip() != "*":
@@ -102,7 +102,7 @@ def write(
     return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
 
 
-@router.delete("/files/{path:path}", tags=["documents"], response_model=models.Receipt)
+@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
 def delete(
     home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
 ) -> Response:
@@ -110,32 +110,32 @@ def delete(
     return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
 
 
-@router.post("/append", tags=["documents"], response_model=models.Receipt)
-def append(home: TheHome, wish: models.Appending) -> Response:
+@router.post("/append", tags=["documents"], response_model=bodies.Receipt)
+def append(home: TheHome, wish: bodies.Appending) -> Response:
     """Adds lines at the end of a document; never conflicts with others who do."""
     return _receipt(home.append(wish.path, wish.text, reason=wish.reason))
 
 
-@router.post("/edit", tags=["documents"], response_model=models.Receipt)
-def edit(home: TheHome, wish: models.Editing) -> Response:
+@router.post("/edit", tags=["documents"], response_model=bodies.Receipt)
+def edit(home: TheHome, wish: bodies.Editing) -> Response:
     """Puts one text in the place of another that stands there once, or everywhere."""
     return _receipt(home.edit(wish.path, wish.old, wish.new, replace_all=wish.replace_all, reason=wish.reason))
 
 
-@router.post("/move", tags=["documents"], response_model=models.Receipt)
-def move(home: TheHome, wish: models.Moving) -> Response:
+@router.post("/move", tags=["documents"], response_model=bodies.Receipt)
+def move(home: TheHome, wish: bodies.Moving) -> Response:
     """Gives a document another path. Its lines keep their provenance."""
     return _receipt(home.move(wish.path, wish.to, reason=wish.reason))
 
 
-@router.post("/remember", tags=["memory"], response_model=models.Receipt)
-def remember(home: TheHome, wish: models.Remembering) -> Response:
+@router.post("/remember", tags=["memory"], response_model=bodies.Receipt)
+def remember(home: TheHome, wish: bodies.Remembering) -> Response:
     """One line more in MEMORY.md. A line that says so already is refused by the rule `duplicate`."""
     return _receipt(home.remember(wish.fact, section=wish.section, reason=wish.reason))
 
 
-@router.post("/note", tags=["memory"], response_model=models.Receipt)
-def note(home: TheHome, wish: models.Noting) -> Response:
+@router.post("/note", tags=["memory"], response_model=bodies.Receipt)
+def note(home: TheHome, wish: bodies.Noting) -> Response:
     """One line more in today's log, in the user's timezone."""
     return _receipt(home.note(wish.content, reason=wish.reason))
 
@@ -167,7 +167,7 @@ def _receipts(receipts: Sequence[words.Receipt], *, one: bool = False) -> Respon
     """Written is 200, waiting is 202, refused is a problem."""
     if refused := next((r for r in receipts if r.status == "refused"), None):
         return of_refusal(refused)
-    shown = [models.Receipt.model_validate(receipt) for receipt in receipts]
+    shown = [bodies.Receipt.model_validate(receipt) for receipt in receipts]
     status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
     body = shown[0].model_dump_json() if one else f"[{','.join(each.model_dump_json() for each in shown)}]"
     digest = receipts[0].digest if one else None
@@ -179,7 +179,7 @@ def _receipts(receipts: Sequence[words.Receipt], *, one: bool = False) -> Respon
 # -- finding ----------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/search", tags=["memory"], response_model=models.Hits)
+@router.get("/search", tags=["memory"], response_model=bodies.Hits)
 def search(
     home: TheHome,
     q: Annotated[str, Query(max_length=4_000)],
@@ -192,23 +192,23 @@ def search(
 ) -> Response:
     """Hits for a question, best first, as that listener may see them."""
     found = home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
-    return Response(models.Hits.model_validate(found).model_dump_json(), media_type="application/json")
+    return Response(bodies.Hits.model_validate(found).model_dump_json(), media_type="application/json")
 
 
 @router.post("/index", tags=["home"])
-def index(home: TheHome, wish: models.Indexing) -> models.IndexReport:
+def index(home: TheHome, wish: bodies.Indexing) -> bodies.IndexReport:
     """Brings the index up to date, from nothing when asked to."""
-    return models.IndexReport.model_validate(home.index(rebuild=wish.rebuild))
+    return bodies.IndexReport.model_validate(home.index(rebuild=wish.rebuild))
 
 
 # -- looking back -----------------------------------------------------------------------------------------------------------
 
 
 @router.get("/history", tags=["past"])
-def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> models.Revisions:
+def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> bodies.Revisions:
     """Revisions of the home or of one document, newest first."""
     found = home.history(path or None, limit=start + limit + 1)[start:]
-    return models.Revisions.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+    return bodies.Revisions.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
 
 
 @router.get("/diff", tags=["past"])
@@ -217,26 +217,26 @@ def diff(
     revision: Annotated[str, Query(max_length=64)],
     other: Annotated[str | None, Query(max_length=64)] = None,
     path: FilePath = "",
-) -> models.Diff:
+) -> bodies.Diff:
     """What one revision changed, or what changed between two."""
-    return models.Diff(diff=home.diff(revision, other, path=path or None))
+    return bodies.Diff(diff=home.diff(revision, other, path=path or None))
 
 
 @router.post("/compare", tags=["past"])
-def compare(wish: models.Comparing) -> models.Comparison:
+def compare(wish: bodies.Comparing) -> bodies.Comparison:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
     lines = [line for line in diff_lines(diff_of_texts(wish.before, wish.after)) if line.kind != "file"]
-    return models.Comparison.model_validate({"lines": lines, "merged": merged})
+    return bodies.Comparison.model_validate({"lines": lines, "merged": merged})
 
 
 @router.get("/changes", tags=["past"])
 def changes(
     home: TheHome, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
-) -> models.Dones:
+) -> bodies.Dones:
     """Carried-out changes as the ledger tells them, newest first."""
     found = home.keeping.changes(session=session, limit=start + limit + 1)[start:]
-    return models.Dones.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+    return bodies.Dones.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
 
 
 @router.get("/why", tags=["past"])
@@ -244,13 +244,13 @@ def why(
     home: TheHome,
     path: Annotated[str, Query(min_length=1, max_length=1_024)],
     line: Annotated[int, Query(ge=1, le=10_000_000)],
-) -> models.Why:
+) -> bodies.Why:
     """Where a line came from."""
-    return models.Why.model_validate(home.why(path, line))
+    return bodies.Why.model_validate(home.why(path, line))
 
 
-@router.post("/undo", tags=["past"], response_model=list[models.Receipt])
-def undo(home: TheHome, wish: models.Undoing) -> Response:
+@router.post("/undo", tags=["past"], response_model=list[bodies.Receipt])
+def undo(home: TheHome, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
@@ -259,7 +259,7 @@ def undo(home: TheHome, wish: models.Undoing) -> Response:
 
 
 @router.post("/forget", tags=["past"])
-def forget(home: TheHome, wish: models.Forgetful) -> models.Forgot:
+def forget(home: TheHome, wish: bodies.Forgetful) -> bodies.Forgot:
     """What would be forgotten, or, when it is no dry run, the receipt for it."""
     done = home.forget(
         text=wish.text,
@@ -273,7 +273,7 @@ def forget(home: TheHome, wish: models.Forgetful) -> models.Forgot:
         purge=wish.purge,
         dry_run=wish.dry_run,
     )
-    return models.Forgot(
+    return bodies.Forgot(
         done=done.done,
         purge=done.purge,
         counts=done.counts,
@@ -288,11 +288,11 @@ def forget(home: TheHome, wish: models.Forgetful) -> models.Forgot:
 
 
 @router.post("/dream", tags=["dreams"])
-def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
+def dream(home: TheHome, wish: bodies.Dreaming) -> bodies.Dreamed:
     """One night now, or what it would change."""
     swept = home.dream(dry_run=wish.dry_run, preset=wish.preset, since=wish.since)
     plan = swept.plan
-    return models.Dreamed(
+    return bodies.Dreamed(
         status=swept.status,
         said=swept.said,
         change=swept.change,
@@ -305,17 +305,17 @@ def dream(home: TheHome, wish: models.Dreaming) -> models.Dreamed:
     )
 
 
-@router.post("/restore", tags=["past"], response_model=models.Receipt)
-def restore(home: TheHome, wish: models.Restoring) -> Response:
+@router.post("/restore", tags=["past"], response_model=bodies.Receipt)
+def restore(home: TheHome, wish: bodies.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
     return _receipt(home.restore(wish.path, at=wish.at, base=wish.base))
 
 
 @router.get("/audit", tags=["past"])
-def audit(home: TheHome) -> models.Audit:
+def audit(home: TheHome) -> bodies.Audit:
     """Whether the ledger is whole."""
     found = home.audit()
-    return models.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
+    return bodies.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
 
 
 def _next(start: int, limit: int, found: int) -> int | None:
@@ -326,14 +326,14 @@ def _next(start: int, limit: int, found: int) -> int | None:
 
 
 @router.get("/hygiene", tags=["memory"])
-def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> models.Suggestions:
+def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> bodies.Suggestions:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
     seen = here.tidiness.look(afresh=afresh)
     found = list(seen.found.items())[start : start + limit + 1]
     items = [
         {"id": id, "diff": one.diff, **{name: getattr(one, name) for name in _ADVICE}} for id, one in found[:limit]
     ]
-    return models.Suggestions.model_validate(
+    return bodies.Suggestions.model_validate(
         {
             "items": items,
             "total": len(seen.found),
@@ -350,18 +350,18 @@ def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 20
 _ADVICE = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to")
 
 
-@router.post("/hygiene", tags=["memory"], response_model=models.Tidied)
-def tidy(here: Here, wish: models.Tidying) -> Response:
+@router.post("/hygiene", tags=["memory"], response_model=bodies.Tidied)
+def tidy(here: Here, wish: bodies.Tidying) -> Response:
     """Carries out what was shown, as one change, or notes that its lines stay. 412 when one of it no longer stands."""
     if wish.do == "keep":
         if wish.line is not None:
             raise BadArguments("keeping is of all lines; a line is chosen with tidy")
-        kept = models.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[])
+        kept = bodies.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[])
         return Response(kept.model_dump_json(), media_type="application/json")
     receipts = here.tidiness.tidy(wish.ids, wish.line)
     if refused := next((receipt for receipt in receipts if receipt.status == "refused"), None):
         return of_refusal(refused)
-    done = models.Tidied.model_validate(
+    done = bodies.Tidied.model_validate(
         {
             "done": len(set(wish.ids)),
             "receipts": receipts,
@@ -373,13 +373,13 @@ def tidy(here: Here, wish: models.Tidying) -> Response:
 
 
 @router.get("/snapshots", tags=["home"])
-def snapshots(home: TheHome) -> models.Snapshots:
+def snapshots(home: TheHome) -> bodies.Snapshots:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
-    return models.Snapshots.model_validate({"items": home.snapshots()})
+    return bodies.Snapshots.model_validate({"items": home.snapshots()})
 
 
-@router.post("/snapshots", tags=["home"], response_model=models.TakenSnapshot)
-def snapshot(here: Here) -> models.TakenSnapshot | Response:
+@router.post("/snapshots", tags=["home"], response_model=bodies.TakenSnapshot)
+def snapshot(here: Here) -> bodies.TakenSnapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
     if not here.snapping.acquire(blocking=False):
         return problem(
@@ -394,25 +394,25 @@ def snapshot(here: Here) -> models.TakenSnapshot | Response:
         here.snapping.release()
     if made.fresh:
         here.bulletin.tell("snapshot", {"name": made.name, "size": made.size})
-    return models.TakenSnapshot.model_validate(made)
+    return bodies.TakenSnapshot.model_validate(made)
 
 
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/pending", tags=["approving"])
-def pending(home: TheHome) -> models.Proposals:
+def pending(home: TheHome) -> bodies.Proposals:
     """What waits for the owner, oldest first."""
-    return models.Proposals.model_validate({"items": home.pending()})
+    return bodies.Proposals.model_validate({"items": home.pending()})
 
 
 @router.get("/pending/{id}", tags=["approving"])
-def proposal(home: TheHome, id: str) -> models.Proposal:
-    return models.Proposal.model_validate(home.writing.pending.get(id, home.clock()))
+def proposal(home: TheHome, id: str) -> bodies.Proposal:
+    return bodies.Proposal.model_validate(home.writing.pending.get(id, home.clock()))
 
 
-@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[models.Receipt])
-def approve(here: Here, me: Me, id: str, wish: models.Approving) -> Response:
+@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
+def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     approver = "page" if me.kind == "page" else "http"
     receipts = here.home.approve(id, approver=approver, content=wish.content, text=wish.text)
@@ -428,30 +428,30 @@ def deny(here: Here, id: str) -> None:
     here.bulletin.look_soon()
 
 
-@router.post("/trust", tags=["approving"], response_model=models.Trusted)
-def trust(home: TheHome, me: Me, wish: models.Trusting) -> models.Trusted | Response:
+@router.post("/trust", tags=["approving"], response_model=bodies.Trusted)
+def trust(home: TheHome, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Response:
     """Trusts lines that prompts leave out because of where they came from. Needs the page."""
     if me.kind != "page":
         return problem(
             403, "trusting lines needs the page or a terminal", kind="urn:anima:refused", title="Refused", rule="page"
         )
     path = DocPath.parse(wish.path) if wish.path else None
-    return models.Trusted(trusted_lines=home.keeping.trust(path, line=wish.line, session=wish.session))
+    return bodies.Trusted(trusted_lines=home.keeping.trust(path, line=wish.line, session=wish.session))
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/sessions", tags=["sessions"])
-def sessions(here: Here, start: Start = 0, limit: Many = 50) -> models.SessionRows:
+def sessions(here: Here, start: Start = 0, limit: Many = 50) -> bodies.SessionRows:
     """Sessions, the latest first."""
     rows = here.sessions(limit=start + limit + 1)
     found = list(rows)[start:]
-    return models.SessionRows.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+    return bodies.SessionRows.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
 
 
 @router.get("/sessions/{id}", tags=["sessions"])
-def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> models.Transcript:
+def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> bodies.Transcript:
     """What was said in a session, from an entry on."""
     if not here.home.config.sessions.dir:
         raise NoSuchSession(f"there is no session {id!r}")
@@ -459,34 +459,34 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> models.
     page = talks.read(id, talks.owner(), start=start, limit=limit)
     more = start + limit if page.total > start + limit else None
     damaged = [f"line {each.line}: {each.why}" for each in page.damaged]
-    turns = [models.Turn.model_validate(turn) for turn in page.entries]
-    return models.Transcript(id=id, turns=turns, total=page.total, damaged=damaged, next=more)
+    turns = [bodies.Turn.model_validate(turn) for turn in page.entries]
+    return bodies.Transcript(id=id, turns=turns, total=page.total, damaged=damaged, next=more)
 
 
 # -- the server itself ------------------------------------------------------------------------------------------------------
 
 
 @router.get("/health", tags=["home"])
-def health(here: Here) -> models.Health:
+def health(here: Here) -> bodies.Health:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return models.Health(
+    return bodies.Health(
         ok=ok,
         version=__version__,
         dialect=here.home.dialect,
-        remarks=[models.Remark.model_validate(remark) for remark in remarks],
+        remarks=[bodies.Remark.model_validate(remark) for remark in remarks],
     )
 
 
 @router.get("/tokens", tags=["tokens"])
-def tokens(here: Here) -> models.Tokens:
+def tokens(here: Here) -> bodies.Tokens:
     """Every token that works, without its secret."""
-    return models.Tokens.model_validate({"items": here.keyring.all()})
+    return bodies.Tokens.model_validate({"items": here.keyring.all()})
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201)
-def make_token(here: Here, wish: models.TokenWish) -> models.NewToken:
+def make_token(here: Here, wish: bodies.TokenWish) -> bodies.NewToken:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
     kind, agent = ("agent", here.home.agent) if wish.scope else ("owner", None)
     made, secret = here.keyring.make(
@@ -497,7 +497,7 @@ def make_token(here: Here, wish: models.TokenWish) -> models.NewToken:
         sender=wish.sender if wish.scope else None,
         lifetime=timedelta(days=wish.days),
     )
-    return models.NewToken(**models.Token.model_validate(made).model_dump(), token=secret)
+    return bodies.NewToken(**bodies.Token.model_validate(made).model_dump(), token=secret)
 
 
 @router.delete("/tokens/{id}", tags=["tokens"], status_code=204)

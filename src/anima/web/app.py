@@ -23,12 +23,12 @@ from starlette.types import Receive, Scope, Send
 from anima import __version__
 from anima.errors import HomeError
 from anima.home import Home
-from anima.web import agents, api, models, pages
-from anima.web.drawing import Drawing
+from anima.web import agents, api, bodies, pages
+from anima.web.chores import Chore, Rounds
+from anima.web.draw import Drawing
 from anima.web.events import Bulletin
-from anima.web.guarding import Guard, Limits
+from anima.web.guard import Guard, Limits
 from anima.web.problems import MEDIA, nothing_there, of_error, of_request, problem
-from anima.web.rounds import Chore, Rounds
 from anima.web.served import Served
 from anima.web.tokens import Keyring
 
@@ -153,7 +153,7 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
     """Says of every route that it needs a credential, and that its errors are problem details."""
     components = schema.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    components.setdefault("schemas", {})["Problem"] = models.Problem.model_json_schema(
+    components.setdefault("schemas", {})["Problem"] = bodies.Problem.model_json_schema(
         ref_template="#/components/schemas/{model}"
     )
     content = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}

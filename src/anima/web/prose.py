@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from anima.text.markdown import BOM, front_matter_end, lines_of
-from anima.web.drawing import inert
+from anima.web.draw import inert
 
 LONGEST = 4_000  # a longer line is shown without emphasis
 

@@ -20,8 +20,8 @@ from anima.sessions.session import Session
 from anima.sessions.transcript import Listed
 from anima.upkeep.damages import Remark
 from anima.web.events import Bulletin
-from anima.web.guarding import Limits, who_of
-from anima.web.tidiness import Tidiness
+from anima.web.guard import Limits, who_of
+from anima.web.tidy import Tidiness
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256

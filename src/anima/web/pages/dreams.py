@@ -15,7 +15,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 from starlette.requests import Request
 
-from anima import plots
 from anima.dream.diary import OPENING
 from anima.dream.material import BUDGET, Candidate, Gate, Plan
 from anima.dream.pages import dreamed_on, fact_of, items
@@ -24,7 +23,7 @@ from anima.dream.when import due, following
 from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.model import Actor, DocPath
-from anima.web import asked
+from anima.web import plots, query
 from anima.web.pages import Page, View
 from anima.web.prose import ProseLine, prose
 from anima.web.served import Served
@@ -62,7 +61,7 @@ _COUNTED = ("lasting", "recalls", "questions", "days", "score")
 def show(here: Served, request: Request) -> dict[str, Any]:
     """What `?part=` asks for, or all of it: a dry run is not made for the drawings alone, nor the other way round."""
     home, part = here.home, request.query_params.get("part")
-    older = asked.number(request, "older", default=0, least=0, most=MOST_NIGHTS)
+    older = query.number(request, "older", default=0, least=0, most=MOST_NIGHTS)
     given: dict[str, Any] = {"older": older, "undo": None}
     if part != "drawn":
         given |= _tonight(home) | _diary(home, older)

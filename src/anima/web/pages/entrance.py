@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from anima.web.guarding import who_of
+from anima.web.guard import who_of
 from anima.web.served import Served
 from anima.web.tokens import PAGE_LIFETIME
 

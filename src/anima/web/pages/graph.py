@@ -18,7 +18,7 @@ from anima.home import Home
 from anima.model import Scope
 from anima.search.about import About, look_up
 from anima.search.graph import MOST, Graph, links_of, plain
-from anima.web import asked
+from anima.web import query
 from anima.web.pages import Page, View
 from anima.web.pages.sessions import spark
 from anima.web.served import Served
@@ -40,7 +40,7 @@ _mutex = threading.Lock()
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
-    most = asked.number(request, "most", default=MOST, least=1, most=MOST)
+    most = query.number(request, "most", default=MOST, least=1, most=MOST)
     graph, today = _graph(home, most), home.reading.today()
     ties: dict[int, list[str]] = {}
     for edge in graph.edges:
@@ -73,7 +73,7 @@ def _age(last: date | None, today: date) -> int:
 
 
 def about(here: Served, request: Request) -> dict[str, Any]:
-    name = asked.text(request, "name", most=200)
+    name = query.text(request, "name", most=200)
     if not name:
         raise BadArguments("say a name", hint="choose one in the graph")
     found = look_up(here.home, name, scope=Scope.MAIN, limit=MENTIONS)

@@ -20,13 +20,13 @@ from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Document, Scope, digest_of
 from anima.store.git import Revision
 from anima.text.markdown import lines_of, sections
-from anima.web.browsing import browse, kind_of
 from anima.web.marks import WORDS, doubtful, marks
+from anima.web.memory import browse, kind_of
 from anima.web.pages import Page, View
 from anima.web.pages.self import LISTENERS
+from anima.web.past import Step, line_steps
 from anima.web.prose import prose, source
 from anima.web.served import Served
-from anima.web.tracing import Step, line_steps
 
 MANY_LINES = 2_000  # of a document on one page
 _CHANGES = 12

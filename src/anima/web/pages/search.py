@@ -19,8 +19,8 @@ from anima.model import Scope
 from anima.search.rank import WEIGHTS, Answer, Hit
 from anima.sessions.transcript import time_of
 from anima.text.words import ask
-from anima.web import asked
-from anima.web.drawing import pieces_of
+from anima.web import query
+from anima.web.draw import pieces_of
 from anima.web.pages import Page, View
 from anima.web.pages.sessions import place_of
 from anima.web.served import Served
@@ -45,7 +45,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {
         "title": "Search",
         "wish": wish,
-        "scopes": asked.SCOPES,
+        "scopes": query.SCOPES,
         "spans": DAYS,
         "hits": [],
         "talks": None,
@@ -53,7 +53,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         "instead": [],
         "more": False,
         "address": partial(_address, wish),
-        "listens": dict(asked.SCOPES)[str(wish["scope"])],
+        "listens": dict(query.SCOPES)[str(wish["scope"])],
     }
     if not wish["q"]:
         return given
@@ -72,12 +72,12 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 
 def _wish(request: Request) -> dict[str, Any]:
     return {
-        "q": asked.text(request, "q"),
-        "scope": asked.scope(request, unsaid=Scope.MAIN),
-        "days": asked.number(request, "days", default=0, least=0, most=100_000),
-        "limit": asked.number(request, "limit", default=FEW, least=1, most=MANY),
-        "explain": asked.ticked(request, "explain"),
-        "talks": asked.ticked(request, "talks"),
+        "q": query.text(request, "q"),
+        "scope": query.scope(request, unsaid=Scope.MAIN),
+        "days": query.number(request, "days", default=0, least=0, most=100_000),
+        "limit": query.number(request, "limit", default=FEW, least=1, most=MANY),
+        "explain": query.ticked(request, "explain"),
+        "talks": query.ticked(request, "talks"),
     }
 
 

@@ -31,8 +31,8 @@ from anima.sessions.transcript import (
 )
 from anima.text.words import ask
 from anima.upkeep.numbers import Day, figures
-from anima.web import asked
-from anima.web.drawing import pieces_of
+from anima.web import query
+from anima.web.draw import pieces_of
 from anima.web.pages import Page, View
 from anima.web.served import Served
 
@@ -61,13 +61,13 @@ def place_of(id: str, entry: int) -> str:
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     wish = {
-        "q": asked.text(request, "q"),
-        "scope": asked.scope(request, unsaid=None),
-        "start": asked.number(request, "start", default=0, least=0, most=1_000_000),
+        "q": query.text(request, "q"),
+        "scope": query.scope(request, unsaid=None),
+        "start": query.number(request, "start", default=0, least=0, most=1_000_000),
     }
     given = {
         "wish": wish,
-        "scopes": asked.SCOPES,
+        "scopes": query.SCOPES,
         "kept": bool(home.config.sessions.dir),
         "rows": [],
         "hits": None,
@@ -163,7 +163,7 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     about = _row(home, row)
     newest = max(0, (row.entries - 1) // TURNS * TURNS)
     unsaid = 0 if row.closed else newest
-    start = asked.number(request, "start", default=unsaid, least=0, most=100_000_000)
+    start = query.number(request, "start", default=unsaid, least=0, most=100_000_000)
     page = talks.read(id, talks.owner(), start=start, limit=TURNS, known=row)
     marks = talks.marks(id, talks.owner())
     return {

@@ -18,10 +18,10 @@ from anima.errors import HomeError
 from anima.home import Home
 from anima.upkeep.hygiene import Line
 from anima.upkeep.tidy import Suggestion
-from anima.web import asked
+from anima.web import query
 from anima.web.pages import Page, View
 from anima.web.served import Served
-from anima.web.tidiness import Looked
+from anima.web.tidy import Looked
 
 MANY = 50  # suggestions of a part
 DONE = 5  # changes that can be undone here
@@ -52,8 +52,8 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {"looked": None, "parts": [], "wrong": "", "done": [], "nothing": False}
     part = request.query_params.get("part")
     try:
-        is_asked = part == "found" or asked.ticked(request, "afresh")
-        looked = here.tidiness.look(afresh=asked.ticked(request, "afresh")) if is_asked else here.tidiness.known()
+        is_asked = part == "found" or query.ticked(request, "afresh")
+        looked = here.tidiness.look(afresh=query.ticked(request, "afresh")) if is_asked else here.tidiness.known()
     except HomeError as error:
         return given | {"wrong": str(error)}
     if looked is None:

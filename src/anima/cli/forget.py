@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anima.cli.shown import HomeOption, JsonOption, inert, open_home, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, inert, open_home, say, say_json, whisper
 from anima.errors import Refused
 
 if TYPE_CHECKING:

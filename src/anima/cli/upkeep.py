@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anima.cli.diffs import show_diff
-from anima.cli.shown import (
+from anima.cli.show import (
     HomeOption,
     JsonOption,
     SetOption,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.shown import HomeOption, JsonOption, home_path, inert, open_home, progress_bar, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, home_path, inert, open_home, progress_bar, say, say_json, whisper
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:

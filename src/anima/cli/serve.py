@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.shown import HomeOption, JsonOption, SetOption, inert, open_home, plain, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, SetOption, inert, open_home, plain, say, say_json, whisper
 from anima.errors import BadArguments, MissingExtra
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def serve(port: PortOption = None, home: HomeOption = None, set_: SetOption = No
 
 def serve_home(opened: Home, *, port: int | None, json: bool) -> None:
     """Serves a home that is open, and says how to come in."""
-    from anima.web.serving import Address, serve
+    from anima.web.serve import Address, serve
 
     def ready(address: Address) -> None:
         if json:
@@ -72,7 +72,7 @@ def _mcp(opened: Home) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
-    from anima.web.guarding import who_of
+    from anima.web.guard import who_of
 
     if find_spec("mcp") is None or find_spec("anima.mcp") is None:
         return None
@@ -178,7 +178,7 @@ def _revoke(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str
 
 
 def _link(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    from anima.web.serving import HOST, PORT
+    from anima.web.serve import HOST, PORT
 
     link = f"http://{HOST}:{given['port'] or PORT}/login#{keyring.code()}"
     whisper("it works once, for ten minutes, while the home is served")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.serving import PortOption, need_serving, serve_home
-from anima.cli.shown import (
+from anima.cli.serve import PortOption, need_serving, serve_home
+from anima.cli.show import (
     HomeOption,
     JsonOption,
     SetOption,
@@ -229,7 +229,7 @@ def tour(
       anima tour
       anima tour --fast
     """
-    from anima.cli import guide
+    from anima.cli import tour as guide
 
     if json:
         say_json(guide.told())

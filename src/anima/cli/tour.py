@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anima.cli.about_prompt import explain
-from anima.cli.shown import console, plain, say
+from anima.cli.prompt import explain
+from anima.cli.show import console, plain, say
 from anima.home import Home
 from anima.model import Scope
 from anima.prompt.compose import Prompt

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from anima.cli.diffs import show_diff
-from anima.cli.shown import HomeOption, JsonOption, console, inert, open_home, place_of, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, console, inert, open_home, place_of, say, say_json, whisper
 from anima.errors import BadArguments
 
 

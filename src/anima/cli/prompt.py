@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anima.cli.shown import (
+from anima.cli.show import (
     AgentOption,
     HomeOption,
     JsonOption,

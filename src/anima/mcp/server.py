@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
-from anima.mcp import asking, shapes, words
+from anima.mcp import approvals, prompts, shapes
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
 from anima.sessions.tools import chosen
 
@@ -45,7 +45,7 @@ def server(visits: Visits, who: Callable[[Context], Visitor]) -> Server[Any]:
         "anima",
         version=__version__,
         title="anima, a home for an agent",
-        instructions=words.INSTRUCTIONS,
+        instructions=prompts.INSTRUCTIONS,
         on_list_tools=desk.list_tools,
         on_call_tool=desk.call_tool,
         on_list_resources=desk.list_resources,
@@ -101,23 +101,23 @@ class _Desk:
 
     async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         wish = wish_of(ctx, params)
-        asks = asking.can_ask(
+        asks = approvals.can_ask(
             ctx.session.client_capabilities, version=ctx.protocol_version, can_send=ctx.session.can_send_request
         )
 
         def call(visit: Visit) -> tuple[Answer, Proposal | None]:
             answer = visit.call(wish)
-            return answer, asking.to_ask(visit, answer) if asks else None
+            return answer, approvals.to_ask(visit, answer) if asks else None
 
         answer, waiting = await self._with_visit(ctx, call)
         if waiting is None:
             return shapes.answered(answer)
-        form = asking.question(waiting)
+        form = approvals.question(waiting)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            asked: dict[str, Any] = {asking.QUESTION: types.ElicitRequest(params=form)}
-            return types.InputRequiredResult(input_requests=asked, request_state=asking.state_of(waiting))
+            asked: dict[str, Any] = {approvals.QUESTION: types.ElicitRequest(params=form)}
+            return types.InputRequiredResult(input_requests=asked, request_state=approvals.state_of(waiting))
         result = await self._elicited(ctx, form)
-        return await self._decided(ctx, wish, answer, waiting.content, asking.decision(result))
+        return await self._decided(ctx, wish, answer, waiting.content, approvals.decision(result))
 
     async def _elicited(self, ctx: Context, form: types.ElicitRequestFormParams) -> object:
         """The client's answer; one that cannot be had leaves the change where it is, waiting."""
@@ -137,22 +137,24 @@ class _Desk:
             "rule": None,
             "revision": None,
         }
-        waiting = await self._with_visit(ctx, lambda visit: asking.to_ask(visit, answer))
+        waiting = await self._with_visit(ctx, lambda visit: approvals.to_ask(visit, answer))
         if waiting is not None:
             answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
             answer["review"] = f"the owner decides: anima pending, then anima approve {proposal}"
-        decided = asking.decision((params.input_responses or {}).get(asking.QUESTION))
+        decided = approvals.decision((params.input_responses or {}).get(approvals.QUESTION))
         return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)
 
     async def _decided(
-        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: asking.Decision
+        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: approvals.Decision
     ) -> types.CallToolResult:
         if decided == "later":
             return shapes.answered(answer)
 
         def decide(visit: Visit) -> Answer:
             home = visit.visitor.home
-            return visit.decided(wish, str(answer["proposal"]), lambda: asking.decide(home, answer, content, decided))
+            return visit.decided(
+                wish, str(answer["proposal"]), lambda: approvals.decide(home, answer, content, decided)
+            )
 
         return shapes.answered(await self._with_visit(ctx, decide))
 
@@ -198,12 +200,12 @@ class _Desk:
     # -- prompts --------------------------------------------------------------------------------------------------------
 
     async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=words.prompts_of(self._who(ctx).scope))
+        return types.ListPromptsResult(prompts=prompts.prompts_of(self._who(ctx).scope))
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        found = words.PROMPTS.get(params.name)
+        found = prompts.PROMPTS.get(params.name)
         if found is None or self._who(ctx).scope not in found.scopes:
-            there = ", ".join(prompt.name for prompt in words.prompts_of(self._who(ctx).scope))
+            there = ", ".join(prompt.name for prompt in prompts.prompts_of(self._who(ctx).scope))
             raise MCPError(types.INVALID_PARAMS, f"there is no such prompt here; there are {there}")
         frozen = await self._guarded(ctx, lambda visit: visit.session.prompt.text)
         text = types.TextContent(text=found.text(frozen, params.arguments or {}))

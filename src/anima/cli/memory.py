@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anima.cli.diffs import show_proposal
-from anima.cli.shown import HomeOption, JsonOption, inert, open_home, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, inert, open_home, say, say_json, whisper
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ def trust(
     anima trust --session 22a7449d
     anima trust --all
     """
-    from anima.cli.shown import place_of
+    from anima.cli.show import place_of
 
     _need_terminal()
     path, line = place_of(place) if place else (None, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.shown import (
+from anima.cli.show import (
     HomeOption,
     JsonOption,
     ScopeOption,
@@ -85,7 +85,7 @@ def _moment(at: str | None) -> Any:
 
 
 def _row(hit: Hit) -> dict[str, Any]:
-    from anima.cli.shown import plain
+    from anima.cli.show import plain
 
     found: dict[str, Any] = plain(hit)
     return found | {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.shown import (
+from anima.cli.show import (
     AgentOption,
     HomeOption,
     JsonOption,

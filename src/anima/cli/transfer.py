@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anima.cli.shown import HomeOption, JsonOption, counted, inert, open_home, progress_bar, say, say_json, whisper
+from anima.cli.show import HomeOption, JsonOption, counted, inert, open_home, progress_bar, say, say_json, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:

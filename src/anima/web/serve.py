@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from anima.errors import BadArguments
 from anima.home import Home
 from anima.web.app import Guest, create_app
-from anima.web.rounds import CHORES
+from anima.web.chores import CHORES
 from anima.web.served import Served
 from anima.web.tokens import Keyring
 

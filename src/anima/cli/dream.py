@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anima.cli.diffs import show_diff
-from anima.cli.shown import HomeOption, JsonOption, SetOption, inert, open_home, patient, say, say_json
+from anima.cli.show import HomeOption, JsonOption, SetOption, inert, open_home, patient, say, say_json
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anima.cli.shown import AgentOption, HomeOption, SenderOption, SetOption, inert, open_home, whisper
+from anima.cli.show import AgentOption, HomeOption, SenderOption, SetOption, inert, open_home, whisper
 from anima.errors import BadArguments, Damaged, MissingExtra
 from anima.model import Scope
 
