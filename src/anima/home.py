@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from anima import opening
+from anima import site
 from anima.config import Config
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.dialects import Detection
@@ -114,31 +114,31 @@ class Home:
         """
         env = os.environ if env is None else env
         register = Register(user_folder(env))
-        store = opening.opened(path, register)
+        store = site.opened(path, register)
         try:
             migrating.check(store)
-            config = opening.configured(store, register, env, settings)
-            if agent is not None and (other := opening.agent_home(config, agent, store)):
+            config = site.configured(store, register, env, settings)
+            if agent is not None and (other := site.agent_home(config, agent, store)):
                 store.close()
-                store = opening.opened(other, register)
+                store = site.opened(other, register)
                 migrating.check(store)
-                own = opening.configured(store, register, env, settings)
+                own = site.configured(store, register, env, settings)
                 config = replace(own, agent=config.agent, binding=config.binding)
-            detection = opening.detected(store, config)
-            layout = opening.laid_out(detection.dialect, config)
+            detection = site.detected(store, config)
+            layout = site.laid_out(detection.dialect, config)
             home = cls(
                 store,
                 layout,
                 config,
                 detection,
-                agent=agent or opening.first_agent(config),
+                agent=agent or site.first_agent(config),
                 register=register,
                 clock=clock or (lambda: datetime.now(UTC)),
                 dice=dice or random.Random(),
                 hook=hook,
                 env=env,
             )
-            if finish and opening.was_interrupted(store):
+            if finish and site.was_interrupted(store):
                 _ = home.books.ledger
             return home
         except BaseException:
@@ -171,7 +171,7 @@ class Home:
                 check(key, value)
         register = Register(user_folder(os.environ if env is None else env))
         now = (clock or (lambda: datetime.now(UTC)))()
-        brand_new = opening.make(path, register, again=again, now=now)
+        brand_new = site.make(path, register, again=again, now=now)
         home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
@@ -392,7 +392,7 @@ class Home:
         from anima.sessions.keys import agent_for
 
         return agent_for(
-            self.config.binding, channel=channel, account=account, chat=chat, default=opening.first_agent(self.config)
+            self.config.binding, channel=channel, account=account, chat=chat, default=site.first_agent(self.config)
         )
 
     def _check_bound(self, channel: str | None, account: str | None, chat: str | None) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from anima import opening
+from anima import site
 from anima.backup import lines
 from anima.backup.places import Table, is_list, planned, talk_at, way_back
 from anima.config import FILE as SETTINGS
@@ -191,7 +191,7 @@ class _Leaving:
             crate.folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
         text = self.home.store.read(DocPath.parse(SETTINGS)).text if own else None
-        told = opening.detected(crate.store, Config()).dialect == dialect
+        told = site.detected(crate.store, Config()).dialect == dialect
         if (settings := _settings(text, dialect, told)) is not None:
             crate.put(SETTINGS, [settings.encode("utf-8")], mode=0o600)
 

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anima import opening
+from anima import site
 from anima.backup import lines as parcels
 from anima.backup.export import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
 from anima.backup.places import Table, Talk, planned, talk_at
@@ -135,7 +135,7 @@ class _FolderSource:
             said = dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
         except (NotFound, BadInput):
             said = None
-        return said if said in DIALECTS else opening.detected(self._store, Config()).dialect
+        return said if said in DIALECTS else site.detected(self._store, Config()).dialect
 
     def _map(self) -> dict[str, Any] | None:
         """The map of an export of ours; None where there is none. Raises NewerFormat, or BadText for one that is none."""

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anima import opening
+from anima import site
 from anima.backup import snapshot
 from anima.backup.snapshot import Facts, Snapshot
 from anima.errors import Damaged, HomeError, Refused, printable
@@ -185,7 +185,7 @@ def _about_git(source: _Source) -> tuple[str, ...]:
 def _place(path: Path, opens: Opens) -> Iterator[_Place]:
     """The folder, made when it is missing, and the home in it when it can be opened: a broken one is restored too."""
     if not path.is_dir():
-        opening.make_folder(path, for_owner=True)
+        site.make_folder(path, for_owner=True)
     home = _opened(path, opens)
     if home is not None:
         with home:
@@ -384,7 +384,7 @@ def _registered(source: _Source, place: _Place, register: Register, now: datetim
     """A home that came from elsewhere is not trusted: its configuration may only make things stricter."""
     if is_same:
         return []
-    opening.note_quietly(register, place.store, made=now, trusted=False)
+    site.note_quietly(register, place.store, made=now, trusted=False)
     if any(file.path == "anima.toml" for file in source.manifest.files):
         return ["its anima.toml counts only as far as it makes things stricter, until you say anima trust-home"]
     return []

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anima import opening
+from anima import site
 from anima.config import FILE
 from anima.errors import (
     BadConfig,
@@ -99,7 +99,7 @@ def examine(
 
 def _gone(path: str | Path, register: Register) -> Remark | None:
     """Where no home can be at all."""
-    place, known = Path(opening.place_of(path)), register.known(opening.place_of(path))
+    place, known = Path(site.place_of(path)), register.known(site.place_of(path))
     made = f" made on {known.made[:10]}" if known and known.made else ""
     if not os.path.lexists(place):
         if not made:
@@ -124,8 +124,8 @@ def _config(
         yield remark("config-not-a-file", FILE, f"{FILE} is not a file.")
         return
     try:
-        config = opening.configured(store, register, env, settings)
-        opening.laid_out(opening.detected(store, config).dialect, config)
+        config = site.configured(store, register, env, settings)
+        site.laid_out(site.detected(store, config).dialect, config)
     except (BadConfig, BadText, Damaged) as error:
         yield remark("config-broken", FILE, f"{error}.", do=error.hint)
 
