@@ -4,7 +4,7 @@ Run with the environment's own Python: `.venv/bin/python benchmarks/prompt.py [R
 microseconds, of runs in this one process unless it says otherwise. Files are in the page cache.
 
 raw        os.open, os.fstat, os.read, os.close of every document the prompt is made of
-scan       the same, decoded and looked through for hidden text with `anima.scan.hidden`
+scan       the same, decoded and looked through for hidden text with `anima.gate.scan.hidden`
 read       the same documents by `home.read` (beneath the home, no links, exact text and digest), and the same scan
 cold       the first `home.prompt(scope="main")` of a Home that was just opened (opening is not in it): nothing was read,
            listed or kept yet; only Python itself is warm

@@ -319,7 +319,7 @@ def test_a_model_that_is_not_here_is_a_clear_error_and_nothing_is_fetched(tmp_pa
         import sys
         sys.addaudithook(lambda event, _: sys.exit(f"asked for {{event}}") if event.startswith("socket.") else None)
         from pathlib import Path
-        from anima.embed.local import LocalEmbedder, LocalSettings
+        from anima.search.embed.local import LocalEmbedder, LocalSettings
         from anima.errors import BadConfig
         try:
             LocalEmbedder(LocalSettings(model="nobody/has-this-model", cache=Path({str(tmp_path)!r})))

@@ -52,7 +52,7 @@ def test_an_own_write_is_found_by_the_very_next_search(home):
 def test_an_outside_edit_is_found_after_the_next_walk(home, monkeypatch):
     home.search("warm up", scope=Scope.MAIN)
     (Path(home.root) / "memory" / "outside.md").write_text("- The heron nests by the weir\n", encoding="utf-8")
-    monkeypatch.setattr("anima.indexing.EVERY", 0.0)
+    monkeypatch.setattr("anima.search.current.EVERY", 0.0)
 
     assert paths(home.search("heron", scope=Scope.MAIN, limit=1)) == ["memory/outside.md"]
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anima.search.embed.guard import EmbedderDown
-from anima.search.embed.mock import MockEmbedder
 from anima.search.field import SCALE, quantised
 from anima.search.index import DocumentIn, Filter, Label
 from anima.search.rank import Query, run
 from anima.search.sqlite import SqliteIndex
+from anima.testing.embedder import MockEmbedder
 from index_contract import IndexContract, document, found
 
 Open = Callable[..., SqliteIndex]
@@ -439,9 +439,9 @@ def test_threads_share_one_index(opened: Open) -> None:
 
 WORKER = """
     import sys
-    from anima.embed.mock import MockEmbedder
-    from anima.index import DocumentIn, Filter, Label
-    from anima.index.sqlite import SqliteIndex
+    from anima.testing.embedder import MockEmbedder
+    from anima.search.index import DocumentIn, Filter, Label
+    from anima.search.sqlite import SqliteIndex
     from anima.search import Query, run
 
     path, role, number = sys.argv[1:]

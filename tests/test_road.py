@@ -22,24 +22,27 @@ EXCEPTIONS = {
         {"self.folder.mkdir", "os.open", "open", "os.fchmod", "temp.replace"},
         "tokens of a served home, in the user's own configuration",
     ),
-    "register.py": (
+    "layout/trust.py": (
         {"self.file.parent.mkdir", "open", "os.open", "temp.replace", "self.file.replace", "file.replace"},
         "the user's own list of homes, and what of it is damaged put beside it",
     ),
-    "opening.py": (
+    "site.py": (
         {"path.parent.mkdir", "path.mkdir", "path.chmod"},
         "makes the folder of a home that is not there yet",
     ),
-    "index/sqlite.py": ({"sqlite3.connect", "os.open", "os.unlink"}, "the index: derived, can be deleted"),
-    "index/checking.py": ({"sqlite3.connect"}, "asks whether an index is sound, and opens it for reading only"),
-    "index/talks.py": ({"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"}, "the index of transcripts: the same"),
+    "search/sqlite.py": ({"sqlite3.connect", "os.open", "os.unlink"}, "the index: derived, can be deleted"),
+    "search/checking.py": ({"sqlite3.connect"}, "asks whether an index is sound, and opens it for reading only"),
+    "sessions/talks.py": (
+        {"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"},
+        "the index of transcripts: the same",
+    ),
     "cli/__init__.py": ({"os.open"}, "/dev/null, when whoever read our output is gone"),
-    "cli/about_memory.py": ({"tempfile.TemporaryDirectory", "file.write_text", "subprocess.run"}, "the owner's editor"),
+    "cli/memory.py": ({"tempfile.TemporaryDirectory", "file.write_text", "subprocess.run"}, "the owner's editor"),
     "cli/bench.py": (
         {"sqlite3.connect", "tempfile.TemporaryDirectory"},
         "a measurement in a temporary home of its own",
     ),
-    "cli/guide.py": ({"tempfile.TemporaryDirectory", "?.write_text"}, "a tour in a temporary home of its own"),
+    "cli/tour.py": ({"tempfile.TemporaryDirectory", "?.write_text"}, "a tour in a temporary home of its own"),
 }
 CHANGING_METHODS = {
     "write_text",
@@ -236,11 +239,11 @@ def methods_called(name: str) -> set[str]:
 
 
 def test_documents_are_staged_and_carried_out_only_on_the_road_and_in_recovery() -> None:
-    assert methods_called("carry_out") == {"writing.py", "store/hand.py"}
+    assert methods_called("carry_out") == {"memory/write.py", "store/batch.py"}
     for name in ("hold_staged", "removal", "addition"):
-        assert methods_called(name) <= {"writing.py", "store/hand.py"}
+        assert methods_called(name) <= {"memory/write.py", "store/batch.py"}
     for name in ("finish_put", "finish_removal", "cut_back", "settle"):
-        assert methods_called(name) <= {"books.py", "writing.py"}
+        assert methods_called(name) <= {"memory/books.py", "memory/write.py"}
 
 
 def test_the_machines_own_files_are_touched_only_by_those_who_keep_them() -> None:
@@ -263,7 +266,7 @@ def test_the_store_makes_a_document_without_a_verdict_only_for_a_new_homes_confi
         for call in calls(tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "create" and "store" in dotted(call.func.value)
     }
-    assert {module for module, _ in makers} <= {"opening.py", "home.py"}
+    assert {module for module, _ in makers} <= {"site.py", "home.py"}
 
 
 def function(module: str, name: str) -> ast.FunctionDef:
@@ -274,17 +277,17 @@ def function(module: str, name: str) -> ast.FunctionDef:
 
 def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
     """`submit` is the only caller of `carry_out`, and hands it the verdict that `judge` gave."""
-    road = ast.unparse(function("writing.py", "submit"))
+    road = ast.unparse(function("memory/write.py", "submit"))
     assert "judged = self._judge(" in road
     assert "self.carry_out(changes, judged.verdict," in road
     outside = [
         node.name
-        for node in ast.walk(MODULES["writing.py"])
+        for node in ast.walk(MODULES["memory/write.py"])
         if isinstance(node, ast.FunctionDef) and "self.carry_out(" in ast.unparse(node) and node.name != "submit"
     ]
     assert outside == []
-    assert any(dotted(call.func) == "judge" for call in calls(function("writing.py", "_judge")))
-    assert any(dotted(call.func) == "scan_added" for call in calls(function("writing.py", "_judge")))
+    assert any(dotted(call.func) == "judge" for call in calls(function("memory/write.py", "_judge")))
+    assert any(dotted(call.func) == "scan_added" for call in calls(function("memory/write.py", "_judge")))
 
 
 def test_nobody_but_the_gate_says_allow() -> None:
@@ -295,7 +298,7 @@ def test_nobody_but_the_gate_says_allow() -> None:
         for call in calls(tree)
         if dotted(call.func).rpartition(".")[2] == "Verdict" and "ALLOW" in ast.unparse(call)
     }
-    assert {module for module in makers if not module.startswith("gate/")} == {"store/hand.py"}
+    assert {module for module in makers if not module.startswith("gate/")} == {"store/batch.py"}
 
 
 @pytest.mark.parametrize("answer", [Answer.ASK, Answer.DENY])

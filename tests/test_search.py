@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from anima.errors import BadArguments, BadConfig
 from anima.search.embed import open_embedder
 from anima.search.embed.guard import EmbedderDown
-from anima.search.embed.mock import MockEmbedder
 from anima.search.embed.static import StaticEmbedder
 from anima.search.index import Filter, Label
 from anima.search.rank import Answer, Hit, Query, run
 from anima.search.sqlite import SqliteIndex
+from anima.testing.embedder import MockEmbedder
 from index_contract import document
 
 MOCK = MockEmbedder()
@@ -295,7 +295,7 @@ def test_no_canary_of_a_hidden_line_or_layer_ever_shows(tmp_path: Path, data: st
 
 def test_the_static_embedder_needs_no_network_and_does_not_import_its_package() -> None:
     script = (
-        "import sys; from anima.embed.static import StaticEmbedder as S; v = S().embed(['tea', ''], kind='query');"
+        "import sys; from anima.search.embed.static import StaticEmbedder as S; v = S().embed(['tea', ''], kind='query');"
         "assert v.shape == (2, 256) and abs(float(v[0] @ v[0]) - 1) < 1e-5 and not v[1].any();"
         "assert 'wordllama' not in sys.modules and 'tokenizers' not in sys.modules"
     )

@@ -487,7 +487,7 @@ import sys
 from datetime import UTC, datetime
 from anima.store.folder import FolderStore
 from anima.store.machine import Machine
-from anima.transcript import Transcript, transcripts_in
+from anima.sessions.transcript import Transcript, transcripts_in
 store = FolderStore(sys.argv[1])
 folder = transcripts_in(store, Machine(store), "sessions")
 talk = Transcript.resume(folder, "one", clock=lambda: datetime.now(UTC))

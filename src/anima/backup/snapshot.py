@@ -43,7 +43,7 @@ class Snapshot:
     label: str
     digest: str  # the first twelve characters of its manifest's
     size: int
-    seal: bool
+    sealed: bool
     fresh: bool = True
     files: int | None = None  # None where nobody looked inside
     left_out: tuple[tuple[str, str], ...] = ()

@@ -55,23 +55,23 @@ class Commands(TyperGroup):
 
 # Heading, module and commands. A command line that names one command imports only its module.
 GROUPS = (
-    ("Make and look after a home", "about_home", "init open up doctor config trust-home tour"),
-    ("See what the agent is told", "about_prompt", "prompt identity persona files read"),
+    ("Make and look after a home", "home", "init open up doctor config trust-home tour"),
+    ("See what the agent is told", "prompt", "prompt identity persona files read"),
     (
         "Write, and decide what may be written",
-        "about_memory",
+        "memory",
         "remember note write append edit move delete pending approve deny trust",
     ),
-    ("Find", "about_search", "search index watch about bench"),
-    ("Look at conversations", "about_sessions", "sessions session stats call"),
-    ("Serve", "serving", "serve token"),
-    ("Dream", "about_dreams", "dream"),
-    ("Look back", "about_past", "history diff undo restore why audit"),
-    ("Forget", "about_forgetting", "forget"),
-    ("Keep", "about_hygiene", "hygiene"),
-    ("Keep", "about_snapshots", "snapshot"),
-    ("Keep", "about_moving", "export import migrate"),
-    ("Let agents in", "serving_mcp", "mcp"),
+    ("Find", "search", "search index watch about bench"),
+    ("Look at conversations", "sessions", "sessions session stats call"),
+    ("Serve", "serve", "serve token"),
+    ("Dream", "dream", "dream"),
+    ("Look back", "past", "history diff undo restore why audit"),
+    ("Forget", "forget", "forget"),
+    ("Keep", "upkeep", "hygiene"),
+    ("Keep", "backup", "snapshot"),
+    ("Keep", "transfer", "export import migrate"),
+    ("Let agents in", "serve_mcp", "mcp"),
 )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
+from typing import Any
 
 from anima.dream.junk import why_junk
 from anima.dream.material import Candidate, Gate, Held, Material, Note, Plan, Promotion, Retirement
@@ -294,7 +295,7 @@ class _Night:
                 tally.join(part)
         last = date.fromisoformat(tally.last) if tally.last else note.day
         first = date.fromisoformat(tally.first) if tally.first else note.day
-        common = {"first": first, "last": last, "mentions": len(noted), "tags": len(tags(note.text))}
+        common: dict[str, Any] = {"first": first, "last": last, "mentions": len(noted), "tags": len(tags(note.text))}
         if not self.rules.careful:
             total = tally.ranked if self.rules.name == "nexo" else tally.scored
             return Evidence(
@@ -303,7 +304,7 @@ class _Night:
                 days=len(tally.days),
                 relevance=total / max(1, tally.hits),
                 **common,
-            )  # type: ignore[arg-type]
+            )
         return Evidence(
             recalls=len(tally.strong),
             questions=len(tally.strong_questions),
@@ -311,7 +312,7 @@ class _Night:
             relevance=tally.relative / max(1, tally.hits),
             kind=_kind(degree),
             **common,
-        )  # type: ignore[arg-type]
+        )
 
     def _others(self, group: _Group) -> list[_Group]:
         """Groups that say the same in other words."""

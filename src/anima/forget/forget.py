@@ -102,7 +102,7 @@ class Plan:
     proposals: tuple[str, ...] = ()
     talks: tuple[_Talk, ...] = ()
     torn: tuple[str, ...] = ()
-    snapshot: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
+    snapshots: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
     keep: tuple[str, ...] = ()  # phrases that stay forgotten
     left: tuple[Left, ...] = ()
     notes: tuple[str, ...] = ()

@@ -23,24 +23,24 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(name="home", file=".anima/ledger.jsonl, .anima/format", number=2, constant="anima.ledger:FORMAT"),
-    Format(name="transcript", file="sessions/<id>.jsonl", number=1, constant="anima.transcript.records:VERSION"),
-    Format(name="forgotten", file=".anima/forgotten", number=1, constant="anima.forgotten:FORMAT"),
-    Format(name="proposal", file=".anima/pending/<id>.json", number=1, constant="anima.pending:FORMAT"),
+    Format(name="home", file=".anima/ledger.jsonl, .anima/format", number=2, constant="anima.ledger.chain:FORMAT"),
+    Format(name="transcript", file="sessions/<id>.jsonl", number=1, constant="anima.sessions.lines:VERSION"),
+    Format(name="forgotten", file=".anima/forgotten", number=1, constant="anima.memory.forgotten:FORMAT"),
+    Format(name="proposal", file=".anima/pending/<id>.json", number=1, constant="anima.memory.inbox:FORMAT"),
     Format(
         name="tokens", file="serve/…/passes.json, in your configuration", number=1, constant="anima.web.tokens:FORMAT"
     ),
-    Format(name="register", file="homes.json, in your configuration", number=1, constant="anima.register:FORMAT"),
-    Format(name="export", file="lines of JSON", number=1, constant="anima.parcels:FORMAT"),
-    Format(name="export-map", file=".anima-export.json in an export", number=1, constant="anima.moving:FORMAT"),
+    Format(name="register", file="homes.json, in your configuration", number=1, constant="anima.layout.trust:FORMAT"),
+    Format(name="export", file="lines of JSON", number=1, constant="anima.backup.lines:FORMAT"),
+    Format(name="export-map", file=".anima-export.json in an export", number=1, constant="anima.backup.export:FORMAT"),
     Format(name="snapshot", file="manifest.json in a snapshot", number=1, constant="anima.store.archive:FORMAT"),
     Format(
         name="session-list",
         file="sessions/sessions.json",
         number=1,
-        constant="anima.transcript.listing:_VERSION",
+        constant="anima.sessions.listing:_VERSION",
         derived=True,
     ),
-    Format(name="index", file=".anima/index.sqlite", number=2, constant="anima.index.tables:FORMAT", derived=True),
-    Format(name="talks", file=".anima/talks.sqlite", number=1, constant="anima.index.talks:FORMAT", derived=True),
+    Format(name="index", file=".anima/index.sqlite", number=2, constant="anima.search.tables:FORMAT", derived=True),
+    Format(name="talks", file=".anima/talks.sqlite", number=1, constant="anima.sessions.talks:FORMAT", derived=True),
 )

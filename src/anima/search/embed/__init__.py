@@ -46,7 +46,7 @@ class WordEmbedder(Protocol):
 # Name: module, class, and the extra that brings what the module imports (None when the core has it).
 EMBEDDERS: dict[str, tuple[str, str, str | None]] = {
     "static": ("anima.search.embed.static", "StaticEmbedder", "static"),
-    "mock": ("anima.search.embed.mock", "MockEmbedder", None),
+    "mock": ("anima.testing.embedder", "MockEmbedder", None),
     "openai": ("anima.search.embed.http", "HttpEmbedder", "http"),
     "onnx": ("anima.search.embed.local", "LocalEmbedder", "onnx"),
     "sentence-transformers": ("anima.search.embed.local", "LocalEmbedder", "sentence-transformers"),
