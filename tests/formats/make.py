@@ -4,7 +4,7 @@
 
 Each is stored as plain files under `tests/formats/<format>/<name>/home`; what is derived (index, list of sessions) is
 left out, and the history is packed into `history.tar`, because a repository cannot hold another one. `expected.json` says
-what that version showed of the home: `tests/test_formats.py` asks every later version for the same.
+what that version showed of the home: `tests/upkeep/test_formats.py` asks every later version for the same.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from anima.testing import Clock, dice
 from anima.upkeep.formats import FORMATS, Format
 from anima.web.tokens import Keyring
 
-HERE = Path(__file__).parent / "formats"
+HERE = Path(__file__).parents[1] / "formats"
 KEPT = sorted(path.relative_to(HERE).as_posix() for path in HERE.glob("[0-9]*/*"))
 
 

@@ -665,7 +665,7 @@ def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(tmp_path: Path
 
 # -- secrets ------------------------------------------------------------------------------------------------------------------
 
-CORPUS = Path(__file__).parent / "corpora" / "secrets.jsonl"
+CORPUS = Path(__file__).parents[1] / "corpora" / "secrets.jsonl"
 
 
 def texts_with_secrets() -> list[tuple[str, str, list[str]]]:

@@ -9,7 +9,7 @@ import pytest
 from anima import Home, Scope
 from anima.model import DocPath
 
-CORPORA = Path(__file__).parent / "corpora"
+CORPORA = Path(__file__).parents[1] / "corpora"
 # Everything an agent can aim a write at; the attacker has full use of the tools.
 TARGETS = (
     {"target": "memory"},

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from test_web import HOSTILE, Outside
 
 from anima import Home, Scope
 from anima.testing import Clock
 from serving import PRODUCT, Desk
-from test_web import HOSTILE, Outside
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 ADDRESSES = [

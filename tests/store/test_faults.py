@@ -20,7 +20,7 @@ from anima.ledger.chain import Edit, Intent, Line
 from anima.model import Actor, DocPath, Kind, Origin
 from anima.store.git import blob_id
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 LOG = "memory/2026-05-08.md"
 
 

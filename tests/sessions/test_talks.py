@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_transcript import texts_with_secrets
 
 from anima.gate.scan import redact
 from anima.sessions.find import Asker, Finder, Found, preview
@@ -22,7 +23,6 @@ from anima.sessions.transcript import Header, SessionList, Transcript, forget, s
 from anima.store.folder import FolderStore
 from anima.store.private import Machine
 from anima.text.words import cut
-from test_transcript import texts_with_secrets
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
 KATE = Asker(agent="kate")

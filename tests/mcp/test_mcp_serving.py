@@ -15,12 +15,12 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
+from test_mcp import logged, run, said, sentence
 
 from anima import Home, Scope
 from anima.cli import run as anima
 from anima.mcp import Visitor
 from mcp_doors import ERAS, TOKEN, bearer, command, environment, http_client, served, visiting
-from test_mcp import logged, run, said, sentence
 
 HELLO = {
     "jsonrpc": "2.0",

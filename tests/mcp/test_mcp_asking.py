@@ -9,15 +9,15 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import Client
 from mcp.shared.exceptions import MCPError
+from test_mcp import logged, run, said, sentence, text_of
 
 from anima import Home, Scope
 from anima.mcp.approvals import MOST_SHOWN, PLACE, decision, question
 from anima.mcp.visits import IDLE, MOST_VISITS, SAME, Visitor, Visits, Wish
 from anima.testing import Clock
+from mcp import Client
 from mcp_doors import DOORS, ERAS, Ask, visiting
-from test_mcp import logged, run, said, sentence, text_of
 
 EACH_DOOR = pytest.mark.parametrize("door", DOORS, ids="-".join)
 EACH_ERA = pytest.mark.parametrize("door", [("http", era) for era in ERAS], ids="-".join)

@@ -13,7 +13,7 @@ import pytest
 from anima.upkeep.damages import BY_NAME, TABLE
 from damaging import HOW, Damaging, copied, documents, looked, make_sound, mended, names, reopen, works
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 

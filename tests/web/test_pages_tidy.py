@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_api import problem
+from test_web import HOSTILE, Outside
 
 from anima import Home
 from anima.web.pages.tidy import MANY
 from anima.web.tidy import Tidiness
 from serving import PRODUCT, Desk, desk_in
-from test_api import problem
-from test_web import HOSTILE, Outside
 
 API = "/api/v1/hygiene"
 SNAPSHOTS = "/api/v1/snapshots"

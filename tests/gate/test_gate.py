@@ -56,7 +56,7 @@ ALLOW, ASK, DENY = Answer.ALLOW, Answer.ASK, Answer.DENY
 GUARDED, STRICT, OPEN = GatePolicy(preset="guarded"), GatePolicy(preset="strict"), GatePolicy(preset="open")
 WEB = frozenset({Origin.WEB})
 CLEAN: frozenset[Origin] = frozenset()
-DOCS = Path(__file__).parents[1] / "docs" / "gate.md"
+DOCS = Path(__file__).parents[2] / "docs" / "gate.md"
 
 
 def path(text: str) -> DocPath:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_web import HOSTILE, Outside
 
 from anima import Home, Scope
 from anima.model import Actor, Change, DocPath, Kind, Origin
@@ -17,7 +18,6 @@ from anima.text.markdown import lines_of
 from anima.web.past import line_steps
 from anima.web.prose import prose, source
 from serving import PRODUCT, Desk, desk_in
-from test_web import HOSTILE, Outside
 
 WAYS = [
     "",

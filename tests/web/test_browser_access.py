@@ -20,7 +20,7 @@ from demonstration import demonstration
 
 SIZES = {"wide": ViewportSize(width=1280, height=800), "phone": ViewportSize(width=390, height=844)}
 SCHEMES: list[Literal["light", "dark"]] = ["dark", "light"]
-LOOK = (Path(__file__).parent / "looking.js").read_text(encoding="utf-8").partition("\n")[2]
+LOOK = (Path(__file__).parents[1] / "looking.js").read_text(encoding="utf-8").partition("\n")[2]
 ORDERS = [["nav", "main", "aside"], ["nav", "main"], ["nav", "aside"], ["nav"], ["main"], []]  # columns, from the left
 COMING = "#looking, #text:disabled"  # what a page draws or opens only after it came: a look, a text to edit
 MOST = 400  # tab stops of a page before we call it endless

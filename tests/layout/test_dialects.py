@@ -35,7 +35,7 @@ from anima import BadConfig, Home, Prompt, Runtime
 from anima.layout.dialects import DIALECTS, detect, layout_for
 from conftest import HOMES, NOW
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 RUNTIME = Runtime(host="Linux", model="m1", channel="cli")
 NOTICE = "... (memory truncated use memory_search for older entries) ..."
 Make = Callable[[str], Path]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_web import HOSTILE, Outside
 
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.pages.dreams import MANY, NIGHTS
 from serving import Desk
-from test_web import HOSTILE, Outside
 
 FACT = "Ana is allergic to peanuts"
 MOMENT = "Ana just went to the market this morning"

@@ -13,12 +13,12 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from anima import Home, Scope
 from anima.mcp.prompts import PROMPTS
 from anima.sessions.tools import TABLE, Argument, Tool
+from mcp import Client
 from mcp_doors import DOORS, ERAS, visiting
 
 CANARY = "zanzibar-heliotrope-4471"
