@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from anima.errors import BadConfig
 from anima.gate.scan import FRAME_NAMES, PLACEHOLDER, compile_patterns, hidden, redact, reveal, scan_text, secrets
 from anima.model import Finding, Severity
+from secret_rows import filled
 
 CORPORA = Path(__file__).parents[1] / "corpora"
 ORDER = "ignore all previous instructions"
@@ -454,14 +455,6 @@ def test_more_encoded_text_than_is_read_leaves_a_warning() -> None:
 
 
 # Secrets.
-
-
-def filled(row: dict[str, object]) -> tuple[str, str]:
-    """A secret of the corpus, put together, and the line it stands in."""
-    parts, text = row["parts"], str(row["text"])
-    assert isinstance(parts, list)
-    secret = "".join(map(str, parts))
-    return secret, text.replace("{{", "{").replace("}}", "}").replace("{}", secret)
 
 
 SECRETS = [row for row in corpus("secrets.jsonl") if row["kind"]]

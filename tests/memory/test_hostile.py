@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_paths import HOSTILE
 
 from anima import Home, Scope
 from anima.errors import HomeError
 from anima.memory.inbox import content_of
 from anima.model import DocPath
 from anima.store.git import blob_id
+from hostile_paths import HOSTILE
 
 CANARY = "canary: nobody may read or change this\n"
 SECONDS = 1.5  # for each race

@@ -171,9 +171,8 @@ def test_another_agents_transcripts_stay_closed_to_every_action(home):
 def test_no_secret_of_any_kind_is_in_transcript_index_list_or_answer(tmp_path):
     corpus = Path(__file__).parents[1] / "corpora" / "secrets.jsonl"
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
-    from test_scan import filled
-
     from anima.gate.scan import redact
+    from secret_rows import filled
 
     pairs = [filled(row) for row in rows if row["kind"]]
     known = [(secret, line) for secret, line in pairs if secret not in redact(line)[0] and len(secret) >= 8]
