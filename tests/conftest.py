@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
     from serving import Desk
@@ -24,6 +24,9 @@ NOW = datetime(
 
 # The same examples in every run, so that a red test stays red; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "quick", deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+)
 settings.register_profile("explore", deadline=None, max_examples=2_000, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
