@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: up test test-long bench pictures lint clean help
+.PHONY: up test test-long bench pictures snapshots lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -28,6 +28,9 @@ bench: $(VENV)/.test-installed  ## every benchmark, one after the other
 
 pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictures
 	$(VENV)/bin/python docs/pictures.py
+
+snapshots: $(VENV)/.test-installed  ## prompts, help and API as they are now, into tests/golden
+	SNAPSHOTS=write $(VENV)/bin/python -m pytest tests/test_golden.py tests/test_dialects.py -k what_it_was
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("anima needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

@@ -31,11 +31,11 @@ from pathlib import Path
 
 import pytest
 
-from anima import BadConfig, Home, Prompt, Runtime
+from anima import BadConfig, Home, Prompt, Runtime, Scope
 from anima.layout.dialects import DIALECTS, detect, layout_for
 from conftest import HOMES, NOW
+from frozen import frozen
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 RUNTIME = Runtime(host="Linux", model="m1", channel="cli")
 NOTICE = "... (memory truncated use memory_search for older entries) ..."
 Make = Callable[[str], Path]
@@ -68,14 +68,14 @@ def status(prompt: Prompt, path: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("scope", ["main", "group"])
+@pytest.mark.parametrize("scope", list(Scope))
 def test_a_prompt_is_what_it_was_when_somebody_last_read_it(dialect: str, scope: str) -> None:
     with Home.open(HOMES / dialect, settings={"timezone": "America/Bogota"}, clock=lambda: NOW) as home:
         prompt = home.prompt(scope=scope, runtime=RUNTIME)
         text = f"{prompt.stable}\n======== what moves ========{prompt.volatile}\n"
         said = text.replace(home.root, "HOME") + "======== manifest ========\n"
     said += "".join(f"{row.status:10} {row.role:10} {row.path} {row.reason}".rstrip() + "\n" for row in prompt.manifest)
-    assert said == (GOLDEN / f"{dialect}-{scope}.txt").read_text(encoding="utf-8")
+    assert said == frozen(f"{dialect}-{scope}.txt", said)
 
 
 # -- detection -----------------------------------------------------------------------------------------------------------
