@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: up test test-long bench pictures snapshots lint clean help
+.PHONY: up test test-long bench pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -31,6 +31,9 @@ pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictu
 
 snapshots: $(VENV)/.test-installed  ## prompts, help and API as they are now, into tests/golden
 	SNAPSHOTS=write $(VENV)/bin/python -m pytest tests/test_golden.py tests/test_dialects.py -k what_it_was
+
+shape: $(VENV)/.test-installed  ## how large the source is and how it hangs together, beside what it should be
+	@$(VENV)/bin/python tests/shape.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("anima needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
