@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx2
 import uvicorn
-from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,6 +20,7 @@ from starlette.routing import Route
 
 from anima import Home, Scope
 from anima.mcp import Visitor, asgi_app
+from mcp import Client, StdioServerParameters
 
 SOURCE = str(Path(__file__).parent.parent / "src")
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}

@@ -14,21 +14,24 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 21_520,
+    "(top)": 2_170,
+    "backup": 2_220,
     "cli": 4_000,
-    "dialects": 810,
-    "dream": 2_470,
-    "embed": 1_410,
-    "gate": 970,
-    "hygiene": 2_190,
-    "index": 2_870,
+    "dream": 3_240,
+    "forget": 1_240,
+    "gate": 4_000,
+    "layout": 1_330,
+    "ledger": 1_150,
     "mcp": 880,
-    "scan": 3_030,
-    "store": 5_310,
-    "templates": 50,
-    "testing": 60,
-    "transcript": 1_940,
-    "web": 5_340,
+    "memory": 2_080,
+    "prompt": 1_890,
+    "search": 4_820,
+    "sessions": 4_740,
+    "store": 5_390,
+    "testing": 100,
+    "text": 2_760,
+    "upkeep": 5_250,
+    "web": 5_620,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
