@@ -60,7 +60,6 @@ STILL: dict[str, str] = {
     "backup/restore.py": "forget home",
     "backup/snapshot.py": "dream home",
     "cli/backup.py": "backup",
-    "cli/bench.py": "search",
     "cli/diffs.py": "memory",
     "cli/dream.py": "dream",
     "cli/forget.py": "forget",
@@ -156,7 +155,6 @@ MAY_OPEN_FILES = {
     "sessions/talks.py": "the derived index of transcripts: the same",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "cli/__init__.py": "the null device, when a pipe is closed",
-    "cli/bench.py": "published data that is measured on, outside every home",
     "cli/tour.py": "the tour's own temporary home",
     "cli/memory.py": "the temporary file an editor is opened on",
 }

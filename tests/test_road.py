@@ -38,10 +38,6 @@ EXCEPTIONS = {
     ),
     "cli/__init__.py": ({"os.open"}, "/dev/null, when whoever read our output is gone"),
     "cli/memory.py": ({"tempfile.TemporaryDirectory", "file.write_text", "subprocess.run"}, "the owner's editor"),
-    "cli/bench.py": (
-        {"sqlite3.connect", "tempfile.TemporaryDirectory"},
-        "a measurement in a temporary home of its own",
-    ),
     "cli/tour.py": ({"tempfile.TemporaryDirectory", "?.write_text"}, "a tour in a temporary home of its own"),
 }
 CHANGING_METHODS = {

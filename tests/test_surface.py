@@ -102,8 +102,8 @@ def test_every_command_says_what_it_does_and_shows_an_example(name: str) -> None
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_answer_as_json_and_be_told_its_home(name: str) -> None:
-    # A home of its own; never ends by itself; homes made from the data it is given; its output is the protocol's.
-    exceptions = {"tour": {"--home"}, "watch": {"--json"}, "bench": {"--home"}, "mcp": {"--json"}}
+    # A home of its own; never ends by itself; its output is the protocol's.
+    exceptions = {"tour": {"--home"}, "watch": {"--json"}, "mcp": {"--json"}}
 
     assert {"--home", "--json"} - options_of(COMMANDS[name]) == exceptions.get(name, set())
 

@@ -62,7 +62,7 @@ GROUPS = (
         "memory",
         "remember note write append edit move delete pending approve deny trust",
     ),
-    ("Find", "search", "search index watch about bench"),
+    ("Find", "search", "search index watch about"),
     ("Look at conversations", "sessions", "sessions session stats call"),
     ("Serve", "serve", "serve token"),
     ("Dream", "dream", "dream"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    for verb in (search, index, watch, about, bench):
+    for verb in (search, index, watch, about):
         app.command(verb.__name__)(verb)
 
 
@@ -230,25 +230,3 @@ def _span(since: date | None, until: date | None) -> str:
     if since and until:
         return f"{since} to {until}"
     return f"since {since}" if since else f"until {until}" if until else "undated"
-
-
-def bench(
-    what: Annotated[str, typer.Argument(help="What to measure: retrieval.")],
-    files: Annotated[
-        list[str] | None, typer.Argument(help="Data files: LoCoMo or LongMemEval-S, as JSON or .xz.")
-    ] = None,
-    fusion: Annotated[str, typer.Option(help="context (ours), rrf or weighted.")] = "context",
-    json: JsonOption = False,
-) -> None:
-    """Measure retrieval on published data, beside plain FTS5 in the same run.
-
-    \b
-    anima bench retrieval locomo10.json longmemeval_s.json
-    """
-    from anima.cli.bench import main as measure
-
-    if what != "retrieval":
-        raise BadArguments(f"there is no measurement {what!r}; there is retrieval")
-    if not files:
-        raise BadArguments("name the data files: LoCoMo or LongMemEval-S, as JSON or .xz")
-    measure([*files, "--fusion", fusion, *(["--json"] if json else [])])
