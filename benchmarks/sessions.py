@@ -27,7 +27,7 @@ from anima.gate.scan import redact
 from anima.sessions.find import Asker, Finder
 from anima.sessions.talks import Talks
 from anima.sessions.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.logs import LineFolder
 from anima.store.private import Machine
 
@@ -40,7 +40,7 @@ class Bench:
 
     def __init__(self, root: Path, rounds: int) -> None:
         self.root, self.rounds, self.over = root, rounds, False
-        self.store = FolderStore(root)
+        self.store = Folder(root)
         self.machine = Machine(self.store)
         self.dice = random.Random(7)
         vocabulary = [

@@ -259,7 +259,7 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.books.ledger\nhome.writing\nfrom anima.store.hand import Hand\n"
+        "home.books.ledger\nhome.writing\nfrom anima.store.batch import Hand\n"
         "Hand.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )

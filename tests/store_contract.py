@@ -15,7 +15,7 @@ import pytest
 from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
 from anima.store.batch import RECOVERY, Hand, Step
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import Machine
 
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
@@ -25,7 +25,7 @@ NOTE, OTHER, DEEP = DocPath.parse("note.md"), DocPath.parse("other.md"), DocPath
 
 
 class Parts(Protocol):
-    documents: FolderStore
+    documents: Folder
     hand: Hand
     machine: Machine
 

@@ -239,7 +239,7 @@ def test_documents_are_staged_and_carried_out_only_on_the_road_and_in_recovery()
     for name in ("hold_staged", "removal", "addition"):
         assert methods_called(name) <= {"memory/write.py", "store/batch.py"}
     for name in ("finish_put", "finish_removal", "cut_back", "settle"):
-        assert methods_called(name) <= {"memory/books.py", "memory/write.py"}
+        assert methods_called(name) <= {"store/place.py", "memory/write.py"}
 
 
 def test_the_machines_own_files_are_touched_only_by_those_who_keep_them() -> None:

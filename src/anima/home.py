@@ -30,7 +30,8 @@ from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Hook, Reading, identity, text_of
 from anima.store import migrating
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
+from anima.store.place import FolderStore
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from anima.dream.sweep import Sweep, Sweeps
     from anima.forget.forget import Forgetting
     from anima.ledger.chain import Verification
-    from anima.memory.books import Books
     from anima.memory.inbox import Proposal
     from anima.memory.past import Keeping, Why
     from anima.memory.write import Writing
@@ -66,7 +66,7 @@ class Home:
 
     def __init__(
         self,
-        store: FolderStore,
+        store: Folder,
         layout: Layout,
         config: Config,
         detection: Detection,
@@ -82,7 +82,8 @@ class Home:
         self.clock, self.dice, self.env = clock, dice, env or {}
         self._register, self._hook = register, hook
         self._mutex = threading.RLock()
-        self._books: Books | None = None
+        rules = site.rules_for(layout, config, clock=clock, agent=agent)
+        self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
         self._writing: Writing | None = None
         self._keeping: Keeping | None = None
         self._indexing: Indexing | None = None
@@ -186,11 +187,9 @@ class Home:
                     self._indexing.close()
                 if self._transcripts is not None:
                     self._transcripts.close()
-                if self._books is not None:
-                    if self._writing is not None and self._books.begun:
-                        self._books.commit()
-                    self._books.close()
-                self.store.close()
+                if self._writing is not None and self.books.begun:
+                    self.books.commit()
+                self.site.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -211,14 +210,9 @@ class Home:
     # -- the parts ------------------------------------------------------------------------------------------------------
 
     @property
-    def books(self) -> Books:
+    def books(self) -> FolderStore:
         """Ledger, provenance, history."""
-        with self._mutex:
-            if self._books is None:
-                from anima.memory.books import Books
-
-                self._books = Books(self.store, self.layout, self.config, clock=self.clock, author=self.agent)
-            return self._books
+        return self.site.store
 
     @property
     def writing(self) -> Writing:

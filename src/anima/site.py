@@ -1,4 +1,4 @@
-"""Opening and making homes: finding the folder, its configuration, its dialect, and who vouches for it.
+"""The site of a home, which every room is given; and how one is found, made and opened.
 
 Promise: opening changes nothing on disk; making touches nothing that is there; a folder of another user's, or one where
 a home vanished, is refused with a sentence. Not here: the verbs of an open home (home).
@@ -7,8 +7,9 @@ a home vanished, is refused with a sentence. Not here: the verbs of an open home
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,21 @@ from anima.layout.dialects import Detection, detect, layout_for
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.model import DocPath
-from anima.store.folder import FolderStore, is_restoring
+from anima.store.folder import Folder, is_restoring
+from anima.store.place import FolderStore, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every room is given: where things are and what holds here. No verbs."""
+
+    store: FolderStore
+    layout: Layout
+    config: Config
+    clock: Callable[[], datetime]
+    dice: random.Random
+    agent: str
+
 
 CONFIG_TEXT = """\
 # How this home is run. Every key is optional; `anima config` shows them all with where each value came from.
@@ -28,7 +43,7 @@ dialect = "{dialect}"
 """
 
 
-def note_quietly(register: Register, store: FolderStore, *, made: datetime, trusted: bool) -> None:
+def note_quietly(register: Register, store: Folder, *, made: datetime, trusted: bool) -> None:
     """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
     try:
         register.note(store.root, inode=os.fstat(store.fd).st_ino, made=made, trusted=trusted)
@@ -44,9 +59,9 @@ def place_of(path: str | Path) -> str:
         return str(path)
 
 
-def opened(path: str | Path, register: Register) -> FolderStore:
+def opened(path: str | Path, register: Register) -> Folder:
     try:
-        return _whole(FolderStore(path))
+        return _whole(Folder(path))
     except NoSuchHome as error:
         known = register.known(place_of(path))
         if known and known.made:
@@ -57,7 +72,7 @@ def opened(path: str | Path, register: Register) -> FolderStore:
         raise error from None
 
 
-def _whole(store: FolderStore) -> FolderStore:
+def _whole(store: Folder) -> Folder:
     """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
     if not is_restoring(store):
         return store
@@ -72,7 +87,7 @@ def _whole(store: FolderStore) -> FolderStore:
     finally:
         machine.lock.close()
         store.close()
-    return FolderStore(store.root)
+    return Folder(store.root)
 
 
 def make(path: str | Path, register: Register, *, again: bool, now: datetime) -> bool:
@@ -96,7 +111,7 @@ def make(path: str | Path, register: Register, *, again: bool, now: datetime) ->
         store.close()
 
 
-def _folder(path: Path, register: Register, again: bool) -> FolderStore:
+def _folder(path: Path, register: Register, again: bool) -> Folder:
     """The folder of a home to be, made when it is missing. Refuses to bury one that vanished."""
     known = register.known(place_of(path))
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
@@ -107,7 +122,7 @@ def _folder(path: Path, register: Register, again: bool) -> FolderStore:
             hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
         )
     make_folder(path, for_owner=gone)
-    return FolderStore(path)
+    return Folder(path)
 
 
 def make_folder(path: Path, *, for_owner: bool) -> None:
@@ -123,7 +138,7 @@ def make_folder(path: Path, *, for_owner: bool) -> None:
         raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
 
 
-def has_life(store: FolderStore) -> bool:
+def has_life(store: Folder) -> bool:
     """Whether anything in the folder says that an agent lived here before."""
     from anima.layout.starter import NAMES
 
@@ -131,9 +146,7 @@ def has_life(store: FolderStore) -> bool:
     return any(name.casefold() in core for name in store.names(""))
 
 
-def configured(
-    store: FolderStore, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None
-) -> Config:
+def configured(store: Folder, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None) -> Config:
     try:
         text: str | None = store.read(DocPath.parse(configs.FILE)).text
     except NoSuchDocument:
@@ -142,7 +155,7 @@ def configured(
     return configs.load(text, env=env, flags=flags, trusted=trusted)
 
 
-def agent_home(config: Config, agent: str, store: FolderStore) -> Path | None:
+def agent_home(config: Config, agent: str, store: Folder) -> Path | None:
     """Where an agent of the configuration lives; None when it shares this folder. Raises BadConfig for one unknown."""
     found = next((a for a in config.agent if a.id == agent), None)
     if found is None:
@@ -155,7 +168,7 @@ def first_agent(config: Config) -> str:
     return config.agent[0].id if config.agent else "main"
 
 
-def detected(store: FolderStore, config: Config) -> Detection:
+def detected(store: Folder, config: Config) -> Detection:
     if config.dialect != "auto":
         return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
     names = []
@@ -167,7 +180,7 @@ def detected(store: FolderStore, config: Config) -> Detection:
     return detect(names)
 
 
-def _is_folder(store: FolderStore, path: str) -> bool:
+def _is_folder(store: Folder, path: str) -> bool:
     found = store.stat(path) if "." not in path.rpartition("/")[2] else None
     return found is not None and not found.st_mode & 0o100000
 
@@ -192,7 +205,18 @@ def laid_out(dialect: str, config: Config) -> Layout:
     return replace(layout, others=(*(row for row in layout.others if row.role not in taken), *rows))
 
 
-def was_interrupted(store: FolderStore) -> bool:
+def rules_for(layout: Layout, config: Config, *, clock: Callable[[], datetime], agent: str) -> Rules:
+    """What the configuration and the file table say that a store must know."""
+    return Rules(
+        clock=clock,
+        author=agent,
+        is_closed=lambda path: layout.row_of(path).policy is Policy.CLOSED,
+        history=config.history.enabled,
+        unkept=tuple(sorted({"sessions", config.sessions.dir or "sessions"})),  # what was said is not history's to keep
+    )
+
+
+def was_interrupted(store: Folder) -> bool:
     """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""
     last = store.last_line(".anima/ledger.jsonl")
     return b'"kind":"intent"' in last or (bool(last) and not last.endswith(b"\n"))

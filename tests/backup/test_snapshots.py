@@ -31,7 +31,7 @@ from anima import BadArguments, BadConfig, Damaged, Home, HomeBusy, HomeError, M
 from anima.cli import run
 from anima.store import archive
 from anima.store.archive import File, Manifest, refusal
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import Machine
 from anima.store.shelf import Kept
 from anima.store.swap import Put, Swap, stage
@@ -68,7 +68,7 @@ def restored(kept: Path | str, root: Path, **asked: Any) -> Any:
 
 def held(root: Path) -> dict[str, tuple[bytes, int, int]]:
     """Every file a snapshot holds: bytes, mode, second."""
-    store = FolderStore(root)
+    store = Folder(root)
     try:
         found = [each.path for each in archive.census(store)[0]]
     finally:
@@ -705,7 +705,7 @@ def test_two_restores_at_once_stand_in_line(root: Path) -> None:
 def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
     kept = taken(root)
     with opened(root) as home, home.books.machine.lock.hold():
-        store = FolderStore(root)
+        store = Folder(root)
         with pytest.raises(HomeBusy), Machine(store).lock.hold(patience=0.01):
             pass
         store.close()
@@ -714,7 +714,7 @@ def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
 
 def journal(root: Path) -> None:
     """A restore as it stands when its process dies right after the journal: nothing is in its place yet."""
-    store = FolderStore(root)
+    store = Folder(root)
     machine = Machine(store)
     stage(store, "0", [b"- restored\n"], mode=0o600, mtime=1_000_000_000)
     stage(store, "1", [b"- new\n"], mode=0o600, mtime=1_000_000_000)

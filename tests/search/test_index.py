@@ -442,7 +442,7 @@ WORKER = """
     from anima.testing.embedder import MockEmbedder
     from anima.search.index import DocumentIn, Filter, Label
     from anima.search.sqlite import SqliteIndex
-    from anima.search import Query, run
+    from anima.search.rank import Query, run
 
     path, role, number = sys.argv[1:]
     embedder = MockEmbedder()

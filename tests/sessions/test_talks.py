@@ -20,7 +20,7 @@ from anima.gate.scan import redact
 from anima.sessions.find import Asker, Finder, Found, preview
 from anima.sessions.talks import Mark, Part, Said, Talk, Talks
 from anima.sessions.transcript import Header, SessionList, Transcript, forget, stamp, transcripts_in
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import Machine
 from anima.text.words import cut
 
@@ -33,7 +33,7 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, NOON
-        self.store = FolderStore(root)
+        self.store = Folder(root)
         self.machine = Machine(self.store)
         self.machine.make()
         self.folder = transcripts_in(self.store, self.machine, "sessions")

@@ -48,7 +48,7 @@ from anima.sessions.transcript import (
     time_of,
     transcripts_in,
 )
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.logs import LineFolder
 from anima.store.private import Machine
 
@@ -84,7 +84,7 @@ class Ticking:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[LineFolder]:
-    store = FolderStore(tmp_path)
+    store = Folder(tmp_path)
     yield transcripts_in(store, Machine(store), "sessions")
     store.close()
 
@@ -485,10 +485,10 @@ def test_threads_that_log_into_one_transcript_lose_nothing_and_share_no_number(f
 _SPEAKER = """
 import sys
 from datetime import UTC, datetime
-from anima.store.folder import FolderStore
-from anima.store.machine import Machine
+from anima.store.folder import Folder
+from anima.store.private import Machine
 from anima.sessions.transcript import Transcript, transcripts_in
-store = FolderStore(sys.argv[1])
+store = Folder(sys.argv[1])
 folder = transcripts_in(store, Machine(store), "sessions")
 talk = Transcript.resume(folder, "one", clock=lambda: datetime.now(UTC))
 sys.stdin.read(1)
@@ -634,7 +634,7 @@ def test_a_session_whose_header_cannot_be_read_is_not_resumed_and_still_read(
 
 
 def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
+    store = Folder(tmp_path)
     machine = Machine(store)
     logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
     seen = transcripts_in(store, machine, "agents/kate/sessions", suffix=".jsonl")
@@ -882,7 +882,7 @@ def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(folder: L
 
 
 def test_the_slim_list_of_a_pair_has_two_keys_and_leaves_other_rows_alone(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
+    store = Folder(tmp_path)
     machine = Machine(store)
     logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
     talk = begun(logs)

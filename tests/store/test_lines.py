@@ -19,20 +19,20 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.store import logs as module
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.logs import BLOCK, LineFolder, block_before, blocks, last_line, line_at
 from anima.store.private import Machine
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FolderStore]:
-    found = FolderStore(tmp_path)
+def store(tmp_path: Path) -> Iterator[Folder]:
+    found = Folder(tmp_path)
     yield found
     found.close()
 
 
 @pytest.fixture
-def folder(store: FolderStore) -> LineFolder:
+def folder(store: Folder) -> LineFolder:
     return LineFolder(store, Machine(store), "sessions")
 
 
@@ -96,7 +96,7 @@ def test_two_torn_tails_at_one_place_are_both_kept(folder: LineFolder, tmp_path:
     assert {folder.machine.get(name) for name in folder.torn("one")} == {b"first try", b"second try"}
 
 
-def test_a_tail_that_only_lacks_its_end_is_completed(store: FolderStore, tmp_path: Path) -> None:
+def test_a_tail_that_only_lacks_its_end_is_completed(store: Folder, tmp_path: Path) -> None:
     folder = LineFolder(
         store, Machine(store), "sessions", mend=lambda tail, before: b"\n" if tail == b"whole" else None
     )
@@ -213,11 +213,11 @@ def test_appending_to_a_file_that_was_removed_says_so(folder: LineFolder, tmp_pa
 
 _WRITER = """
 import os, sys
-from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
-from anima.store.machine import Machine
+from anima.store.folder import Folder
+from anima.store.logs import LineFolder
+from anima.store.private import Machine
 root, name, number, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-store = FolderStore(root)
+store = Folder(root)
 file = LineFolder(store, Machine(store), "sessions").append_to("one")
 sys.stdin.read(1)
 for n in range(number):
@@ -295,11 +295,11 @@ def _append_many(file: module.LineFile, name: bytes) -> None:
 _FULL = """
 import resource, signal, sys
 from anima.errors import Damaged
-from anima.store.folder import FolderStore
-from anima.store.lines import LineFolder
-from anima.store.machine import Machine
+from anima.store.folder import Folder
+from anima.store.logs import LineFolder
+from anima.store.private import Machine
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-store = FolderStore(sys.argv[1])
+store = Folder(sys.argv[1])
 file = LineFolder(store, Machine(store), "sessions").append_to("one")
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 try:

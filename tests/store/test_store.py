@@ -14,7 +14,7 @@ import pytest
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
 from anima.store.batch import Hand
-from anima.store.folder import MOST_HELD, FolderStore
+from anima.store.folder import MOST_HELD, Folder
 from anima.store.private import Machine
 from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
 
@@ -24,7 +24,7 @@ class FolderParts:
 
     def __init__(self, root: Path, opened: list[FolderParts]) -> None:
         self.root, self._opened = root, opened
-        self.documents = FolderStore(root)
+        self.documents = Folder(root)
         self.machine = Machine(self.documents)
         self.hand = Hand(self.documents, self.machine)
         opened.append(self)

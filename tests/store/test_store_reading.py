@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.model import DocPath, Document
-from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.folder import MAX_BYTES, Folder
 from anima.store.safe_open import _openat2, open_beneath, open_folder, open_regular, walk_beneath
 
 CANARY = "CANARY-outside-5d1c"
@@ -42,20 +42,20 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(root: Path) -> Iterator[FolderStore]:
-    opened = FolderStore(root)
+def store(root: Path) -> Iterator[Folder]:
+    opened = Folder(root)
     yield opened
     opened.close()
 
 
-def text_of(store: FolderStore, path: str) -> str:
+def text_of(store: Folder, path: str) -> str:
     return store.read(DocPath.parse(path)).text
 
 
 # -- what is read ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_document_is_its_exact_text_with_digest_and_time(root: Path, store: FolderStore) -> None:
+def test_a_document_is_its_exact_text_with_digest_and_time(root: Path, store: Folder) -> None:
     raw = "\ufeff# Été\r\n\r\nno newline at the end".encode()
     (root / "x.md").write_bytes(raw)
     os.utime(root / "x.md", (1_000_000_000, 1_000_000_000))
@@ -66,13 +66,13 @@ def test_a_document_is_its_exact_text_with_digest_and_time(root: Path, store: Fo
     assert len(document.digest) == 64
 
 
-def test_a_change_on_disk_is_seen_by_the_next_reading(root: Path, store: FolderStore) -> None:
+def test_a_change_on_disk_is_seen_by_the_next_reading(root: Path, store: Folder) -> None:
     for text in ("one", "two", "six", "ten"):  # of one length, and written within one tick of the clock
         (root / "x.md").write_text(text, encoding="utf-8")
         assert text_of(store, "x.md") == text
 
 
-def test_a_text_that_was_kept_goes_when_its_file_is_replaced(root: Path, store: FolderStore) -> None:
+def test_a_text_that_was_kept_goes_when_its_file_is_replaced(root: Path, store: Folder) -> None:
     (root / "x.md").write_text("old", encoding="utf-8")
     os.utime(root / "x.md", (1_000_000_000, 1_000_000_000))
     assert [text_of(store, "x.md"), text_of(store, "x.md")] == ["old", "old"]
@@ -84,7 +84,7 @@ def test_a_text_that_was_kept_goes_when_its_file_is_replaced(root: Path, store: 
     assert text_of(store, "x.md") == "new"
 
 
-def test_reading_changes_nothing_on_disk(root: Path, store: FolderStore) -> None:
+def test_reading_changes_nothing_on_disk(root: Path, store: Folder) -> None:
     def state() -> list[tuple[str, int, int]]:
         return [(str(p), p.stat().st_mtime_ns, p.stat().st_ctime_ns) for p in sorted(root.rglob("*"))]
 
@@ -96,21 +96,21 @@ def test_reading_changes_nothing_on_disk(root: Path, store: FolderStore) -> None
     assert state() == before
 
 
-def test_a_hard_link_is_a_file_like_any_other(root: Path, store: FolderStore) -> None:
+def test_a_hard_link_is_a_file_like_any_other(root: Path, store: Folder) -> None:
     os.link(root / "MEMORY.md", root / "COPY.md")
 
     assert text_of(store, "COPY.md") == "inside"
     assert store.exists(DocPath.parse("COPY.md"))
 
 
-def test_an_empty_file_is_a_document(root: Path, store: FolderStore) -> None:
+def test_an_empty_file_is_a_document(root: Path, store: Folder) -> None:
     (root / "empty.md").touch()
 
     assert text_of(store, "empty.md") == ""
 
 
 @pytest.mark.parametrize("path", ["nope.md", "nope/x.md", "memory/nope.md", "MEMORY.md/x.md", "memory/topics/no/x.md"])
-def test_what_is_not_there_is_not_there(store: FolderStore, path: str) -> None:
+def test_what_is_not_there_is_not_there(store: Folder, path: str) -> None:
     with pytest.raises(NoSuchDocument) as caught:
         text_of(store, path)
 
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_not_there(store: FolderStore, path: str) -> None:
 # -- what is no text -------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_of_fifty_megabytes_is_a_named_error_with_its_size(root: Path, store: FolderStore) -> None:
+def test_a_file_of_fifty_megabytes_is_a_named_error_with_its_size(root: Path, store: Folder) -> None:
     with (root / "huge.md").open("wb") as file:
         file.truncate(50 * 2**20)
 
@@ -131,7 +131,7 @@ def test_a_file_of_fifty_megabytes_is_a_named_error_with_its_size(root: Path, st
     assert store.exists(DocPath.parse("huge.md"))
 
 
-def test_the_largest_file_that_is_read_is_read_whole(root: Path, store: FolderStore) -> None:
+def test_the_largest_file_that_is_read_is_read_whole(root: Path, store: Folder) -> None:
     (root / "large.md").write_bytes(b"x" * MAX_BYTES)
     (root / "larger.md").write_bytes(b"x" * (MAX_BYTES + 1))
 
@@ -154,7 +154,7 @@ def test_the_largest_file_that_is_read_is_read_whole(root: Path, store: FolderSt
     ],
 )
 def test_what_is_not_utf_8_is_a_named_error_with_the_first_wrong_byte(
-    root: Path, store: FolderStore, raw: bytes, byte: int
+    root: Path, store: Folder, raw: bytes, byte: int
 ) -> None:
     (root / "x.md").write_bytes(raw)
 
@@ -170,7 +170,7 @@ def test_any_bytes_are_a_document_that_gives_them_back_or_a_named_error(
 ) -> None:
     folder = tmp_path_factory.mktemp("bytes")
     (folder / "x.md").write_bytes(raw)
-    store = FolderStore(folder)
+    store = Folder(folder)
     try:
         assert text_of(store, "x.md").encode() == raw
     except BadText:
@@ -243,7 +243,7 @@ NO_FILES: list[Callable[[Path], None]] = [
 
 @pytest.mark.parametrize("make", NO_FILES)
 def test_what_is_no_regular_file_is_a_named_error_at_once(
-    root: Path, store: FolderStore, make: Callable[[Path], None]
+    root: Path, store: Folder, make: Callable[[Path], None]
 ) -> None:
     make(root / "x.md")
 
@@ -255,7 +255,7 @@ def test_what_is_no_regular_file_is_a_named_error_at_once(
 
 @pytest.mark.parametrize("make", [m for m in NO_FILES if m is not _folder])
 def test_what_is_no_regular_file_is_not_listed_but_said(
-    root: Path, store: FolderStore, make: Callable[[Path], None]
+    root: Path, store: Folder, make: Callable[[Path], None]
 ) -> None:
     make(root / "x.md")
 
@@ -269,7 +269,7 @@ def test_what_is_no_regular_file_is_not_listed_but_said(
 def test_a_link_to_a_home_is_followed_once_and_the_home_is_where_it_really_is(root: Path) -> None:
     link = root.parent / "link"
     link.symlink_to(root)
-    store = FolderStore(link)
+    store = Folder(link)
     link.unlink()
     link.symlink_to(root.parent / "outside")
 
@@ -280,7 +280,7 @@ def test_a_link_to_a_home_is_followed_once_and_the_home_is_where_it_really_is(ro
 
 @pytest.mark.parametrize("target", ["../outside/memory", "memory", "memory/topics"])
 @pytest.mark.parametrize("path", ["linked/2026-05-08.md", "linked/topics/boat.md", "linked/boat.md", "linked/x/y.md"])
-def test_a_folder_that_is_a_link_is_never_gone_through(root: Path, store: FolderStore, target: str, path: str) -> None:
+def test_a_folder_that_is_a_link_is_never_gone_through(root: Path, store: Folder, target: str, path: str) -> None:
     (root / "linked").symlink_to(target)
 
     with pytest.raises(HomeError):
@@ -291,7 +291,7 @@ def test_a_folder_that_is_a_link_is_never_gone_through(root: Path, store: Folder
     assert not [entry for entry in store.list_all() if entry.path.startswith("linked")]
 
 
-def test_a_link_deep_inside_is_never_gone_through(root: Path, store: FolderStore) -> None:
+def test_a_link_deep_inside_is_never_gone_through(root: Path, store: Folder) -> None:
     (root / "memory" / "topics" / "out").symlink_to(root.parent / "outside")
 
     for path in ("memory/topics/out/MEMORY.md", "memory/topics/out/memory/2026-05-08.md", "memory/topics/out"):
@@ -300,7 +300,7 @@ def test_a_link_deep_inside_is_never_gone_through(root: Path, store: FolderStore
     assert CANARY not in repr(list(store.list_all()))
 
 
-def test_the_home_stays_the_folder_that_was_opened(root: Path, store: FolderStore) -> None:
+def test_the_home_stays_the_folder_that_was_opened(root: Path, store: Folder) -> None:
     root.rename(root.parent / "moved")
     (root.parent / "outside").rename(root)
 
@@ -359,7 +359,7 @@ def test_swapping_links_in_while_we_read_leads_nowhere(root: Path, opening: Call
     assert read == {b"a day", b"inside"}
 
 
-def test_swapping_links_in_while_the_store_reads_and_lists_leads_nowhere(root: Path, store: FolderStore) -> None:
+def test_swapping_links_in_while_the_store_reads_and_lists_leads_nowhere(root: Path, store: Folder) -> None:
     read: set[str] = set()
     listed: set[str] = set()
     with swapping(root):
@@ -467,7 +467,7 @@ def test_nothing_stays_open_when_an_opening_fails(root: Path) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["memory.md", "Memory.MD", "ＭＥＭＯＲＹ.md", "MEMORY\ufe0f.md"])
-def test_a_document_is_found_under_any_spelling_of_its_name(store: FolderStore, spelling: str) -> None:
+def test_a_document_is_found_under_any_spelling_of_its_name(store: Folder, spelling: str) -> None:
     document = store.read(DocPath.parse(spelling))
 
     assert (document.text, document.path.text) == ("inside", "MEMORY.md")
@@ -477,7 +477,7 @@ def test_a_document_is_found_under_any_spelling_of_its_name(store: FolderStore, 
 
 @pytest.mark.parametrize("on_disk", ["NFC", "NFD"])
 @pytest.mark.parametrize("asked", ["NFC", "NFD"])
-def test_a_document_is_found_in_either_unicode_form(root: Path, store: FolderStore, on_disk: str, asked: str) -> None:
+def test_a_document_is_found_in_either_unicode_form(root: Path, store: Folder, on_disk: str, asked: str) -> None:
     folder, name = (unicodedata.normalize(on_disk, text) for text in ("mémoire", "été.md"))
     (root / folder).mkdir()
     (root / folder / name).write_text("summer", encoding="utf-8")
@@ -487,7 +487,7 @@ def test_a_document_is_found_in_either_unicode_form(root: Path, store: FolderSto
     assert [entry.path for entry in store.list(unicodedata.normalize(asked, "Mémoire"))] == [f"{folder}/{name}"]
 
 
-def test_the_exact_name_wins_where_two_fold_alike(root: Path, store: FolderStore) -> None:
+def test_the_exact_name_wins_where_two_fold_alike(root: Path, store: Folder) -> None:
     (root / "memory.md").write_text("the other", encoding="utf-8")
 
     assert text_of(store, "MEMORY.md") == "inside"
@@ -495,7 +495,7 @@ def test_the_exact_name_wins_where_two_fold_alike(root: Path, store: FolderStore
     assert text_of(store, "Memory.md") == "inside"
 
 
-def test_a_folder_is_listed_with_folders_first_and_nothing_hidden(root: Path, store: FolderStore) -> None:
+def test_a_folder_is_listed_with_folders_first_and_nothing_hidden(root: Path, store: Folder) -> None:
     (root / ".anima").mkdir()
     (root / ".git").mkdir()
     (root / ".DS_Store").touch()
@@ -510,7 +510,7 @@ def test_a_folder_is_listed_with_folders_first_and_nothing_hidden(root: Path, st
     assert store.strange() == ()
 
 
-def test_every_file_beneath_a_folder_is_listed(store: FolderStore) -> None:
+def test_every_file_beneath_a_folder_is_listed(store: Folder) -> None:
     assert [entry.path for entry in store.list_all()] == [
         "MEMORY.md",
         "memory/2026-05-08.md",
@@ -520,14 +520,14 @@ def test_every_file_beneath_a_folder_is_listed(store: FolderStore) -> None:
 
 
 @pytest.mark.parametrize("name", ["con.md", "a\nb.md", "a:b.md", "trailing.", "a\u202eb.md", " blank.md", "ＮＵＬ.md"])
-def test_a_name_no_path_can_hold_is_left_alone_and_said(root: Path, store: FolderStore, name: str) -> None:
+def test_a_name_no_path_can_hold_is_left_alone_and_said(root: Path, store: Folder, name: str) -> None:
     (root / name).touch()
 
     assert len(list(store.list_all())) == 3
     assert [said for said, why in store.strange() if why] == [name]
 
 
-def test_a_name_that_is_not_utf_8_is_left_alone_and_said(root: Path, store: FolderStore) -> None:
+def test_a_name_that_is_not_utf_8_is_left_alone_and_said(root: Path, store: Folder) -> None:
     with open(os.open(os.fsencode(root) + b"/caf\xe9.md", os.O_CREAT | os.O_WRONLY), "w", encoding="utf-8") as file:
         file.write("coffee")
 
@@ -535,7 +535,7 @@ def test_a_name_that_is_not_utf_8_is_left_alone_and_said(root: Path, store: Fold
     assert [why for _, why in store.strange()] == ["a path cannot hold the invisible character U+DCE9"]
 
 
-def test_a_file_is_no_folder_and_a_missing_folder_is_missing(store: FolderStore) -> None:
+def test_a_file_is_no_folder_and_a_missing_folder_is_missing(store: Folder) -> None:
     with pytest.raises(BadPath, match="a file, not a folder"):
         store.list("MEMORY.md")
     with pytest.raises(NoSuchDocument):
@@ -549,12 +549,12 @@ def test_a_file_is_no_folder_and_a_missing_folder_is_missing(store: FolderStore)
 
 def test_what_is_no_folder_is_no_home(root: Path) -> None:
     with pytest.raises(NoSuchHome, match="no such folder"):
-        FolderStore(root / "nope")
+        Folder(root / "nope")
     with pytest.raises(NoSuchHome, match="this is a file"):
-        FolderStore(root / "MEMORY.md")
+        Folder(root / "MEMORY.md")
     (root / "itself").symlink_to("itself")
     with pytest.raises(NoSuchHome):
-        FolderStore(root / "itself")
+        Folder(root / "itself")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -562,7 +562,7 @@ def test_a_folder_of_another_users_is_refused_with_a_sentence(root: Path) -> Non
     os.chown(root, 65534, 65534)
 
     with pytest.raises(Refused, match="belongs to another user") as caught:
-        FolderStore(root)
+        Folder(root)
     assert caught.value.rule == "foreign-owner"
 
 
@@ -583,7 +583,7 @@ def test_what_the_system_does_not_let_us_read_is_a_named_error() -> None:
     with an_ordinary_users_folder() as folder:
         (folder / "MEMORY.md").touch(mode=0o000)
         (folder / "memory").mkdir(mode=0o000)
-        store = FolderStore(folder)
+        store = Folder(folder)
         with pytest.raises(Damaged, match="does not let us read it"):
             text_of(store, "MEMORY.md")
         with pytest.raises(Damaged):
@@ -594,7 +594,7 @@ def test_what_the_system_does_not_let_us_read_is_a_named_error() -> None:
         (folder / "memory").rmdir()
 
 
-def test_a_document_says_nothing_of_where_the_home_is(store: FolderStore) -> None:
+def test_a_document_says_nothing_of_where_the_home_is(store: Folder) -> None:
     document: Document = store.read(DocPath.parse("MEMORY.md"))
     messages = []
     for path in ("nope.md", "memory", "MEMORY.md/x"):

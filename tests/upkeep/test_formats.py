@@ -26,7 +26,7 @@ from anima.cli import run
 from anima.errors import Damaged, exit_code, http_status
 from anima.layout.trust import Register
 from anima.ledger.chain import FORMAT
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.git import History
 from anima.store.migrating import STEPS, due, format_of
 from anima.testing import Clock, dice
@@ -318,7 +318,7 @@ def test_the_command_shows_the_formats(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["steps"]
     assert run(["migrate", "--home", str(folder)]) == 0
     assert "up to date" in capsys.readouterr().out
-    with _closing(FolderStore(folder)) as store:
+    with _closing(Folder(folder)) as store:
         assert format_of(store) == FORMAT
     assert os.stat(folder / ".anima/format").st_mode & 0o777 == 0o600
     with Home.open(folder) as home:
@@ -326,7 +326,7 @@ def test_the_command_shows_the_formats(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @contextmanager
-def _closing(store: FolderStore) -> Iterator[FolderStore]:
+def _closing(store: Folder) -> Iterator[Folder]:
     try:
         yield store
     finally:

@@ -421,7 +421,7 @@ def test_a_repair_killed_half_way_can_be_done_again(aria: Path, at: int) -> None
         "def deadly(real):\n def call(*a, **k):\n  left[0] -= 1\n  if left[0] < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
         "  return real(*a, **k)\n return call\n"
         "for name in ('rename', 'unlink', 'fsync', 'link', 'mkdir', 'ftruncate'): setattr(os, name, deadly(getattr(os, name)))\n"
-        "from anima.mending import repair\n"
+        "from anima.upkeep.repair import repair\n"
         "repair(sys.argv[1], clock=lambda: datetime.now(UTC), env=os.environ)\n"
     )
     env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -30,7 +30,7 @@ from anima.errors import (
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.sessions.transcript import Header, parse
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
 
@@ -217,7 +217,7 @@ def dialect_in(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def walk(store: FolderStore, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
+def walk(store: Folder, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
     """Every file beneath a folder in order of path, and (path, why) of what is not moved."""
     prefix = f"{folder}/" if folder else ""
     yield from ((prefix + name, why) for name, why in sorted(store.strange(folder)))

@@ -40,7 +40,7 @@ from anima.layout.table import Policy
 from anima.memory.write import owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.sessions.transcript import VERSION, kept, transcripts_in
-from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.folder import MAX_BYTES, Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private
 
@@ -90,7 +90,7 @@ class _FolderSource:
     """A folder: an export of ours, a workspace of another system, or any tree of Markdown."""
 
     def __init__(self, folder: Path, format: str) -> None:
-        self._store = FolderStore(folder)
+        self._store = Folder(folder)
         self.moved: dict[str, str] = {}
         self.left_out: list[tuple[str, str]] = []
         self.entries: list[Entry] = []

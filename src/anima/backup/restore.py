@@ -31,7 +31,7 @@ from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Phrase, dumped, loaded
 from anima.store import archive, seal, swap
 from anima.store.archive import File, Manifest, Progress
-from anima.store.folder import FolderStore, is_restoring
+from anima.store.folder import Folder, is_restoring
 from anima.store.foreign import bytes_of, files_in
 from anima.store.outside import expanded
 from anima.store.private import Machine
@@ -102,7 +102,7 @@ class _Staged(NamedTuple):
 class _Place:
     """Where it goes. `home` is None where none can be opened."""
 
-    store: FolderStore
+    store: Folder
     machine: Machine
     home: Home | None
 
@@ -191,7 +191,7 @@ def _place(path: Path, opens: Opens) -> Iterator[_Place]:
         with home:
             yield _Place(home.store, home.books.machine, home)
         return
-    store = FolderStore(path)
+    store = Folder(path)
     machine = Machine(store)
     try:
         yield _Place(store, machine, None)
@@ -254,7 +254,7 @@ def _is_same(source: _Source, place: _Place) -> bool:
     return key is not None and place.machine.get("key") == key
 
 
-def _check_ways(store: FolderStore, found: Restoration, left: Iterable[tuple[str, str]]) -> None:
+def _check_ways(store: Folder, found: Restoration, left: Iterable[tuple[str, str]]) -> None:
     """Raises Refused for what stands where a file of the snapshot must go, and is not ours to move."""
     gone, kept = set(found.gone), tuple(path for path, _ in left)
     if any(path.startswith(".git/") for path in found.new) and ".git" in kept:
@@ -356,14 +356,14 @@ def _members(source: _Source) -> Iterator[archive.Member]:
         yield from members
 
 
-def _check_space(store: FolderStore, sizes: Iterable[int]) -> None:
+def _check_space(store: Folder, sizes: Iterable[int]) -> None:
     disk, need = os.fstatvfs(store.fd), sum(size + 4096 for size in sizes)
     if (free := disk.f_bavail * disk.f_frsize) < need:
         raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
 
 
 @contextmanager
-def _distrusted(store: FolderStore, register: Register) -> Iterator[None]:
+def _distrusted(store: Folder, register: Register) -> Iterator[None]:
     """Before another home counts here, the folder is trusted no more: a kill must not leave a stranger's configuration
     with the trust of what stood here. Raises Damaged where that cannot be written down; nothing was restored then."""
     inode = os.fstat(store.fd).st_ino
@@ -413,7 +413,7 @@ def _cleaned(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phr
     swap.stage(store, f"{_TREE}/{_LIST}", [dumped((*then.values(), *fresh.values()))], mode=0o600, mtime=0)
     with opens(tree, place.settings) as inner:
         lost, left = _purged(inner, fresh)
-    inside = FolderStore(tree)
+    inside = Folder(tree)
     try:
         now = archive.survey(inside)
     finally:

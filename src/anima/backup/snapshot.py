@@ -20,7 +20,7 @@ from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
 from anima.ledger.chain import Key
 from anima.store import archive, seal
 from anima.store.archive import Manifest, Progress
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.outside import expanded
 from anima.store.private import Machine
 from anima.store.shelf import Kept, Shelf, checked_label, kept_at, name_of
@@ -195,7 +195,7 @@ def packed(
 
 
 def _packed(
-    store: FolderStore, body: int, progress: Progress | None
+    store: Folder, body: int, progress: Progress | None
 ) -> tuple[tuple[archive.File, ...], tuple[tuple[str, str], ...]]:
     for tries in range(_TRIES):
         try:
@@ -212,7 +212,7 @@ def _unwritten(error: OSError) -> Damaged:
     return Damaged(f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed")
 
 
-def _tip(store: FolderStore) -> tuple[int, str]:
+def _tip(store: Folder) -> tuple[int, str]:
     try:
         found = json.loads(store.last_line(".anima/ledger.jsonl"))
         return int(found["n"]), str(found["hash"])

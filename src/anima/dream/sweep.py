@@ -369,7 +369,7 @@ class Sweeps:
         """One batch. What it comes from is written down before it, so that a crash does not lose that."""
         if not changes and not bank:
             return ()
-        self.books.note("dreaming", fields, sync=False)  # the batch's own record follows, and is synced
+        self.books.append("dreaming", fields, sync=False)  # the batch's own record follows, and is synced
         receipts = self._home.writing.submit([*changes, *bank], what="sweep", of=str(began))
         if receipts[0].status == "refused" and changes and bank:  # a page of the bank must not cost a night
             receipts = self._home.writing.submit(changes, what="sweep", of=str(began))
@@ -462,7 +462,7 @@ class Sweeps:
     def _mark(self, fields: dict[str, object], receipts: tuple[Receipt, ...]) -> None:
         """The last step. What it names as promoted is not promoted again after somebody took it out."""
         fields = fields | {"change": receipts[0].change if receipts else None}
-        self.books.note("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
+        self.books.append("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
         self.catch_up()
         if self.layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
             state = json.dumps({"lastConsolidatedAt": self._home.clock().isoformat(), "change": fields["change"]})
@@ -480,7 +480,7 @@ class Sweeps:
             elif record.kind == "intent" and record.fields.get("what") == "sweep":
                 begun[name] = meant
             elif record.kind == "done" and name in begun:
-                self.books.note("sweep", begun[name] | {"change": name, "after": "crash"})
+                self.books.append("sweep", begun[name] | {"change": name, "after": "crash"})
                 self.catch_up()
                 return
 

@@ -18,13 +18,13 @@ from anima.dream.material import Held, Note, Plan
 from anima.ledger.chain import Key
 
 if TYPE_CHECKING:
-    from anima.memory.books import Books
+    from anima.store.place import FolderStore
 
 Place = tuple[str, str]  # a path, and the digest of a line in it
 KINDS = ("dreaming", "sweep")  # a night as it was about to be written, and its mark
 
 
-def dreamed_from(books: Books) -> dict[Place, frozenset[str]]:
+def dreamed_from(books: FolderStore) -> dict[Place, frozenset[str]]:
     """For each line that a dream was made of, as (path, digest), the digests of all lines that came of it."""
     if not books.begun:
         return {}
@@ -46,7 +46,7 @@ class Dreams:
     last: datetime | None = None
 
 
-def dreams(books: Books) -> Dreams:
+def dreams(books: FolderStore) -> Dreams:
     """The nights of a home, from their marks."""
     found: dict[str, tuple[int, datetime]] = {}
     for record in books.ledger.records(kinds=("sweep", "intent")) if books.begun else ():

@@ -16,11 +16,11 @@ from itertools import chain
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source, sentence
-from anima.memory.books import Books
 from anima.memory.inbox import content_of, diff_of
 from anima.memory.write import Writing
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
 from anima.store.git import History, Note, Revision
+from anima.store.place import FolderStore
 from anima.text.markdown import lines_of
 from anima.text.merge import merge
 
@@ -68,7 +68,7 @@ class TakingBack:
 class Keeping:
     """The past of one home."""
 
-    def __init__(self, books: Books, writing: Writing, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, books: FolderStore, writing: Writing, *, clock: Callable[[], datetime]) -> None:
         self.books, self.writing, self.clock = books, writing, clock
         self._looked_up: tuple[str | None, str, tuple[str, ...]] = (None, "", ())  # tip, change, its revisions
 
@@ -95,7 +95,7 @@ class Keeping:
         return found[::-1][:limit]
 
     def why(self, path: DocPath, line: int) -> Why:
-        document = self.books.store.read(path)
+        document = self.books.documents.read(path)
         lines = lines_of(document.text)
         if not 1 <= line <= len(lines):
             raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
@@ -139,7 +139,7 @@ class Keeping:
             raise Damaged(f"history cannot be mended: {self.books.history_problem or 'it is switched off'}")
         tip = self.books.ledger.tip
         note = Note(what="repair", actor="owner", author=self.books.author, time=self.clock(), anchor=(tip.n, tip.hash))
-        return history.repair(self.books.documents(), note)
+        return history.repair(self.books.held_documents(), note)
 
     # -- taking back ----------------------------------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class Keeping:
         """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
         fields: dict[str, object] = {"session": session} if session else {}
         if path is not None:
-            document = self.books.store.read(path)
+            document = self.books.documents.read(path)
             lines = lines_of(document.text)
             if line is not None and not 1 <= line <= len(lines):
                 raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
@@ -316,7 +316,7 @@ class Keeping:
         if bool(fields) == every:
             raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
         before = self._distrusted()
-        self.books.note("trust", fields)
+        self.books.append("trust", fields)
         return before - self._distrusted()
 
     def _distrusted(self) -> int:
@@ -341,12 +341,12 @@ class Keeping:
 
     def _text(self, path: DocPath) -> str | None:
         try:
-            return self.books.store.read(path).text
+            return self.books.documents.read(path).text
         except NoSuchDocument:
             return None
 
     def _spelt(self, path: DocPath) -> str:
-        return self.books.store.actual(path) or path.text
+        return self.books.documents.actual(path) or path.text
 
     def _history(self) -> History | None:
         return self.books.history if self.books.begun else None

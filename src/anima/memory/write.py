@@ -17,7 +17,6 @@ from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocume
 from anima.gate import GatePolicy, Situation, judge
 from anima.layout.table import Layout
 from anima.ledger.chain import Edit, Intent, Line
-from anima.memory.books import Books
 from anima.memory.forgotten import Forgotten
 from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Pending, Proposal, content_of, diff_of, text_after
 from anima.model import (
@@ -36,6 +35,7 @@ from anima.model import (
 )
 from anima.store.batch import Standing, Step, Unconfirmed
 from anima.store.folder import MAX_BYTES
+from anima.store.place import FolderStore
 from anima.text.markdown import lines_of
 from anima.text.merge import merge
 
@@ -61,7 +61,9 @@ class _Plan:
 class Writing:
     """Carries changes into one home."""
 
-    def __init__(self, books: Books, layout: Layout, policy: GatePolicy, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, books: FolderStore, layout: Layout, policy: GatePolicy, *, clock: Callable[[], datetime]
+    ) -> None:
         self.books, self.layout, self.policy, self.clock = books, layout, policy, clock
         self.pending, self.forgotten = Pending(books.machine), Forgotten(books.machine, lambda: books.key)
         self.forgets: Callable[[Proposal], tuple[Receipt, ...]] | None = None  # approves a wish to forget
@@ -119,7 +121,7 @@ class Writing:
         for change, base in zip(changes, bases, strict=True):
             own = (*scan_added(base, change), *self._recognised(base, change))
             found += own
-            exists = base is not None or (_is_free(change) and self.books.store.exists(change.path))
+            exists = base is not None or (_is_free(change) and self.books.documents.exists(change.path))
             fits = replace(situation, size=len(change.text.encode()), exists=exists)
             to_row = self.layout.row_of(change.to) if change.to else None
             verdict = judge(
@@ -165,7 +167,7 @@ class Writing:
             "actor": str(first.actor),
             "session": first.session,
         }
-        self.books.note("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
+        self.books.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
     def _proposed(self, changes: tuple[Change, ...], judged: _Judged) -> tuple[Receipt, ...]:
@@ -489,7 +491,7 @@ class Writing:
 
     def _text(self, path: DocPath) -> str | None:
         try:
-            return self.books.store.read(path).text
+            return self.books.documents.read(path).text
         except NoSuchDocument:
             return None
 

@@ -26,15 +26,15 @@ from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
 from anima.prompt import identity as identities
 from anima.prompt import persona as personas
 from anima.prompt.compose import Limits, Line, Piece, Prompt, compose
-from anima.store.folder import FolderStore, Signature, signature_of
+from anima.store.folder import Folder, Signature, signature_of
 from anima.text.markdown import front_matter, lines_of, sections, view
 from anima.text.unseen import may_hide
 
 if TYPE_CHECKING:
     from anima.home import Home
     from anima.ledger.provenance import Source
-    from anima.memory.books import Books
     from anima.model import Finding
+    from anima.store.place import FolderStore
 
 Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
 MAX_LISTED = 200
@@ -90,13 +90,13 @@ class Reading:
 
     def __init__(
         self,
-        store: FolderStore,
+        store: Folder,
         layout: Layout,
         config: Config,
         *,
         clock: Callable[[], datetime],
         dice: random.Random,
-        books: Callable[[], Books] | None = None,
+        books: Callable[[], FolderStore] | None = None,
     ) -> None:
         self._books_of = books
         self.store, self.layout, self.config, self.clock, self.dice = store, layout, config, clock, dice

@@ -21,10 +21,10 @@ from anima.config import Config, HygieneConfig
 from anima.errors import BadConfig, HomeError
 from anima.layout.listener import Listener, layer_at, layer_row
 from anima.layout.table import Layout, Policy
-from anima.memory.books import Books
 from anima.model import DocPath, Document, Scope
 from anima.search.index import DocumentIn, Filter, Label
-from anima.store.folder import FolderStore, signature_of
+from anima.store.folder import Folder, signature_of
+from anima.store.place import FolderStore
 from anima.text.markdown import lines_of, sections
 from anima.upkeep.retention import Retention
 
@@ -63,7 +63,7 @@ class Indexing:
     """The index of one home. Opened when first asked for, because it brings numpy along."""
 
     def __init__(
-        self, store: FolderStore, layout: Layout, books: Books, *, embedder: Callable[[], Embedder | None]
+        self, store: Folder, layout: Layout, books: FolderStore, *, embedder: Callable[[], Embedder | None]
     ) -> None:
         self._store, self._layout, self._books, self._embedder_of = store, layout, books, embedder
         self._index: SqliteIndex | None = None

@@ -122,7 +122,7 @@ class Calling:
         }
         if self.listener.layer:
             fields["layer"] = self.listener.layer
-        home.books.note("recall", fields, sync=False)
+        home.books.append("recall", fields, sync=False)
 
     def _memory_get(self, *, path: str, start: int, lines: int) -> dict[str, Any]:
         place, text = self._seen(path)

@@ -39,7 +39,7 @@ from anima.sessions.lines import (
     stamp,
 )
 from anima.sessions.replay import START, Count, Resumed, count, read, resumed
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
 from anima.store.private import Machine
 
@@ -49,7 +49,7 @@ _RACE = 100_000  # entries that others may have added to a session that two proc
 _SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
 
 
-def transcripts_in(store: FolderStore, machine: Machine, folder: str, *, suffix: str = ".jsonl") -> LineFolder:
+def transcripts_in(store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl") -> LineFolder:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
     return LineFolder(store, machine, folder, suffix=suffix, mend=mended)
 

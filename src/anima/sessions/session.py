@@ -137,7 +137,7 @@ class Session:
     def _note_persona(self) -> None:
         """Which soul was worn from here on, for the record."""
         fields = {"session": self.id, "file": self.prompt.persona, "scope": str(self.listener.scope)}
-        self.home.books.note("persona", {key: value for key, value in fields.items() if value}, sync=False)
+        self.home.books.append("persona", {key: value for key, value in fields.items() if value}, sync=False)
 
     # -- the record -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 from anima.errors import BadPath, Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, DocPath, fold
-from anima.store.folder import FolderStore, write_all
+from anima.store.folder import Folder, write_all
 from anima.store.private import FOLDER, STAGE
 from anima.store.safe_open import open_regular
 
@@ -245,7 +245,7 @@ def _mode(path: str, mode: int) -> int:
 # -- what there is ----------------------------------------------------------------------------------------------------------
 
 
-def census(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
+def census(store: Folder) -> tuple[list[Found], list[tuple[str, str]]]:
     """Every file that belongs into an archive, in order, and what is left out with the reason.
 
     Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
@@ -256,7 +256,7 @@ def census(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
         raise Damaged(f"the home cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
 
 
-def _counted(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
+def _counted(store: Folder) -> tuple[list[Found], list[tuple[str, str]]]:
     found: list[Found] = []
     left: list[tuple[str, str]] = []
     own = _has(store, f"{_GIT}/{OWN_MARK}")
@@ -284,7 +284,7 @@ def _counted(store: FolderStore) -> tuple[list[Found], list[tuple[str, str]]]:
     return _without_twins(found, left), sorted(left)
 
 
-def _has(store: FolderStore, path: str) -> bool:
+def _has(store: Folder, path: str) -> bool:
     try:
         os.stat(path, dir_fd=store.fd, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -348,7 +348,7 @@ def _without_twins(found: list[Found], left: list[tuple[str, str]]) -> list[Foun
     return kept
 
 
-def survey(store: FolderStore) -> dict[str, tuple[File, int]]:
+def survey(store: Folder) -> dict[str, tuple[File, int]]:
     """Every file that would be packed, read and hashed, with its time. Nothing is written."""
     seen: dict[str, tuple[File, int]] = {}
     for found in census(store)[0]:
@@ -384,7 +384,7 @@ class _Zipped:
 
 
 def pack(
-    store: FolderStore, fd: int, *, progress: Progress | None = None
+    store: Folder, fd: int, *, progress: Progress | None = None
 ) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
     """Writes every file of a home, compressed, to a descriptor; gives what a manifest names.
 

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Literal
 
 from anima.errors import Damaged
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import ASIDE, FOLDER, Machine
 from anima.store.safe_open import open_beneath, open_folder
 
@@ -27,7 +27,7 @@ _REPOSITORY = re.compile(rf"{re.escape(f'{FOLDER}/{ASIDE}')}/[^/]+/repository[^/
 class Aside:
     """Where one repair puts what it takes out of its place. The folder is made when the first thing comes."""
 
-    def __init__(self, store: FolderStore, machine: Machine, when: datetime) -> None:
+    def __init__(self, store: Folder, machine: Machine, when: datetime) -> None:
         self._store, self._machine = store, machine
         self.folder = f"{ASIDE}/{when:%Y%m%dT%H%M%S}"
 
@@ -68,14 +68,14 @@ class Aside:
         return next(place for place in tries if self._store.stat(place) is None)
 
 
-def swap_in_folder(store: FolderStore, when: datetime) -> str:
+def swap_in_folder(store: Folder, when: datetime) -> str:
     """Where `.anima` is a file or a link: makes the folder, with the thing itself inside; gives where it lies now."""
     spare = f"{FOLDER}.{when:%Y%m%dT%H%M%S}"
     os.rename(FOLDER, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
     return spare
 
 
-def kind_of(store: FolderStore, path: str) -> Kind | None:
+def kind_of(store: Folder, path: str) -> Kind | None:
     """What stands at a path, by its stat alone; None for nothing."""
     found = store.stat(path)
     if found is None:
@@ -89,7 +89,7 @@ def kind_of(store: FolderStore, path: str) -> Kind | None:
     return next((kind for fits, kind in is_what if fits), "other")
 
 
-def leads_somewhere(store: FolderStore, path: str) -> bool:
+def leads_somewhere(store: Folder, path: str) -> bool:
     """Whether a link has a target."""
     try:
         os.stat(path, dir_fd=store.fd)
@@ -98,7 +98,7 @@ def leads_somewhere(store: FolderStore, path: str) -> bool:
     return True
 
 
-def set_mode(store: FolderStore, path: str, mode: int) -> None:
+def set_mode(store: Folder, path: str, mode: int) -> None:
     """Gives a file or folder another mode, also one that we may not read. Raises Damaged."""
     try:
         fd = open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)
@@ -111,13 +111,13 @@ def set_mode(store: FolderStore, path: str, mode: int) -> None:
     store.forget(path)
 
 
-def free_bytes(store: FolderStore) -> int:
+def free_bytes(store: Folder) -> int:
     """How much the disk of a home still takes from us."""
     found = os.fstatvfs(store.fd)
     return found.f_bavail * found.f_frsize
 
 
-def everything_in(store: FolderStore, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+def everything_in(store: Folder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """(path, stat) of all that lies beneath a folder of the home, folders too; links are not followed."""
     if kind_of(store, folder) != "folder":
         return
@@ -129,14 +129,14 @@ def everything_in(store: FolderStore, folder: str) -> Iterator[tuple[str, os.sta
                 continue  # it vanished while we looked
 
 
-def set_aside_files(store: FolderStore) -> Iterator[str]:
+def set_aside_files(store: Folder) -> Iterator[str]:
     """The files that were set aside, those of repositories left out: they are deleted as a whole."""
     for path, found in everything_in(store, f"{FOLDER}/{ASIDE}"):
         if stat.S_ISREG(found.st_mode) and not _REPOSITORY.match(path):
             yield path
 
 
-def set_aside_repositories(store: FolderStore) -> list[str]:
+def set_aside_repositories(store: Folder) -> list[str]:
     """The repositories of history that a repair set aside."""
     top = f"{FOLDER}/{ASIDE}"
     return [

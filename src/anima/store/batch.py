@@ -16,7 +16,7 @@ from typing import Literal
 
 from anima.errors import BadPath, Damaged, HomeError, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
-from anima.store.folder import FolderStore, Signature, signature_of, write_all
+from anima.store.folder import Folder, Signature, signature_of, write_all
 from anima.store.private import STAGE, Machine, read_all
 from anima.store.safe_open import open_beneath, open_regular
 
@@ -61,7 +61,7 @@ class Step:
 class Hand:
     """Writes documents of one store."""
 
-    def __init__(self, store: FolderStore, machine: Machine) -> None:
+    def __init__(self, store: Folder, machine: Machine) -> None:
         self._store, self._machine = store, machine
 
     # -- before: look, and stage ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def signature_of(found: os.stat_result) -> Signature:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-class FolderStore:
+class Folder:
     """The documents of one folder. Reading needs no lock and never changes anything on disk."""
 
     def __init__(self, root: str | Path) -> None:
@@ -408,7 +408,7 @@ def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
     return Entry(path=prefix + item.name, is_folder=is_folder, size=0 if is_folder else found.st_size, time=moment)
 
 
-def is_restoring(store: FolderStore) -> bool:
+def is_restoring(store: Folder) -> bool:
     """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
     try:
         os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
@@ -445,4 +445,4 @@ def _why(error: BaseException) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
-__all__ = ["MAX_BYTES", "FolderStore", "Signature", "is_restoring", "signature_of", "write_all"]
+__all__ = ["MAX_BYTES", "Folder", "Signature", "is_restoring", "signature_of", "write_all"]

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from anima.errors import Damaged
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import Machine, read_all
 from anima.store.safe_open import open_folder, open_regular
 
 MAX_BYTES = 256 * 2**20
 
 
-def files_in(store: FolderStore) -> Iterator[tuple[str, int]]:
+def files_in(store: Folder) -> Iterator[tuple[str, int]]:
     """(path, size) of every regular file beneath the home, hidden ones too, in order."""
     for folder, folders, names, fd in os.fwalk(".", dir_fd=store.fd, follow_symlinks=False):
         folders.sort()
@@ -35,7 +35,7 @@ def files_in(store: FolderStore) -> Iterator[tuple[str, int]]:
                 yield os.path.normpath(f"{folder}/{name}"), found.st_size
 
 
-def bytes_of(store: FolderStore, path: str) -> bytes | None:
+def bytes_of(store: Folder, path: str) -> bytes | None:
     """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
     try:
         fd, found = open_regular(store.fd, path)
@@ -53,7 +53,7 @@ def bytes_of(store: FolderStore, path: str) -> bytes | None:
         os.close(fd)
 
 
-def put_back(store: FolderStore, machine: Machine, path: str, data: bytes) -> None:
+def put_back(store: Folder, machine: Machine, path: str, data: bytes) -> None:
     """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
     try:
         found = os.stat(path, dir_fd=store.fd, follow_symlinks=False)
@@ -70,7 +70,7 @@ def put_back(store: FolderStore, machine: Machine, path: str, data: bytes) -> No
 
 
 @contextmanager
-def folder_aside(store: FolderStore, area: str) -> Iterator[str]:
+def folder_aside(store: Folder, area: str) -> Iterator[str]:
     """A folder of our own in an area, gone afterwards. What others left there who were killed goes too."""
     for name in store.raw_names(area):
         _drop_left(store, f"{area}/{name}")
@@ -91,7 +91,7 @@ def folder_aside(store: FolderStore, area: str) -> Iterator[str]:
             pass  # somebody else is at work there
 
 
-def _drop_left(store: FolderStore, path: str) -> None:
+def _drop_left(store: Folder, path: str) -> None:
     try:
         fd = open_folder(store.fd, path)
     except NotADirectoryError:
@@ -108,7 +108,7 @@ def _drop_left(store: FolderStore, path: str) -> None:
         os.close(fd)
 
 
-def drop_folder(store: FolderStore, path: str) -> None:
+def drop_folder(store: Folder, path: str) -> None:
     """Deletes a folder of ours with all that is in it. Raises Damaged."""
     try:
         shutil.rmtree(path, dir_fd=store.fd)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from anima.errors import Damaged, HomeError, printable
 from anima.store.aside import kind_of
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.git import History
 from anima.store.gitdir import BRANCH, MARK
 from anima.store.safe_open import open_regular
@@ -55,7 +55,7 @@ class Unsound(NamedTuple):
     why: str
 
 
-def check(store: FolderStore, place: str) -> list[Unsound]:
+def check(store: Folder, place: str) -> list[Unsound]:
     """What is wrong with the repository at a place beneath the home; nothing where none is."""
     kind = kind_of(store, place)
     if kind is None:
@@ -69,18 +69,18 @@ def check(store: FolderStore, place: str) -> list[Unsound]:
     return found + _objects(store, place, {each.name for each in found})
 
 
-def lock_names(store: FolderStore, place: str) -> list[str]:
+def lock_names(store: Folder, place: str) -> list[str]:
     """The locks of git that nobody can still be at work under: older than a minute."""
     return [name for name, age in _lock_ages(store, place) if age > _MINUTE]
 
 
-def _lock_ages(store: FolderStore, place: str) -> Iterator[tuple[str, float]]:
+def _lock_ages(store: Folder, place: str) -> Iterator[tuple[str, float]]:
     for name in _LOCKS:
         if (found := store.stat(f"{place}/{name}")) is not None:
             yield name, time.time() - found.st_mtime
 
 
-def _locks(store: FolderStore, place: str) -> Iterator[Unsound]:
+def _locks(store: Folder, place: str) -> Iterator[Unsound]:
     for name, age in _lock_ages(store, place):
         if age > _MINUTE:
             yield Unsound("lock", f"{name} was left by a git command that died")
@@ -88,7 +88,7 @@ def _locks(store: FolderStore, place: str) -> Iterator[Unsound]:
             yield Unsound("busy", f"{name} is there: a git command is at work, or died just now")
 
 
-def _head(store: FolderStore, place: str) -> Iterator[Unsound]:
+def _head(store: Folder, place: str) -> Iterator[Unsound]:
     raw = (_read(store, f"{place}/HEAD") or b"").strip()
     if raw == f"ref: {BRANCH}".encode():
         return
@@ -101,7 +101,7 @@ def _head(store: FolderStore, place: str) -> Iterator[Unsound]:
         yield Unsound("head-broken", "HEAD is missing" if not raw else "HEAD names no branch")
 
 
-def strange_in(store: FolderStore, place: str) -> str:
+def strange_in(store: Folder, place: str) -> str:
     """The first thing in a repository that libgit2 would follow, or wait for, by its name there; "" for none."""
     wanted = dict.fromkeys(_FOLDERS, "folder") | dict.fromkeys(_FILES, "file")
     odd = (name for name, kind in wanted.items() if kind_of(store, f"{place}/{name}") not in (kind, None))
@@ -114,7 +114,7 @@ def strange_in(store: FolderStore, place: str) -> str:
     return ""
 
 
-def _packs(store: FolderStore, place: str) -> Iterator[Unsound]:
+def _packs(store: Folder, place: str) -> Iterator[Unsound]:
     """Packs and their indexes end in a sum of all that stands before."""
     names = store.raw_names(f"{place}/objects/pack")
     for name in sorted(names):
@@ -126,7 +126,7 @@ def _packs(store: FolderStore, place: str) -> Iterator[Unsound]:
             yield Unsound("pack-damaged", f"{printable(name)} has lost its pack")
 
 
-def _adds_up(store: FolderStore, path: str) -> bool:
+def _adds_up(store: Folder, path: str) -> bool:
     try:
         fd, found = open_regular(store.fd, path)
     except OSError:
@@ -143,7 +143,7 @@ def _adds_up(store: FolderStore, path: str) -> bool:
         os.close(fd)
 
 
-def _objects(store: FolderStore, place: str, known: set[str]) -> list[Unsound]:
+def _objects(store: Folder, place: str, known: set[str]) -> list[Unsound]:
     try:
         main = _main(store, place)
     except Damaged:
@@ -163,7 +163,7 @@ def _objects(store: FolderStore, place: str, known: set[str]) -> list[Unsound]:
     return [] if not said or "pack-damaged" in known else [_named(store, place, main, *said)]
 
 
-def _named(store: FolderStore, place: str, main: str, revision: str, name: str) -> Unsound:
+def _named(store: Folder, place: str, main: str, revision: str, name: str) -> Unsound:
     loose = store.stat(f"{place}/objects/{name[:2]}/{name[2:]}")
     if loose is not None and stat.S_ISREG(loose.st_mode):
         return Unsound(
@@ -174,7 +174,7 @@ def _named(store: FolderStore, place: str, main: str, revision: str, name: str) 
     return Unsound("object-missing", f"revision {revision[:10]} cannot be read in full: object {name[:10]} is gone")
 
 
-def _main(store: FolderStore, place: str) -> str | None:
+def _main(store: Folder, place: str) -> str | None:
     """The id main holds; None where there is no main. Raises Damaged for one that is no id."""
     raw = _read(store, f"{place}/{BRANCH}")
     if raw is not None:
@@ -187,7 +187,7 @@ def _main(store: FolderStore, place: str) -> str | None:
     return packed[1].decode() if packed else None
 
 
-def _read(store: FolderStore, path: str) -> bytes | None:
+def _read(store: Folder, path: str) -> bytes | None:
     try:
         fd, found = open_regular(store.fd, path)
     except OSError:

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol, Self
 
 from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchSession, printable
 from anima.model import DocPath
-from anima.store.folder import FolderStore, write_all
+from anima.store.folder import Folder, write_all
 from anima.store.private import STAGE, TORN, Machine
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
@@ -72,7 +72,7 @@ class LineFolder:
     """The line files of one folder, each by its id. Lives as long as the home's store."""
 
     def __init__(
-        self, store: FolderStore, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
+        self, store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
     ) -> None:
         self.store, self.machine = store, machine
         self.folder = DocPath.parse(folder).text

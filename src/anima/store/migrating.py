@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from anima.errors import refuse_newer
 from anima.ledger.chain import FORMAT, Ledger
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.private import Machine
 
 FILE = "format"
@@ -43,24 +43,24 @@ def _stamp(machine: Machine, ledger: Ledger) -> None:
 STEPS: tuple[Step, ...] = (Step(to=2, what="the home says which format it has", do=_stamp),)
 
 
-def format_of(store: FolderStore) -> int:
+def format_of(store: Folder) -> int:
     """The format a home says it has; 0 where nothing was written yet. Costs two small reads."""
     return max(_number(store.first_line(file)) for file in _NUMBERED)
 
 
-def check(store: FolderStore) -> None:
+def check(store: Folder) -> None:
     """Raises NewerFormat for a home that a newer anima wrote."""
     for file in _NUMBERED:
         refuse_newer(file, _number(store.first_line(file)), FORMAT)
 
 
-def due(store: FolderStore) -> tuple[Step, ...]:
+def due(store: Folder) -> tuple[Step, ...]:
     """The steps a home lacks, in order; none where nothing was written yet."""
     found = format_of(store)
     return tuple(step for step in STEPS if found < step.to) if found else ()
 
 
-def bring_up(store: FolderStore, machine: Machine, ledger: Ledger) -> tuple[Step, ...]:
+def bring_up(store: Folder, machine: Machine, ledger: Ledger) -> tuple[Step, ...]:
     """Carries out the steps a home lacks. Whoever calls holds the home lock. Raises NewerFormat, or Damaged."""
     steps = due(store)
     if steps:

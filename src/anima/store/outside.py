@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
-from anima.store.folder import FolderStore, give_mode, write_all
+from anima.store.folder import Folder, give_mode, write_all
 from anima.store.safe_open import open_beneath, open_regular
 
 BLOCK = 1 << 20
@@ -33,7 +33,7 @@ class Crate:
         with _explained(self.target):
             os.mkdir(self._temp, 0o700)
             give_mode(self._temp, 0o700)
-            self.store = FolderStore(self._temp)
+            self.store = Folder(self._temp)
 
     def put(self, path: str, pieces: Iterable[bytes], *, mode: int) -> None:
         """Writes one file. Raises Damaged when the disk will not take it."""
@@ -161,7 +161,7 @@ def private(mode: int) -> int:
 class Opened:
     """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
 
-    def __init__(self, store: FolderStore, actual: str) -> None:
+    def __init__(self, store: Folder, actual: str) -> None:
         """Raises BadText for what cannot be read."""
         try:
             self._fd, found = open_regular(store.fd, actual)

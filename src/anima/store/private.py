@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from anima.errors import Damaged, Refused
-from anima.store.folder import RESTORED, FolderStore, Signature, is_restoring, write_all
+from anima.store.folder import RESTORED, Folder, Signature, is_restoring, write_all
 from anima.store.lock import HomeLock
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
@@ -29,7 +29,7 @@ _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
 class Machine:
     """The `.anima` folder of one store."""
 
-    def __init__(self, store: FolderStore) -> None:
+    def __init__(self, store: Folder) -> None:
         self._store = self.store = store
         lock = f"{FOLDER}/lock"
         self.lock = HomeLock(

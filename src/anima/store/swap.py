@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anima.errors import BadInput, Damaged
 from anima.store.archive import refusal
 from anima.store.batch import Unconfirmed
-from anima.store.folder import FolderStore, write_all
+from anima.store.folder import Folder, write_all
 from anima.store.safe_open import open_beneath, open_regular
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Swap(NamedTuple):
 # -- staging ----------------------------------------------------------------------------------------------------------------
 
 
-def clear(store: FolderStore) -> None:
+def clear(store: Folder) -> None:
     """An area without what an interrupted restore left there. Raises Damaged."""
     try:
         shutil.rmtree(f"{FOLDER}/{AREA}", dir_fd=store.fd)
@@ -74,7 +74,7 @@ def clear(store: FolderStore) -> None:
 
 
 def stage(
-    store: FolderStore,
+    store: Folder,
     name: str,
     pieces: Iterable[bytes],
     *,
@@ -132,7 +132,7 @@ def begin(machine: Machine, swap: Swap) -> None:
         _go_on(store, machine)
 
 
-def _go_on(store: FolderStore, machine: Machine) -> None:
+def _go_on(store: Folder, machine: Machine) -> None:
     """Once more; what fails again is finished by whoever opens the home next."""
     try:
         carry_on(store, machine)
@@ -140,7 +140,7 @@ def _go_on(store: FolderStore, machine: Machine) -> None:
         raise Unconfirmed(f"{error}; it is finished when the home is next opened", hint=error.hint) from None
 
 
-def carry_on(store: FolderStore, machine: Machine) -> None:
+def carry_on(store: Folder, machine: Machine) -> None:
     """Does what the journal says, from wherever it stopped. Raises Damaged, and the next one to come tries again."""
     if (raw := machine.get(JOURNAL)) is None:
         return
@@ -201,7 +201,7 @@ def _place(machine: Machine, put: Put) -> str:
     return folder
 
 
-def _clear_way(store: FolderStore, path: str) -> None:
+def _clear_way(store: Folder, path: str) -> None:
     """Removes a folder of that name, if nothing but empty folders is in it."""
     found = store.stat(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
@@ -209,7 +209,7 @@ def _clear_way(store: FolderStore, path: str) -> None:
             os.rmdir(folder, dir_fd=store.fd)
 
 
-def _touch(store: FolderStore, touch: Touch) -> None:
+def _touch(store: Folder, touch: Touch) -> None:
     try:
         fd, found = open_regular(store.fd, touch.path)
     except FileNotFoundError:
@@ -221,7 +221,7 @@ def _touch(store: FolderStore, touch: Touch) -> None:
         os.close(fd)
 
 
-def _remove(store: FolderStore, machine: Machine, paths: Iterable[str]) -> None:
+def _remove(store: Folder, machine: Machine, paths: Iterable[str]) -> None:
     """Deletes files, and the folders that are empty then; those of `.anima` and `.git` may be empty."""
     for path in paths:
         try:
@@ -258,7 +258,7 @@ def _sync(machine: Machine, folder: str) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def _drop_derived(store: FolderStore, machine: Machine) -> None:
+def _drop_derived(store: Folder, machine: Machine) -> None:
     """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
     fd = machine.own(f"{FOLDER}/index.lock", os.O_RDWR | os.O_CREAT)
     give_up = time.monotonic() + _PATIENCE

@@ -37,7 +37,7 @@ from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold
 from anima.prompt.gather import skill_line
 from anima.store.aside import kind_of
-from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.folder import MAX_BYTES, Folder
 from anima.text.markdown import front_matter, sections
 from anima.upkeep import look as examining
 from anima.upkeep.damages import Level, Remark, remark
@@ -75,7 +75,7 @@ def examine(
     if gone is not None:
         return [gone]
     try:
-        store = FolderStore(path)
+        store = Folder(path)
     except Refused as error:
         return [remark("home-owner", str(path), f"{error}.")]
     except HomeError as error:
@@ -117,7 +117,7 @@ def _gone(path: str | Path, register: Register) -> Remark | None:
 
 
 def _config(
-    store: FolderStore, register: Register, env: Mapping[str, str], settings: Mapping[str, Any] | None
+    store: Folder, register: Register, env: Mapping[str, str], settings: Mapping[str, Any] | None
 ) -> Iterator[Remark]:
     """Why the configuration cannot be used; nothing when it can."""
     if kind_of(store, FILE) not in ("file", None):
@@ -131,7 +131,7 @@ def _config(
 
 
 def _unopened(
-    store: FolderStore, clock: Callable[[], datetime], env: Mapping[str, str], progress: Progress
+    store: Folder, clock: Callable[[], datetime], env: Mapping[str, str], progress: Progress
 ) -> Iterator[Remark]:
     """A home whose configuration cannot be read, as far as it can be looked at without one."""
     yield from examining.examine(Patient(store=store, now=clock(), env=env, progress=progress))

@@ -23,15 +23,16 @@ from anima.layout.table import Layout
 from anima.layout.trust import Register, folder, is_broken, served
 from anima.ledger.chain import Fault, Key, Ledger, verify
 from anima.ledger.provenance import Provenance
-from anima.memory.books import Books
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Forgotten
 from anima.memory.inbox import FOLDER as PENDING
 from anima.memory.inbox import Pending
 from anima.model import DocPath
+from anima.site import rules_for
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.foreign import bytes_of
+from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE, Machine
 from anima.upkeep.damages import Remark, remark
 
@@ -57,7 +58,7 @@ Progress = Callable[[str], None]
 class Patient:
     """A home as it is looked at: nothing of it is opened but the folder."""
 
-    store: FolderStore
+    store: Folder
     now: datetime
     env: Mapping[str, str]
     config: Config = field(default_factory=Config)
@@ -74,8 +75,8 @@ class Patient:
         return self.layout or layout_for("anima")
 
     @property
-    def books(self) -> Books:
-        return Books(self.store, self.table, self.config, clock=lambda: self.now, author=self.agent)
+    def books(self) -> FolderStore:
+        return FolderStore(self.store, rules_for(self.table, self.config, clock=lambda: self.now, agent=self.agent))
 
     def stands(self, name: str) -> bool:
         """Whether a regular file of that name is in `.anima`."""
@@ -184,7 +185,7 @@ def _inside(patient: Patient) -> Iterator[Remark]:
         yield remark("machine-modes", FOLDER, f"{many} of ours can be read by others: {opened[0]}.")
 
 
-def out_of_shape(store: FolderStore, name: str) -> str:
+def out_of_shape(store: Folder, name: str) -> str:
     """What stands in the place of a file or folder of ours, if it is something else; else nothing."""
     kind = kind_of(store, f"{FOLDER}/{name}")
     wanted = "folder" if name in FOLDERS else "file"
@@ -194,7 +195,7 @@ def out_of_shape(store: FolderStore, name: str) -> str:
     return "a file with a second name" if found and wanted == "file" and found.st_nlink > 1 else ""
 
 
-def shut(store: FolderStore) -> Iterator[tuple[str, int]]:
+def shut(store: Folder) -> Iterator[tuple[str, int]]:
     """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each. Root is told too."""
     own = kind_of(store, ".git/anima") == "file" or kind_of(store, f"{FOLDER}/made") == "file"
     for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
@@ -218,7 +219,7 @@ def _is_shut(found: os.stat_result | None) -> bool:
     return found.st_mode & needed != needed
 
 
-def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
+def too_open(store: Folder) -> Iterator[tuple[str, int]]:
     """(path, mode it should have) of what others can read on the machine's side."""
     top = store.stat(FOLDER)
     every = [(FOLDER, top)] if top else []
@@ -227,7 +228,7 @@ def too_open(store: FolderStore) -> Iterator[tuple[str, int]]:
             yield path, 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
 
 
-def unreadable(store: FolderStore) -> Iterator[Remark]:
+def unreadable(store: Folder) -> Iterator[Remark]:
     """What must be readable before the rest can be looked at: else it would seem to be gone."""
     for path, _ in shut(store):
         mode = stat.S_IMODE(found.st_mode) if (found := store.stat(path)) else 0
@@ -333,7 +334,7 @@ def _folded(patient: Patient) -> Iterator[Remark]:
             )
 
 
-def _blank(store: FolderStore) -> list[str]:
+def _blank(store: Folder) -> list[str]:
     """The documents without a byte; none where a folder is shut, which is said elsewhere."""
     try:
         return [entry.path for entry in store.list_all() if not entry.size and entry.path.casefold().endswith(".md")]

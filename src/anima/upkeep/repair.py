@@ -26,7 +26,7 @@ from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.inbox import FOLDER as PENDING
 from anima.model import DocPath
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
-from anima.store.folder import MAX_BYTES, FolderStore
+from anima.store.folder import MAX_BYTES, Folder
 from anima.store.foreign import bytes_of
 from anima.store.private import FOLDER, Machine
 from anima.upkeep import look as examining
@@ -113,7 +113,7 @@ class _Work:
     done: list[Deed] = field(default_factory=list)
 
     @property
-    def store(self) -> FolderStore:
+    def store(self) -> Folder:
         return self.patient.store
 
     def of(self, *names: str) -> list[Remark]:
@@ -152,7 +152,7 @@ def repair(
         return Mended(found=tuple(found), done=plan if dry_run else (), left=tuple(found), dry_run=dry_run)
     if not any(map(_mendable, found)):
         return Mended(found=tuple(found), done=(), left=tuple(map(_for_the_owner, found)))
-    store = FolderStore(path)
+    store = Folder(path)
     try:
         done, left = _mend(path, store, clock, env, settings, look, found), look()
     finally:
@@ -172,7 +172,7 @@ def _mendable(found: Remark) -> bool:
 
 def _mend(
     path: str | Path,
-    store: FolderStore,
+    store: Folder,
     clock: Callable[[], datetime],
     env: Mapping[str, str],
     settings: Mapping[str, Any] | None,
@@ -237,7 +237,7 @@ def _folder_of_ours(work: _Work) -> None:
             work.tell("machine-not-a-file", path, f"set aside in {place}")
 
 
-def _names_of(store: FolderStore, path: str) -> int:
+def _names_of(store: Folder, path: str) -> int:
     found = store.stat(path)
     return found.st_nlink if found is not None and stat.S_ISREG(found.st_mode) else 0
 
@@ -267,7 +267,7 @@ def _modes(work: _Work) -> None:
         work.tell(each.name, INDEX, "it can be written again")
 
 
-def _close_to_others(store: FolderStore) -> int:
+def _close_to_others(store: Folder) -> int:
     many = 0
     if stat.S_IMODE(os.fstat(store.fd).st_mode) & 0o077:
         set_mode(store, "", 0o700)
@@ -280,7 +280,7 @@ def _close_to_others(store: FolderStore) -> int:
     return many
 
 
-def _with_itself(store: FolderStore, name: str) -> Iterator[tuple[str, os.stat_result]]:
+def _with_itself(store: Folder, name: str) -> Iterator[tuple[str, os.stat_result]]:
     if (found := store.stat(name)) is not None:
         yield name, found
         yield from everything_in(store, name)
@@ -365,7 +365,7 @@ def _renewed(made: renewal.Renewed, place: str) -> str:
     return said
 
 
-def _texts(store: FolderStore) -> Iterator[tuple[DocPath, bytes, datetime]]:
+def _texts(store: Folder) -> Iterator[tuple[DocPath, bytes, datetime]]:
     """Every document with its bytes, whether they are text or not, and the time it was written."""
     for entry in store.list_all():
         path = DocPath.parse(entry.path)

@@ -15,7 +15,7 @@ from anima.config import HygieneConfig
 from anima.errors import HomeError
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
 from anima.store.foreign import bytes_of
 
 FILE = ".config"
@@ -38,7 +38,7 @@ class FolderConfig:
 class Retention:
     """The retention of one home, as it stands while it is looked at. Folders are read once."""
 
-    def __init__(self, store: FolderStore, layout: Layout, asked: HygieneConfig) -> None:
+    def __init__(self, store: Folder, layout: Layout, asked: HygieneConfig) -> None:
         self._store, self._asked = store, asked
         self._reads_files = layout.dialect == "ironclaw"
         self._folders = {fold(folder): days for folder, days in asked.folders}

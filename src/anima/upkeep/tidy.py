@@ -253,7 +253,7 @@ def keep_all(home: Home, suggestion: Suggestion) -> None:
     lines = (*suggestion.between, *suggestion.remove, *((suggestion.keep,) if suggestion.keep else ()))
     if not lines:
         raise BadArguments("only lines can be kept; a log stays by itself until it is archived")
-    home.books.note("keep", {"lines": sorted({home.books.key.line(line.text) for line in lines})})
+    home.books.append("keep", {"lines": sorted({home.books.key.line(line.text) for line in lines})})
 
 
 def _dated(home: Home, found: Contradiction) -> Contradiction:

@@ -1,7 +1,7 @@
-"""The books of a home: ledger, key, provenance and history, opened when first needed and kept in step.
+"""The store of a home in a folder: documents, ledger, small state and history, each opened when first needed.
 
 Promise: a batch that a crash interrupted is finished, or taken back, before anything else is written; history may be
-late or broken without hurting a document. Lives as long as its Home. Not here: what is written, and whether (writing).
+late or broken without hurting a document. Lives as long as its Home. Not here: what is written, and whether (memory).
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from anima.config import FILE, Config
+from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_newer
-from anima.layout.table import Layout, Policy
 from anima.ledger.chain import FORMAT, Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, DocPath, Kind
 from anima.store import migrating
 from anima.store.batch import Hand
-from anima.store.folder import FolderStore
+from anima.store.folder import Folder
+from anima.store.lock import PATIENCE
 from anima.store.private import TORN, Machine
 
 if TYPE_CHECKING:
@@ -53,15 +54,24 @@ class _State(Enum):
     LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
 
 
-class Books:
-    """What a home knows about its own past."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for one store, as whoever opens it has read from the home's configuration and layout."""
 
-    def __init__(
-        self, store: FolderStore, layout: Layout, config: Config, *, clock: Callable[[], datetime], author: str
-    ) -> None:
-        self.store, self.layout, self.config, self.clock, self.author = store, layout, config, clock, author
-        self.machine = Machine(store)
-        self.hand = Hand(store, self.machine)
+    clock: Callable[[], datetime]
+    author: str  # who commits
+    is_closed: Callable[[DocPath], bool]  # whether a document is closed to every writer
+    history: bool = True
+    unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
+
+
+class FolderStore:
+    """The canonical state of one home in a folder."""
+
+    def __init__(self, folder: Folder, rules: Rules) -> None:
+        self.documents, self.rules, self.clock, self.author = folder, rules, rules.clock, rules.author
+        self.machine = Machine(folder)
+        self.hand = Hand(folder, self.machine)
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
         self._key: Key | None = None
@@ -75,17 +85,36 @@ class Books:
         self._mutex = threading.RLock()  # taken after the home lock, never before it
         self.log = self.machine.log("ledger.jsonl")
 
+    @property
+    def name(self) -> str:
+        """The store's name for people: its folder."""
+        return self.documents.root
+
+    @property
+    def identity(self) -> str:
+        """What trust in this home is bound to: a folder that took this one's place has another."""
+        return str(os.fstat(self.documents.fd).st_ino)
+
+    @property
+    def state(self) -> Machine:
+        """Small files of the machine's own, by name."""
+        return self.machine
+
+    def lock(self, name: str = "home", *, patience: float = PATIENCE) -> AbstractContextManager[None]:
+        """The home's lock, or a lease of another name, held inside the `with`. Raises HomeBusy with its holder."""
+        return (self.machine.lock if name == "home" else self.machine.lease(name)).hold(patience)
+
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
         """Whether anything was ever written through us here."""
-        return self.store.stat(".anima/ledger.jsonl") is not None
+        return self.documents.stat(".anima/ledger.jsonl") is not None
 
     @property
     def key(self) -> Key:
         if self._key is None:
-            ledger = self.store.stat(".anima/ledger.jsonl")
+            ledger = self.documents.stat(".anima/ledger.jsonl")
             if ledger is not None and ledger.st_size and self.machine.get("key") is None:
                 raise Damaged(
                     "the key of the ledger is gone; nothing was written",
@@ -107,9 +136,11 @@ class Books:
 
     def had_ledger(self) -> bool:
         """Whether a ledger that is not there any more was: untrusted lines were marked, or history names its records."""
-        if self.store.stat(".anima/doubt") is not None:
+        if self.documents.stat(".anima/doubt") is not None:
             return True
-        return any(os.path.isfile(f"{self.store.root}/{place}/anima") for place in _HISTORIES) and bool(self.anchors())
+        return any(os.path.isfile(f"{self.documents.root}/{place}/anima") for place in _HISTORIES) and bool(
+            self.anchors()
+        )
 
     def anchors(self) -> list[tuple[int, str]]:
         """The records that history names, also where no ledger is; none when history cannot be read."""
@@ -117,7 +148,7 @@ class Books:
 
         for place in _HISTORIES:
             try:
-                history = History.open(f"{self.store.root}/{place}")
+                history = History.open(f"{self.documents.root}/{place}")
             except (HomeError, OSError):
                 continue
             try:
@@ -130,7 +161,7 @@ class Books:
 
     def need_ledger(self) -> None:
         """Raises Damaged where a ledger was and is none: then nobody can tell which lines are untrusted."""
-        found = self.store.stat(".anima/ledger.jsonl")
+        found = self.documents.stat(".anima/ledger.jsonl")
         if (found is None or found.st_size == 0) and self.had_ledger():
             raise Damaged(
                 "the ledger of this home is gone; nothing was written",
@@ -187,7 +218,7 @@ class Books:
         """
         if not self._is_current:
             with suppress(Damaged):
-                migrating.bring_up(self.store, self.machine, self.ledger)
+                migrating.bring_up(self.documents, self.machine, self.ledger)
                 self._is_current = True
         if self.view.is_doubtful:
             self.mark_doubt()  # an empty file is easily lost on the way through a backup
@@ -267,7 +298,7 @@ class Books:
             return _State.LOST
 
     def _is_open(self, path: DocPath) -> bool:
-        return path.is_markdown and self.layout.row_of(path).policy is not Policy.CLOSED
+        return path.is_markdown and not self.rules.is_closed(path)
 
     def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
         if edit.kind is Kind.DELETE:
@@ -295,7 +326,7 @@ class Books:
 
     def _digest(self, path: DocPath) -> str | None:
         try:
-            return self.key.of(self.store.read(path).text)
+            return self.key.of(self.documents.read(path).text)
         except NoSuchDocument:
             return None
 
@@ -304,7 +335,7 @@ class Books:
     @property
     def history(self) -> History | None:
         """The history, made when it is missing; None when it is switched off or broken (`history_problem` says)."""
-        if not self.config.history.enabled:
+        if not self.rules.history:
             return None
         with self._mutex:
             if self._history is None and self._history_problem is None:
@@ -320,10 +351,9 @@ class Books:
         from anima.store.git import History
 
         own = self._own_git()
-        place = f"{self.store.root}/.git" if own else f"{self.store.root}/.anima/history.git"
+        place = f"{self.documents.root}/.git" if own else f"{self.documents.root}/.anima/history.git"
         self.machine.make()
-        talks = {"sessions", self.config.sessions.dir or "sessions"}  # what was said is not history's to keep
-        exclude = (".anima/", *(f"/{folder}/" for folder in sorted(talks)), ".*") if own else ()
+        exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
         try:
             self._history = History.create(place, bare=not own, exclude=exclude)
         except (HomeError, OSError) as error:
@@ -331,9 +361,9 @@ class Books:
 
     def _own_git(self) -> bool:
         """A home we made keeps its history in `.git`, where a person looks for it; elsewhere `.git` is not ours."""
-        if os.path.isfile(f"{self.store.root}/.git/anima"):
+        if os.path.isfile(f"{self.documents.root}/.git/anima"):
             return True
-        return self.machine.get("made") is not None and self.store.stat(".git") is None
+        return self.machine.get("made") is not None and self.documents.stat(".git") is None
 
     def reset_history(self) -> None:
         with self._mutex:
@@ -402,7 +432,7 @@ class Books:
 
     def _settings(self) -> bytes | None:
         try:
-            return self.store.read(DocPath.parse(FILE)).text.encode("utf-8")
+            return self.documents.read(DocPath.parse(FILE)).text.encode("utf-8")
         except HomeError:
             return None
 
@@ -412,10 +442,10 @@ class Books:
         Of what history cannot hold (it is no text any more), it keeps the last version it had.
         """
         checked = DocPath.parse(path)
-        if self.layout.row_of(checked).policy is Policy.CLOSED:
+        if self.rules.is_closed(checked):
             return [(path, None)]
         try:
-            found = self.store.read(checked)
+            found = self.documents.read(checked)
         except NoSuchDocument:
             return [(path, None)]
         except BadInput:
@@ -423,22 +453,24 @@ class Books:
         renamed: list[tuple[str, bytes | None]] = [(path, None)] if found.path.text != path else []
         return [*renamed, (found.path.text, found.text.encode("utf-8"))]
 
-    def documents(self) -> dict[str, bytes]:
+    def held_documents(self) -> dict[str, bytes]:
         """Every document history should hold, as it stands now."""
-        paths = [entry.path for entry in self.store.list_all() if entry.path.casefold().endswith(".md")]
+        paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
         found = dict(held for path in paths for held in self._held(path))
         found[FILE] = self._settings()
         return {path: data for path, data in found.items() if data is not None}
 
-    def note(self, kind: str, fields: dict[str, object], *, sync: bool = True) -> Record:
+    def append(self, kind: str, fields: dict[str, object], *, sync: bool = True) -> Record:
         """One record of another kind, under the lock."""
         with self.machine.lock.hold():
             return self.ledger.add(kind, fields, sync=sync)
 
     def close(self) -> None:
+        """Lets everything go. Closing twice does no harm."""
         if self._history is not None:
             self._history.close()
         self.log.close()
+        self.documents.close()
         self.machine.lock.close()
 
 
