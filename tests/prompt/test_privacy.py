@@ -431,6 +431,19 @@ def test_a_section_shared_with_main_is_still_the_owners() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("path", [*NEVER, "USER.md", "notes/boat.md"])
+def test_what_a_heading_shares_of_the_owners_files_is_no_other_senders(dialect: str, path: str) -> None:
+    """In half of the dialects `memory/` is no folder of logs; what stands there is the owner's all the same."""
+    text = b"# A day\n\nquiet\n\n## Boat <!-- share: group, subagent, cron, heartbeat -->\n\nCanaryKey\n"
+    plan = Plan(files={"AGENTS.md": b"# Guide\n", path: text})
+    plan.additional = [{"path": path.swapcase(), "scopes": ["main", "cron", "heartbeat"]}]
+    with built(plan, dialect) as (_, home):
+        for scope in ("group", "subagent"):
+            assert "CanaryKey" in home.prompt(scope=scope, sender=OWNER).text
+            assert "CanaryKey" not in everything(home.prompt(scope=scope, sender=ANA))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("scope", SCOPES.values())
 def test_the_canaries_of_the_example_homes_stay_where_they_belong(dialect: str, scope: str) -> None:
     planted = json.loads((HOMES / "canaries.json").read_text(encoding="utf-8"))[dialect]

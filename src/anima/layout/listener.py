@@ -78,19 +78,22 @@ class Listener:
                 return layer_row(layout, path).scopes or _OWNER_ALONE
             return _OWNER_ALONE if self.is_owner else frozenset()
         row = layout.row_of(path)
-        if not self.is_owner and (row.personal or not row.scopes):
-            return frozenset()
-        return row.scopes or _OWNER_ALONE
+        return (row.scopes or _OWNER_ALONE) if self.is_owner or _is_for_others(row) else frozenset()
 
     def sees(self, layout: Layout, path: DocPath) -> bool:
         return self.scope in self.scopes_of(layout, path)
 
     def is_shared_with(self, layout: Layout, path: DocPath) -> bool:
-        """Whether a section that a document shares may reach this listener: never out of another person's layer."""
+        """Whether a section that a document shares may reach this listener: never out of what is another person's."""
         owner = layer_at(path)
         if owner is not None:
             return owner == self.layer
-        return self.is_owner or not layout.row_of(path).personal
+        return self.is_owner or _is_for_others(layout.row_of(path))
+
+
+def _is_for_others(row: Row) -> bool:
+    """Whether anybody but the owner may see something of a row's files: of their memory, and of what no prompt shows, never."""
+    return bool(row.scopes) and not row.personal
 
 
 def layer_at(path: DocPath) -> str | None:
