@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dream.junk import why_junk
-from anima.dream.material import BUDGET, Held, Material, Note, Plan
-from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
+from anima.dream.diary import dreamed_on, fact_of, folded, items, with_section, without
+from anima.dream.material import BUDGET, Held, LogNote, Material, SweepPlan
 from anima.dream.plan import plan
-from anima.dream.score import PRESETS, Evidence, preset, score
-from anima.dream.tally import Tallies, Tally
+from anima.dream.score import PRESETS, Evidence, Tallies, Tally, preset, score
+from anima.dream.worth import why_junk
 from anima.errors import BadArguments
 from anima.ledger.chain import Record
 from anima.text.changes import Relation, relation, says_too
@@ -34,9 +33,9 @@ def tally(*recalls: tuple[int, str], rank: int = 1, relative: float = 1.0) -> Ta
     return found
 
 
-def note(text: str, *, ago: int = 10, line: int = 3, tally: Tally | None = None) -> Note:
+def note(text: str, *, ago: int = 10, line: int = 3, tally: Tally | None = None) -> LogNote:
     day = TODAY - timedelta(days=ago)
-    return Note(path=f"memory/{day}.md", line=line, raws=(f"- [09:00] {text}",), text=text, day=day, tally=tally)
+    return LogNote(path=f"memory/{day}.md", line=line, raws=(f"- [09:00] {text}",), text=text, day=day, tally=tally)
 
 
 def held(number: int, fact: str, *, machine: bool = True, ago: int = 5, since: date | None = None) -> Held:
@@ -47,8 +46,8 @@ def held(number: int, fact: str, *, machine: bool = True, ago: int = 5, since: d
 
 
 def night(
-    *notes: Note, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
-) -> Plan:
+    *notes: LogNote, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
+) -> SweepPlan:
     ordered = tuple(sorted(notes, key=lambda n: (n.day, n.line)))
     return plan(
         Material(
@@ -279,7 +278,7 @@ def recall(n: int, **fields: object) -> Record:
 def test_only_searches_of_the_owners_main_sessions_are_counted() -> None:
     tallies = Tallies()
     tallies.fold([recall(1), recall(2, scope="group"), recall(3, layer="bob"), recall(4, scope="cron")])
-    found = tallies.of("memory/a.md", "d1")
+    found = tallies.of("memory/a.md", ["d1"])
 
     assert found is not None and found.hits == 1
     assert tallies.through == 4
@@ -288,7 +287,7 @@ def test_only_searches_of_the_owners_main_sessions_are_counted() -> None:
 def test_a_hit_far_below_the_best_is_no_strong_one_and_a_question_counts_once_a_day() -> None:
     tallies = Tallies()
     tallies.fold([recall(1, query="same"), recall(2, query="same")])
-    first, second = tallies.of("memory/a.md", "d1"), tallies.of("memory/a.md", "d2")
+    first, second = tallies.of("memory/a.md", ["d1"]), tallies.of("memory/a.md", ["d2"])
 
     assert first and second
     assert (len(first.strong), first.hits) == (1, 2)

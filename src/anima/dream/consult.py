@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from anima.dream.material import Held, Material, Plan, Promotion, Retirement, Rewording
+from anima.dream.diary import bullet, dreamed_page, evidence_of, fact_of, past_line, without
+from anima.dream.material import Held, Material, Promotion, Retirement, Rewording, SweepPlan
 from anima.dream.operations import (
     Candidate,
     Operation,
@@ -28,11 +29,9 @@ from anima.dream.operations import (
     consulted,
     validate,
 )
-from anima.dream.pages import bullet, fact_of, folded, heading, past_line, with_section, without
 from anima.dream.plan import ROOM, key_of
 from anima.model import Complete
 from anima.text.changes import Relation, relation
-from anima.text.markdown import lines_of
 from anima.text.sentences import sentence
 
 TIMEOUT = 60.0  # seconds for one answer
@@ -41,7 +40,6 @@ PROSE = 1_200  # characters of the diary in a model's words
 NOTHING_TO_ASK = "No model was asked: there was nothing new to keep."
 CHANGED_MEANWHILE = "A model was asked, but the home changed while it thought, so the night's own plan was used."
 NO_PROSE = "Its words for this diary could not be used."
-_EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 _NUMBER = re.compile(r"\d+")
 _MARKED = re.compile(r"\s*(?:[#>|`~+*-]|\d+[.)]\s)")
 _PROSE_TASK = """You keep the diary of an assistant that dreams at night. Below is what happened tonight, as data between two
@@ -54,13 +52,13 @@ number that does not stand there, nothing that did not happen. Answer with the s
 class Advice:
     """What came of asking. `said` is for the diary; `heard` is whether the model gave an answer that could stand."""
 
-    plan: Plan
+    plan: SweepPlan
     said: str
     heard: bool = False
 
 
 def advised(
-    made: Plan,
+    made: SweepPlan,
     material: Material,
     complete: Complete,
     *,
@@ -80,7 +78,7 @@ def advised(
     return Advice(plan=night.plan, said=_helped(night.plan, made), heard=True)
 
 
-def _helped(plan: Plan, made: Plan) -> str:
+def _helped(plan: SweepPlan, made: SweepPlan) -> str:
     own = {p.line for p in made.promotions}
     counts = (
         (sum(p.line not in own and not p.also and not p.held for p in plan.promotions), "put into other words"),
@@ -98,9 +96,9 @@ def _helped(plan: Plan, made: Plan) -> str:
 class _Night:
     """One plan while a model's operations are tried on it. `plan` is what the accepted ones come to."""
 
-    def __init__(self, made: Plan, material: Material, *, unsafe: Unsafe, shown: Callable[[Held], bool]) -> None:
+    def __init__(self, made: SweepPlan, material: Material, *, unsafe: Unsafe, shown: Callable[[Held], bool]) -> None:
         self.made, self.m, self.unsafe = made, material, unsafe
-        self.plan: Plan | None = None
+        self.plan: SweepPlan | None = None
         self.gone = {r.held.number for r in made.retirements} | {held.number for held in made.moves}
         self.held = [held for held in material.held if held.number not in self.gone and shown(held)]
         self.named = {f"c{n}": p for n, p in enumerate(made.promotions, start=1)}
@@ -150,7 +148,7 @@ class _Night:
         key = key_of(fact)
         return [note.day for note in self.m.notes if key_of(note.text) == key]
 
-    def _applied(self, operations: Sequence[Operation], texts: Sequence[str]) -> Plan:
+    def _applied(self, operations: Sequence[Operation], texts: Sequence[str]) -> SweepPlan:
         """The plan that the operations make. Each gives one line, in their order."""
         free: dict[str, list[Held]] = {}
         for held in reversed(self.held):
@@ -168,7 +166,7 @@ class _Night:
                 anew.append(_reworded(old, text))
         return self._made(kept, retired, anew)
 
-    def _made(self, kept: list[Promotion], retired: list[Retirement], anew: list[Rewording]) -> Plan:
+    def _made(self, kept: list[Promotion], retired: list[Retirement], anew: list[Rewording]) -> SweepPlan:
         order = {id(p.candidate): n for n, p in enumerate(self.made.promotions)}
         kept.sort(key=lambda p: order[id(p.candidate)])
         late = retired[len(self.made.retirements) :]
@@ -178,9 +176,7 @@ class _Night:
         page = self._page(kept, gone, instead, fold=self.fold)
         if len(page) > self.most and not self.fold:
             page = self._page(kept, gone, instead, fold=True)
-        past = "".join(
-            past_line(r.held.fact, since=r.since, until=r.until, by=_line_of(r.by.text)) + "\n" for r in late
-        )
+        past = "".join(map(past_line, late))
         return replace(
             self.made,
             promotions=tuple(kept),
@@ -191,12 +187,8 @@ class _Night:
         )
 
     def _page(self, kept: Sequence[Promotion], gone: set[int], instead: dict[int, str], *, fold: bool) -> str:
-        lines = lines_of(self.m.memory)
-        for number, text in instead.items():
-            old = lines[number - 1]
-            lines[number - 1] = text + old[len(old.rstrip("\r\n")) :]
-        text = without("".join(lines), gone) if gone else "".join(lines)
-        return with_section(folded(text) if fold else text, heading(self.m.now), [p.line for p in kept])
+        lines = [promotion.line for promotion in kept]
+        return dreamed_page(self.m.memory, lines, now=self.m.now, gone=gone, instead=instead, fold=fold)
 
     def _retired(self, held: Held, by: Promotion) -> Retirement:
         since = held.since or min(self._days(held.fact), default=None)
@@ -232,7 +224,7 @@ def _reworded(old: Sequence[Held], text: str) -> Rewording:
 def _bullet(text: str, new: Sequence[Promotion], old: Sequence[Held], since: date | None) -> str:
     """With the best evidence of any line that went in. Not their sum: one search may have found several of them."""
     told = [(p.candidate.score.total, p.candidate.evidence.recalls, p.candidate.evidence.days) for p in new]
-    told += [(float(m[1]), int(m[2]), int(m[3])) for held in old if (m := _EVIDENCE.search(held.raw))]
+    told += [found for held in old if (found := evidence_of(held.raw))]
     scores, hits, days = zip(*told, strict=True) if told else ((0.0,), (0,), (0,))
     return bullet(text, since=since, score=max(scores), hits=max(hits), days=max(days))
 

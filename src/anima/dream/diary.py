@@ -1,21 +1,33 @@
-"""The diary: a night told in a few sentences that a person likes to read. Templates; a model's words may open it.
+"""The pages a sweep writes, as text: MEMORY.md's dreamed sections, what is past, what was moved out, and the diary.
 
-Promise: says what was considered, kept, let go and refused, and why; quotes only lines that are trusted and that the scan
-sees nothing in, and counts the others; the same night gives the same words. A night in which nothing was asked for and
-nothing changed has no entry. Not here: the plan itself (planning).
+Promise: pure; the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, each exact
+to the byte, and a dreamed heading that stands over nothing; every other byte stays. The diary says what was considered,
+kept, let go and refused, and why; it quotes only lines that are trusted and that the scan sees nothing in. A sweep in
+which nothing was asked for and nothing changed has no entry. Not here: which lines (plan), writing (sweep).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import date
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 
-from anima.dream.material import Note, Plan, Promotion
-from anima.dream.phases import light, with_phases
+from anima.dream.material import Candidate, Held, LogNote, Promotion, Retirement, SweepPlan, Theme, Truth
+from anima.dream.worth import why_junk
+from anima.text.lasting import POSSIBLE
+from anima.text.markdown import bullet_text, ended, lines_of, newline_of
+from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
+PAST = (
+    "# What was so\n\nFacts that were replaced by newer ones, with the days from which and until which they held.\n\n"
+)
+MOVED = (
+    "# Remembered, and moved out of MEMORY.md\n\n"
+    "Lines of dreams that were asked for least when memory was full, or that turned out to be routine.\n\n"
+)
 LONGEST = 160  # characters of a line that is quoted
 _QUIET = (
     "A quiet night. Nothing pressed to be kept.",
@@ -37,19 +49,173 @@ _REFUSED = {
     "trusted": "did not come from words I may trust",
     "room": "found no room in memory",
 }
+LIGHT, REM = timedelta(days=2), timedelta(days=7)
+STRENGTH, CONFIDENCE = 0.75, 0.45
+MOST_THEMES, MOST_TRUTHS = 3, 3
+FEWEST = 3  # lines a theme needs
+HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
+_ANY_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|\Z)")
+_TAIL = re.compile(r"\s*_\(score=[^()]{1,80}\)_\s*\Z")
+_EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
+_SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
+_TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
 
 
-def subject(made: Plan) -> str:
+# -- notes and pages --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One note of a log: its first line's number, its lines, and all its words on one line."""
+
+    line: int
+    raws: tuple[str, ...]
+    text: str
+
+
+def items(markdown: str) -> list[Item]:
+    """The notes of a log, one for each bullet (with what hangs below it) or plain line; no headings, code or comments."""
+    found: list[Item] = []
+    fence = ""
+    for number, line in enumerate(lines_of(markdown), start=1):
+        mark = _FENCE.match(line)
+        if fence or mark:
+            fence = "" if mark and mark[1].startswith(fence or "\0") else fence or (mark[1] if mark else "")
+            continue
+        raw = line.rstrip("\r\n")
+        bare = raw.strip()
+        if not bare or _ANY_HEADING.match(raw) or bare.startswith("<!--"):
+            continue
+        if raw[:1].isspace() and not _ITEM.match(raw) and found and len(found[-1].raws) < 40:
+            last = found[-1]
+            found[-1] = Item(line=last.line, raws=(*last.raws, raw), text=f"{last.text} {bare}")
+        else:
+            found.append(Item(line=number, raws=(raw,), text=_TIME.sub("", bullet_text(raw))))
+    return found
+
+
+def fact_of(line: str) -> tuple[str, date | None]:
+    """What a line of MEMORY.md says, without its evidence, and since when it is said to be so."""
+    text = _TAIL.sub("", bullet_text(line))
+    if found := _SINCE.search(text):
+        return text[: found.start()], date.fromisoformat(found[1])
+    return text, None
+
+
+def bullet(fact: str, *, since: date | None, score: float, hits: int, days: int) -> str:
+    told = f" (since {since})" if since else ""
+    return f"- {fact}{told} _(score={score:.2f}, hits={hits}, days={days})_"
+
+
+def evidence_of(line: str) -> tuple[float, int, int] | None:
+    """The score, hits and days that a dreamed line says of itself."""
+    found = _EVIDENCE.search(line)
+    return (float(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def dreamed_on(markdown: str) -> dict[int, date]:
+    """For each line number under a dreamed heading, the night's date."""
+    found: dict[int, date] = {}
+    night: date | None = None
+    for number, line in enumerate(lines_of(markdown), start=1):
+        if _ANY_HEADING.match(line):
+            mark = HEADING.match(line.rstrip())
+            night = date.fromisoformat(mark[1]) if mark else None
+        elif night is not None:
+            found[number] = night
+    return found
+
+
+def dreamed_page(
+    memory: str, bullets: Sequence[str], *, now: datetime, gone: Collection[int], instead: Mapping[int, str], fold: bool
+) -> str:
+    """MEMORY.md without some of its lines, with others in their place, and new ones in a section at its end."""
+    lines = lines_of(memory)
+    for number, text in instead.items():
+        old = lines[number - 1]
+        lines[number - 1] = text + old[len(old.rstrip("\r\n")) :]
+    page = "".join(lines)
+    page = without(page, gone) if gone else page
+    page = folded(page) if fold else page
+    return with_section(page, f"## Dreamed {now:%Y-%m-%d %H:%M} UTC", bullets)
+
+
+def without(markdown: str, numbers: Collection[int]) -> str:
+    """The page without some of its lines, and without dreamed headings that stand over nothing then."""
+    kept: list[str] = []
+    waiting: list[str] = []  # a dreamed heading and the blank lines below it
+    for line in (line for n, line in enumerate(lines_of(markdown), start=1) if n not in numbers):
+        if waiting and line.strip():
+            if not _ANY_HEADING.match(line):
+                kept += waiting
+            waiting = []
+        if HEADING.match(line.rstrip()):
+            waiting = [line]
+        else:
+            (waiting if waiting else kept).append(line)
+    return "".join(kept)
+
+
+def with_section(markdown: str, title: str, bullets: Sequence[str]) -> str:
+    """The page with one more section at its end."""
+    if not bullets:
+        return markdown
+    newline = newline_of(markdown)
+    page = ended(markdown) if markdown.strip() else f"# Memory{newline}"
+    gap = "" if page.endswith(newline * 2) else newline
+    return page + gap + newline.join([title, "", *bullets]) + newline
+
+
+def folded(markdown: str) -> str:
+    """The page with all dreamed sections but the newest in one: fewer headings, the same lines."""
+    lines = lines_of(markdown)
+    places = [n for n, line in enumerate(lines) if HEADING.match(line.rstrip())]
+    if len(places) < 3:
+        return markdown
+    ends = [next((m for m in range(n + 1, len(lines)) if _ANY_HEADING.match(lines[m])), len(lines)) for n in places]
+    newline, old = newline_of(markdown), list(zip(places, ends, strict=True))[:-1]
+    until = max(m[1] for n, _ in old if (m := HEADING.match(lines[n].rstrip())))
+    body = [line for start, end in old for line in lines[start + 1 : end] if line.strip()]
+    inside = {n for start, end in old for n in range(start, end)}
+    merged = [f"## Dreamed until {until} UTC{newline}", newline, *(ended(line) for line in body), newline]
+    first = old[0][0]
+    out: list[str] = []
+    for n, line in enumerate(lines):
+        out += merged if n == first else [] if n in inside else [line]
+    return "".join(out)
+
+
+def past_line(gone: Retirement) -> str:
+    start = f"{gone.since} to " if gone.since else "until "
+    return f"- {gone.held.fact} _({start}{gone.until}; then: {gone.by.fact})_\n"
+
+
+def moved_line(held: Held, *, on: date) -> str:
+    return f"- {held.fact} _(moved here on {on}, hits={held.hits})_\n"
+
+
+# -- the diary --------------------------------------------------------------------------------------------------------
+
+
+def subject(made: SweepPlan) -> str:
     """One line for history."""
     parts = ((len(made.promotions), "kept"), (len(made.retirements), "no longer so"), (len(made.moves), "moved"))
     told = ", ".join(f"{count} {what}" for count, what in parts if count)
     return f"dream of {made.now:%Y-%m-%d}: {told or 'nothing kept'}"
 
 
-def told(made: Plan, *, today: date, doubt: Callable[[Note], str | None], prose: str = "", remark: str = "") -> Plan:
-    """The plan with its diary entry. `prose` opens it, in a model's words; `remark` says what became of asking one."""
-    made = with_phases(made, today=today)
-    made = replace(made, truths=tuple(truth for truth in made.truths if doubt(truth.note) is None))
+def with_diary(
+    made: SweepPlan, *, today: date, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
+) -> SweepPlan:
+    """The plan with its themes, its truths and its diary entry.
+
+    `prose` opens the entry, in a model's words; `remark` says what became of asking one.
+    """
+    week = [c for c in made.considered if today - c.evidence.last <= REM and why_junk(c.note.text) is None]
+    truths = tuple(truth for truth in _truths_of(week) if doubt(truth.note) is None)
+    made = replace(made, themes=_themes_of(week), truths=truths)
     if not made.recalls and not made.changes_memory:
         return made
     opening, ending = [prose, ""] if prose else [], [remark] if remark else []
@@ -57,34 +223,34 @@ def told(made: Plan, *, today: date, doubt: Callable[[Note], str | None], prose:
     return replace(made, diary="\n".join(lines) + "\n")
 
 
-def _entry(made: Plan, today: date) -> Iterator[str]:
-    gathered = light(made, today=today)
-    yield f"Light sleep: {_count(made.recalls, 'search', 'searches')} since last night, {_count(gathered, 'line')} came back to me."
-    yield from _themes(made)
-    if not (made.promotions or made.retirements or made.moves or made.wishes):
-        yield f"Deep sleep: {_QUIET[made.now.toordinal() % len(_QUIET)]}"
-    if made.promotions:
-        yield f"Deep sleep. {_KEPT[made.now.toordinal() % len(_KEPT)]}"
-        yield from (_kept(promotion) for promotion in made.promotions)
-    for found in made.retirements:
-        yield f"- Let go: “{_short(found.held.fact)}” was so until {found.until}."
-    for one in made.reworded:
-        yield f"- Said anew: “{_short(one.fact)}”."
-    for held in made.moves:
-        yield f"- Put away, because memory was full and nobody asked for it: “{_short(held.fact)}”."
-    for wish in made.wishes:
-        yield f"- Your own line “{_short(wish.held.fact)}” may be outdated; I only ask, the change waits for you."
-    yield from _left(made)
-
-
-def _themes(made: Plan) -> Iterator[str]:
+def _entry(made: SweepPlan, today: date) -> Iterator[str]:
+    searches = _count(made.recalls, "search", "searches")
+    lines = _count(sum(today - candidate.evidence.last <= LIGHT for candidate in made.considered), "line")
+    yield f"Light sleep: {searches} since last night, {lines} came back to me."
     if made.themes:
         yield f"REM sleep: the week circled around {_listed([f'*{theme.tag}*' for theme in made.themes])}."
     for truth in made.truths:
         yield f"- It may be so: “{_short(truth.fact)}” ({truth.confidence:.0%} sure; it needs to be asked for again)."
+    if not (made.promotions or made.retirements or made.moves or made.wishes):
+        yield f"Deep sleep: {_QUIET[made.now.toordinal() % len(_QUIET)]}"
+    if made.promotions:
+        yield f"Deep sleep. {_KEPT[made.now.toordinal() % len(_KEPT)]}"
+        yield from map(_kept_line, made.promotions)
+    for gone in made.retirements:
+        yield f"- Let go: “{_short(gone.held.fact)}” was so until {gone.until}."
+    for rewording in made.reworded:
+        yield f"- Said anew: “{_short(rewording.fact)}”."
+    for held in made.moves:
+        yield f"- Put away, because memory was full and nobody asked for it: “{_short(held.fact)}”."
+    for wish in made.wishes:
+        yield f"- Your own line “{_short(wish.held.fact)}” may be outdated; I only ask, the change waits for you."
+    refused = Counter(gate.name for candidate in made.considered if (gate := candidate.refusal))
+    if refused:
+        reasons = [f"{count} {_REFUSED.get(name, name)}" for name, count in refused.most_common(4)]
+        yield f"Left where they are: {_listed(reasons)}."
 
 
-def _kept(promotion: Promotion) -> str:
+def _kept_line(promotion: Promotion) -> str:
     candidate = promotion.candidate
     e, note = candidate.evidence, candidate.note
     times = (
@@ -94,13 +260,6 @@ def _kept(promotion: Promotion) -> str:
     )
     places = ", ".join(f"{found.path}:{found.line}" for found in (note, *(c.note for c in promotion.also)))
     return f"- “{_short(promotion.fact)}”: {times}, noted in {places}."
-
-
-def _left(made: Plan) -> Iterator[str]:
-    refused = Counter(gate.name for candidate in made.considered if (gate := candidate.refusal))
-    said = [f"{count} {_REFUSED.get(name, name)}" for name, count in refused.most_common(4)]
-    if said:
-        yield f"Left where they are: {_listed(said)}."
 
 
 def _short(text: str) -> str:
@@ -117,3 +276,32 @@ def _times(number: int) -> str:
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# -- what the week was about ------------------------------------------------------------------------------------------
+
+
+def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
+    """Tags that run through many of the week's lines."""
+    chosen = [candidate for candidate in week if candidate.lasting >= POSSIBLE]
+    counts = Counter(tag for candidate in chosen for tag in tags(candidate.note.text))
+    found = (
+        Theme(tag=tag, strength=round(min(1.0, 2 * lines / len(chosen)), 2), lines=lines)
+        for tag, lines in counts.most_common(8)
+    )
+    strong = [theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH / 2]
+    return tuple(strong[:MOST_THEMES])
+
+
+def _truths_of(week: Sequence[Candidate]) -> list[Truth]:
+    """What seems to be so and is not kept yet, because it was asked for too seldom."""
+    found = []
+    for candidate in week:
+        e, refusal = candidate.evidence, candidate.refusal
+        waits = refusal is not None and refusal.name in ("recalls", "questions", "days", "score")
+        often, spread = 0.25 * min(1, e.recalls / 3), 0.2 * min(1, e.days / 3)
+        confidence = 0.45 * e.relevance + often + spread + 0.1 * min(1, e.tags / 6)
+        if waits and e.recalls and candidate.lasting >= POSSIBLE and confidence >= CONFIDENCE:
+            note = candidate.note
+            found.append(Truth(fact=note.fact, confidence=round(confidence, 2), note=note))
+    return sorted(found, key=lambda truth: -truth.confidence)[:MOST_TRUTHS]

@@ -1,6 +1,6 @@
 """What a sweep looks at, and what it decided: the values between gathering, planning and writing.
 
-Promise: frozen. A Plan says for each line where it came from and why it is there; a model's operations could take the
+Promise: frozen. A SweepPlan says for each line where it came from and why it is there; a model's operations could take the
 place of `promotions`, `retirements` and `moves`, and everything after them stays the same. Not here: any decision.
 """
 
@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from anima.dream.score import Evidence, Preset, Score
-from anima.dream.tally import Tally
+from anima.dream.score import Evidence, Preset, Score, Tally
 
 BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Note:
+class LogNote:
     """One note of a daily log, as it stands there now."""
 
     path: str
@@ -26,6 +25,11 @@ class Note:
     text: str
     day: date
     tally: Tally | None = None
+
+    @property
+    def fact(self) -> str:
+        """Its words on one line."""
+        return " ".join(self.text.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,11 @@ class Held:
     night: date | None = None
     tally: Tally | None = None
 
+    @property
+    def hits(self) -> int:
+        """How often a question found this line for certain."""
+        return len(self.tally.strong) if self.tally else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
@@ -48,10 +57,10 @@ class Material:
     now: datetime
     today: date
     rules: Preset
-    notes: tuple[Note, ...]  # in order of time
+    notes: tuple[LogNote, ...]  # in order of time
     memory: str
     held: tuple[Held, ...]
-    doubt: Callable[[Note], str | None]
+    doubt: Callable[[LogNote], str | None]
     promoted: Mapping[str, date] = field(default_factory=dict)  # facts of earlier sweeps, by their words, and when
     asked: frozenset[str] = frozenset()  # changes to the owner's lines that were proposed before
     recalls: int = 0  # new since the last sweep
@@ -71,7 +80,7 @@ class Gate:
 class Candidate:
     """A line that recalls speak for, with everything that was weighed."""
 
-    note: Note
+    note: LogNote
     evidence: Evidence
     score: Score
     lasting: float
@@ -114,7 +123,7 @@ class Retirement:
     """A line of MEMORY.md that a newer note made untrue. The owner's own are only proposed."""
 
     held: Held
-    by: Note
+    by: LogNote
     since: date | None
     until: date
 
@@ -134,11 +143,11 @@ class Truth:
 
     fact: str
     confidence: float
-    note: Note
+    note: LogNote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SweepPlan:
     """What one sweep would do."""
 
     now: datetime

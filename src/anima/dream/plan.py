@@ -16,11 +16,10 @@ from datetime import date
 from functools import lru_cache, partial
 from typing import Any
 
-from anima.dream.junk import why_junk
-from anima.dream.material import Candidate, Gate, Held, Material, Note, Plan, Promotion, Retirement
-from anima.dream.pages import bullet, folded, heading, moved_line, past_line, with_section, without
-from anima.dream.score import Evidence, score
-from anima.dream.tally import Tally
+from anima.dream.diary import bullet, dreamed_page, moved_line, past_line
+from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
+from anima.dream.score import Evidence, Tally, score
+from anima.dream.worth import why_junk
 from anima.text import vocabulary
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.text.lasting import POSSIBLE, SURE, Lasting, lasting
@@ -43,19 +42,19 @@ _NEUTRAL = vocabulary.BE | frozenset(
 class _Group:
     """Notes that say the same, with the recalls of all of them."""
 
-    notes: list[Note] = field(default_factory=list)
+    notes: list[LogNote] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
     @property
-    def first(self) -> Note:
+    def first(self) -> LogNote:
         return self.notes[0]
 
     @property
-    def newest(self) -> Note:
+    def newest(self) -> LogNote:
         return self.notes[-1]
 
 
-def plan(material: Material) -> Plan:
+def plan(material: Material) -> SweepPlan:
     """What tonight changes."""
     return _Night(material).plan()
 
@@ -76,7 +75,7 @@ class _Night:
         self.headed: dict[str, list[date]] = defaultdict(list)  # when something was first said of it
         self._successors: dict[int, _Group | None] = {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> SweepPlan:
         self._gather()
         retirements, wishes, heirs = self._outdated()
         considered = self._considered(heirs)
@@ -84,9 +83,7 @@ class _Night:
         gone = {r.held.number for r in retirements}
         page = self._fitted(chosen, gone)
         considered = [page.waiting.get(id(c), c) for c in considered]
-        past = "".join(_past(r) + "\n" for r in retirements)
-        moved = "".join(moved_line(h.fact, on=self.m.today, hits=_hits(h)) + "\n" for h in page.moves)
-        return Plan(
+        return SweepPlan(
             now=self.m.now,
             rules=self.rules,
             promotions=tuple(page.promotions),
@@ -96,8 +93,8 @@ class _Night:
             considered=tuple(considered),
             recalls=self.m.recalls,
             memory=page.text if page.text != self.m.memory else None,
-            past=past,
-            moved=moved,
+            past="".join(map(past_line, retirements)),
+            moved="".join(moved_line(held, on=self.m.today) for held in page.moves),
         )
 
     # -- gathering --------------------------------------------------------------------------------------------------------
@@ -143,7 +140,7 @@ class _Night:
         exact, *near = (len(self.alike.get(key, ())) for key in frames(text))
         return lasting(sentence(text), min(9, max(0, max(near, default=1) - 1)), min(9, max(0, exact - 1)))
 
-    def _doubt(self, note: Note) -> str | None:
+    def _doubt(self, note: LogNote) -> str | None:
         if id(note) not in self._doubts:
             self._doubts[id(note)] = self.m.doubt(note)
         return self._doubts[id(note)]
@@ -285,7 +282,7 @@ class _Night:
             replaces=tuple(replaces),
         )
 
-    def _evidence(self, group: _Group, note: Note, replaces: list[Held], degree: Lasting) -> Evidence:
+    def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: Lasting) -> Evidence:
         tally, noted = group.tally, {n.day for n in group.notes}
         if self.rules.careful:
             others = self._others(group)
@@ -334,7 +331,7 @@ class _Night:
         return tally
 
     def _gates(
-        self, group: _Group, note: Note, e: Evidence, total: float, degree: Lasting, replaces: list[Held]
+        self, group: _Group, note: LogNote, e: Evidence, total: float, degree: Lasting, replaces: list[Held]
     ) -> Iterator[Gate]:
         rules, heir = self.rules, bool(replaces)
         need, days, questions = rules.recalls, rules.days, rules.questions
@@ -352,7 +349,7 @@ class _Night:
             age = (self.m.today - e.last).days
             yield Gate(name="age", passed=age <= rules.oldest, said=f"last asked for {age} days ago")
 
-    def _truth_gates(self, group: _Group, note: Note, replaces: list[Held]) -> Iterator[Gate]:
+    def _truth_gates(self, group: _Group, note: LogNote, replaces: list[Held]) -> Iterator[Gate]:
         known = self._known(note, replaces)
         yield Gate(
             name="new",
@@ -380,7 +377,7 @@ class _Night:
         old = sentence(group.newest.text)
         return self._successor_of(group) or self._successor_of_twin(old, group.newest.day)
 
-    def _known(self, note: Note, replaces: list[Held]) -> Held | None:
+    def _known(self, note: LogNote, replaces: list[Held]) -> Held | None:
         mine, numbers = meaning(note.text), {held.number for held in replaces}
         return next((h for h in self.m.held if h.number not in numbers and _same(mine, meaning(h.fact))), None)
 
@@ -395,7 +392,7 @@ class _Night:
         if len(page.text) <= self.m.budget - ROOM:
             return page
         free = [held for held in self.m.held if held.machine and held.number not in gone]
-        free.sort(key=lambda held: (_hits(held), held.night or date.min, held.number))
+        free.sort(key=lambda held: (held.hits, held.night or date.min, held.number))
         while True:
             page.text = self._page(promotions, gone | {held.number for held in page.moves}, fold=True)
             if len(page.text) <= self.m.budget - ROOM or not (free or promotions):
@@ -413,8 +410,8 @@ class _Night:
         return self._degree(held.fact).degree < POSSIBLE <= lasting(sentence(held.fact)).degree
 
     def _page(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> str:
-        text = without(self.m.memory, gone) if gone else self.m.memory
-        return with_section(folded(text) if fold else text, heading(self.m.now), [p.line for p in promotions])
+        lines = [promotion.line for promotion in promotions]
+        return dreamed_page(self.m.memory, lines, now=self.m.now, gone=gone, instead={}, fold=fold)
 
 
 @dataclass(slots=True)
@@ -428,7 +425,7 @@ class _Page:
 
 
 def _outweighs(candidate: Candidate, held: Held) -> bool:
-    return bool(candidate.replaces) or candidate.evidence.recalls > _hits(held)
+    return bool(candidate.replaces) or candidate.evidence.recalls > held.hits
 
 
 def _no_room(budget: int) -> Gate:
@@ -436,7 +433,7 @@ def _no_room(budget: int) -> Gate:
 
 
 def _promotion(candidate: Candidate) -> Promotion:
-    e, fact = candidate.evidence, " ".join(candidate.note.text.split())
+    e, fact = candidate.evidence, candidate.note.fact
     line = bullet(fact, since=candidate.since, score=candidate.score.total, hits=e.recalls, days=e.days)
     return Promotion(line=line, fact=fact, candidate=candidate)
 
@@ -449,14 +446,6 @@ def _distinct(chosen: Iterable[Candidate]) -> Iterator[Candidate]:
         if not any(_same(mine, other) for other in seen):
             seen.append(mine)
             yield candidate
-
-
-def _past(found: Retirement) -> str:
-    return past_line(found.held.fact, since=found.since, until=found.until, by=" ".join(found.by.text.split()))
-
-
-def _hits(held: Held) -> int:
-    return len(held.tally.strong) if held.tally else 0
 
 
 def _kind(degree: Lasting) -> str:
@@ -509,4 +498,4 @@ def frames(text: str) -> tuple[tuple[str, ...], ...]:
     )
 
 
-__all__ = ["Plan", "frames", "key_of", "meaning", "plan"]
+__all__ = ["SweepPlan", "frames", "key_of", "meaning", "plan"]

@@ -1,18 +1,23 @@
-"""Score: how much recalls speak for a line, by our rules and by those of two others.
+"""Tallies of recalls, and the score: how much recalls speak for a line, by our rules and by those of two others.
 
-Promise: pure; each component lies between 0 and 1 and can be shown; the presets `nexo` and `openclaw` have the numbers of
-those systems. Not here: what else keeps a line out of memory (planning).
+Promise: pure. Tallies fold the ledger's `recall` records one by one, so that a sweep costs what is new since the last;
+only searches of the owner's own main sessions count, and the same question on the same day counts once. Each component
+of a score lies between 0 and 1 and can be shown; the presets `nexo` and `openclaw` have the numbers of those systems.
+Not here: which line a digest belongs to (sweep), what else keeps a line out of memory (plan).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
 from anima.errors import BadArguments
+from anima.ledger.chain import Record
 
+STRONG = 0.85  # of the best hit's score: a hit as high as this, or the first one, is strong
 WEIGHTS = {
     "frequency": 0.24,
     "relevance": 0.30,
@@ -25,6 +30,83 @@ LIGHT_BOOST, REM_BOOST = 0.06, 0.09
 HALF_LIFE = 14.0
 HALF_LIVES = {"attribute": 90.0, "rule": 60.0, "decision": 60.0}  # by kind of line; else 14 days
 DAILY_SCORE = 0.62  # what a mention in a daily log counts as, where mentions count at all
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of one line: every hit, and apart from that the strong ones by question and day."""
+
+    hits: int = 0
+    strong: set[tuple[str, str]] = field(default_factory=set)  # (day, question)
+    questions: set[str] = field(default_factory=set)  # of any hit
+    days: set[str] = field(default_factory=set)
+    ranked: float = 0.0  # sum of 1 / rank
+    scored: float = 0.0  # sum of the hits' own scores
+    relative: float = 0.0  # sum of shares of the best hit's score
+    first: str = ""
+    last: str = ""
+
+    def add(self, *, day: str, question: str, rank: int, score: float, relative: float) -> None:
+        self.hits += 1
+        self.questions.add(question)
+        self.days.add(day)
+        self.ranked += 1 / max(1, rank)
+        self.scored += score
+        self.relative += relative
+        self.first = min(self.first or day, day)
+        self.last = max(self.last, day)
+        if rank == 1 or relative >= STRONG:
+            self.strong.add((day, question))
+
+    def join(self, other: Tally) -> None:
+        """Takes another line's tally in: two lines that say the same share their recalls."""
+        self.hits += other.hits
+        self.strong |= other.strong
+        self.questions |= other.questions
+        self.days |= other.days
+        self.ranked += other.ranked
+        self.scored += other.scored
+        self.relative += other.relative
+        self.first = min(self.first or other.first, other.first or self.first)
+        self.last = max(self.last, other.last)
+
+    @property
+    def strong_days(self) -> set[str]:
+        return {day for day, _ in self.strong}
+
+    @property
+    def strong_questions(self) -> set[str]:
+        return {question for _, question in self.strong}
+
+
+class Tallies:
+    """The tallies of all lines. `through` is the number of the last record in them."""
+
+    def __init__(self) -> None:
+        self.through = 0
+        self._lines: dict[tuple[str, str], Tally] = {}
+
+    def fold(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.through = record.n
+            if record.kind == "recall" and record.fields.get("scope") == "main" and not record.fields.get("layer"):
+                self._add_recall(record)
+
+    def _add_recall(self, record: Record) -> None:
+        fields = record.fields
+        day, question, hits = str(fields.get("day", "")), str(fields.get("query", "")), fields.get("hits") or ()
+        best = max((float(hit.get("score", 0)) for hit in hits), default=0.0)
+        for hit in hits:
+            score = float(hit.get("score", 0))
+            share = score / best if best > 0 else 0.0
+            path, rank = str(hit.get("path", "")), int(hit.get("rank", 99))
+            for digest in hit.get("lines", ())[:4]:
+                tally = self._lines.setdefault((path, digest), Tally())
+                tally.add(day=day, question=question, rank=rank, score=score, relative=share)
+
+    def of(self, path: str, digests: Iterable[str]) -> Tally | None:
+        """The tally of the first of these lines that was ever found."""
+        return next((found for digest in digests if digest and (found := self._lines.get((path, digest)))), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

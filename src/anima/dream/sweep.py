@@ -18,13 +18,12 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from anima.dream import consult, diary
-from anima.dream.material import Held, Material, Note, Plan, Retirement
-from anima.dream.pages import MOVED, PAST, Item, dreamed_on, fact_of, items
+from anima.dream.diary import MOVED, PAST, Item, dreamed_on, fact_of, items
+from anima.dream.material import Held, LogNote, Material, Retirement, SweepPlan
 from anima.dream.plan import key_of, plan
 from anima.dream.reflect import Readings, bank_changes
-from anima.dream.score import Preset
+from anima.dream.score import Preset, Tallies
 from anima.dream.score import preset as preset_of
-from anima.dream.tally import Tallies, Tally
 from anima.dream.trace import Place, traces
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.table import Policy
@@ -50,7 +49,7 @@ class Sweep:
     """What became of one night. `status`: dreamed, nothing, busy, pending, refused, dry-run."""
 
     status: str
-    plan: Plan | None = None
+    plan: SweepPlan | None = None
     diff: str = ""
     change: str | None = None  # the ledger's id, which `undo` takes
     revision: str | None = None
@@ -83,8 +82,8 @@ class _Draft:
     """One night as it is planned, and what it was planned on."""
 
     material: Material
-    plan: Plan  # without a diary
-    made: Plan  # with one
+    plan: SweepPlan  # without a diary
+    made: SweepPlan  # with one
     before: str | None  # MEMORY.md
     began: int  # the mark that was the last one
     through: int
@@ -195,11 +194,11 @@ class Sweeps:
         draft = _Draft(material=material, plan=made, made=made, before=before, began=began, through=tip)
         return self._told(draft, made)
 
-    def _told(self, draft: _Draft, made: Plan, *, prose: str = "", remark: str = "") -> _Draft:
-        told = diary.told(made, today=draft.material.today, doubt=self._doubt, prose=prose, remark=remark)
+    def _told(self, draft: _Draft, made: SweepPlan, *, prose: str = "", remark: str = "") -> _Draft:
+        told = diary.with_diary(made, today=draft.material.today, doubt=self._doubt, prose=prose, remark=remark)
         return replace(draft, made=told, prose=prose)
 
-    def _promoted(self, notes: tuple[Note, ...]) -> dict[str, date]:
+    def _promoted(self, notes: tuple[LogNote, ...]) -> dict[str, date]:
         known = self._marks.promoted
         keys = {key_of(note.text) for note in notes if note.tally} if known else ()
         return {key: known[digest] for key in keys if (digest := self.books.key.of(key)) in known}
@@ -234,7 +233,7 @@ class Sweeps:
         tallies.fold(record for record in records if str(record.fields.get("day", "")) >= wanted)
         return tallies
 
-    def _notes(self, tallies: Tallies) -> Iterator[Note]:
+    def _notes(self, tallies: Tallies) -> Iterator[LogNote]:
         """Every note of every daily log, oldest first; logs that did not change are not cut again."""
         dated = [
             (day, entry.path)
@@ -243,13 +242,13 @@ class Sweeps:
         ]
         for day, path in sorted(dated):
             for item, digests in self._log(path):
-                yield Note(
+                yield LogNote(
                     path=path,
                     line=item.line,
                     raws=item.raws,
                     text=item.text,
                     day=day,
-                    tally=_tally(tallies, path, digests),
+                    tally=tallies.of(path, digests),
                 )
 
     def _day(self, path: str) -> date | None:
@@ -277,7 +276,7 @@ class Sweeps:
             fact, since = fact_of(raw)
             machine = view.knows(path) and view.source(path, raw).actor is Actor.DREAMER
             digest = self.books.key.line(raw)
-            tally = _tally(tallies, path.text, (digest,))
+            tally = tallies.of(path.text, (digest,))
             yield Held(
                 number=item.line,
                 raw=raw,
@@ -288,7 +287,7 @@ class Sweeps:
                 tally=tally,
             )
 
-    def _doubt(self, note: Note) -> str | None:
+    def _doubt(self, note: LogNote) -> str | None:
         """Why a note may not be built on."""
         path, view = DocPath.parse(note.path), self.books.view
         for raw in note.raws:
@@ -394,7 +393,7 @@ class Sweeps:
         return changes
 
     def _wish(
-        self, made: Plan, path: str, kind: Kind, text: str, *, base: str | None = None, opening: str = ""
+        self, made: SweepPlan, path: str, kind: Kind, text: str, *, base: str | None = None, opening: str = ""
     ) -> Change:
         return Change(
             path=DocPath.parse(path),
@@ -408,7 +407,7 @@ class Sweeps:
             reason=diary.subject(made),
         )
 
-    def _taint(self, made: Plan) -> frozenset[Origin]:
+    def _taint(self, made: SweepPlan) -> frozenset[Origin]:
         """The meet of all that went in. The gates let nothing untrusted pass; the road would refuse it once more."""
         found: set[Origin] = set()
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
@@ -429,9 +428,7 @@ class Sweeps:
         """What the mark says of a night, but for what became of it."""
         made, key = draft.made, self.books.key
         told = [text for p in made.promotions for text in (p.fact, *(c.note.text for c in (p.candidate, *p.also)))]
-        anew = [
-            p.line for p in made.promotions if p.also or p.held or p.fact != " ".join(p.candidate.note.text.split())
-        ]
+        anew = [p.line for p in made.promotions if p.also or p.held or p.fact != p.candidate.note.fact]
         fields: dict[str, object] = {
             "through": draft.through,
             "preset": made.rules.name,
@@ -498,7 +495,7 @@ class Sweeps:
         place = next((n for n, line in enumerate(lines) if line.rstrip("\r\n") == wish.held.raw), None)
         if place is None or self._doubt(wish.by):
             return None
-        new = f"- {' '.join(wish.by.text.split())} (since {wish.until})"
+        new = f"- {wish.by.fact} (since {wish.until})"
         lines[place] = new + lines[place][len(wish.held.raw) :]
         change = Change(
             path=path,
@@ -516,10 +513,6 @@ class Sweeps:
             return self._home.store.read(path).text
         except NoSuchDocument:
             return None
-
-
-def _tally(tallies: Tallies, path: str, digests: tuple[str, ...]) -> Tally | None:
-    return next((found for digest in digests if digest and (found := tallies.of(path, digest))), None)
 
 
 def unsafe(text: str) -> str | None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from anima.dream.diary import LONGEST
-from anima.dream.material import Held, Note, Plan
+from anima.dream.material import Held, LogNote, SweepPlan
 from anima.ledger.chain import Key
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _closed(found: set[str], further: dict[str, set[str]]) -> frozenset[str]:
     return frozenset(seen)
 
 
-def traces(made: Plan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
+def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
     """The rows of a mark: path, digest of a line there, digest of a line this night writes. `memory` is MEMORY.md's path."""
     diary = [line for line in made.diary.split("\n") if line.strip()]
     spoken = [line for line in prose.split("\n") if line.strip()]
@@ -87,7 +87,7 @@ Written = tuple[
 ]  # lines they come from, what they say, new lines
 
 
-def _written(made: Plan, memory: str) -> Iterator[Written]:
+def _written(made: SweepPlan, memory: str) -> Iterator[Written]:
     for p in made.promotions:
         notes = (p.candidate.note, *(c.note for c in p.also))
         yield [*_noted(notes), *_lines(memory, p.held)], (p.fact,), (p.line,)
@@ -106,7 +106,7 @@ def _written(made: Plan, memory: str) -> Iterator[Written]:
         yield _noted((truth.note,)), (truth.fact,), ()
 
 
-def _noted(notes: Iterable[Note]) -> list[tuple[str, str]]:
+def _noted(notes: Iterable[LogNote]) -> list[tuple[str, str]]:
     return [(note.path, raw) for note in notes for raw in note.raws]
 
 

@@ -15,9 +15,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 from starlette.requests import Request
 
-from anima.dream.diary import OPENING
-from anima.dream.material import BUDGET, Candidate, Gate, Plan
-from anima.dream.pages import dreamed_on, fact_of, items
+from anima.dream.diary import OPENING, dreamed_on, fact_of, items
+from anima.dream.material import BUDGET, Candidate, Gate, SweepPlan
 from anima.dream.score import WEIGHTS, Preset
 from anima.dream.when import due, following
 from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
@@ -155,7 +154,7 @@ def _tonight(home: Home) -> dict[str, Any]:
     }
 
 
-def _ranked(plan: Plan) -> list[tuple[Candidate, bool]]:
+def _ranked(plan: SweepPlan) -> list[tuple[Candidate, bool]]:
     """The promoted first, then the rest by score."""
     promoted = [promotion.candidate for promotion in plan.promotions]
     taken = {(each.note.path, each.note.line) for each in promoted}
