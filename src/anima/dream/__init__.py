@@ -1,6 +1,6 @@
-"""Dreaming, the part that decides: tallies of recalls, scores, gates, junk, facts over time, and the plan of a night.
+"""Dreaming: what recalls speak for becomes memory, what is no longer so leaves it.
 
-Promise: pure; values in, a frozen Plan out, the same for the same material. Nothing is promoted that was not asked for on
-several days, is junk, is known, is no longer so, or does not come from trusted words alone.
-Not here: reading and writing (sweeps), when to dream (the schedule).
+Promise: nothing is promoted that was not asked for on several days, is junk, is known, is no longer so, or does not come
+from trusted words alone; the same material gives the same plan.
+Not here: searching, which writes the recalls down (search), and the sentences that are compared (text).
 """

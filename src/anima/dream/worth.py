@@ -1,7 +1,8 @@
 """Junk: notes that say something about a moment, a machine or the agent itself, and nothing worth keeping.
 
 Promise: `why_junk` names the sort, or gives None; by shape first (commands, logs, traces, code, data, links, questions,
-tasks, greetings, its own output), whatever the language; in linear time. Not here: how lasting a plain sentence is (text.lasting).
+tasks, greetings, its own output), whatever the language; in linear time.
+Not here: how lasting a plain sentence is (text.lasting).
 """
 
 # ruff: noqa: E501 - a pattern reads better in one piece
