@@ -27,7 +27,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from anima.search.embed import Embedder, open_embedder
+from anima.model import Embedder
+from anima.search.embed import open_embedder
 from anima.search.index import DocumentIn, Filter
 from anima.search.rank import Query, run
 from anima.search.sqlite import SqliteIndex

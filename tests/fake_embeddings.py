@@ -6,11 +6,9 @@ same vector. Not here: any wisdom about meaning.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import socket
-import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -41,10 +39,6 @@ def vector_of(text: str, dimension: int) -> list[float]:
         hashlib.sha256(f"{n}:{text}".encode("utf-8", "replace")).digest() for n in range(dimension // 32 + 1)
     )
     return [(byte - 127) / 16 for byte in seed[:dimension]]
-
-
-def packed(vector: list[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 class Exchange(BaseHTTPRequestHandler):
@@ -144,8 +138,6 @@ def answer_of(vectors: list[Any]) -> bytes:
 def well(dimension: int) -> Reply:
     def reply(exchange: Exchange) -> None:
         vectors: list[Any] = [vector_of(text, dimension) for text in exchange.asked.texts]
-        if exchange.asked.body.get("encoding_format") == "base64":
-            vectors = [packed(vector) for vector in vectors]
         exchange.send(200, answer_of(vectors))
 
     return reply

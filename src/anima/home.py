@@ -243,7 +243,8 @@ class Home:
         """The index, kept in step with the files."""
         with self._mutex:
             if self._indexing is None:
-                from anima.search.current import Indexing, embedder_for
+                from anima.search.current import Indexing
+                from anima.search.embed import embedder_for
 
                 make = lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice)  # noqa: E731
                 self._indexing = Indexing(self.store, self.layout, self.books, embedder=make)

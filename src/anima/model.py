@@ -8,16 +8,42 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from anima.errors import BadArguments, BadPath
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Complete = Callable[[str], str]  # a model, as a host gives it: a question in, an answer out, no tools
+Purpose = Literal["document", "query"]
+
+
+class Embedder(Protocol):
+    """What gives texts their meaning: one row of length one a text, float32, in the texts' order.
+
+    `name` changes whenever the vectors would, so that vectors of two models are never mixed; `dimension` may be None
+    until the first vectors came; `is_remote` says that texts leave this machine. `embed` raises `EmbedderDown` alone.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int | None: ...
+
+    @property
+    def is_remote(self) -> bool: ...
+
+    def embed(self, texts: Sequence[str], *, kind: Purpose) -> NDArray[np.float32]: ...
+
+    def close(self) -> None: ...
 
 
 class Scope(StrEnum):

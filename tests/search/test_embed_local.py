@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
-from anima.search.embed import Embedder
-from anima.search.embed.guard import EmbedderDown, Prefixes
-from anima.search.embed.local import DEFAULT_MODEL, LocalEmbedder, LocalSettings, find_model
+from anima.model import Embedder
+from anima.search.embed.client import EmbedderDown
+from anima.search.embed.local import DEFAULT_MODEL, find_model, local_embedder
+from anima.testing import Clock, dice
 
 onnx = pytest.importorskip("onnx")
 tokenizers = pytest.importorskip("tokenizers")
@@ -76,8 +77,8 @@ def make_model(folder: Path, *, at: str = "model.onnx", files: dict[str, Any] | 
     return folder
 
 
-def embedder(folder: Path, **settings: Any) -> Embedder:
-    return LocalEmbedder(LocalSettings(model=str(folder), **settings))
+def embedder(model: Path | str, *, runtime: Any = "onnx", cache: Path | None = None) -> Embedder:
+    return local_embedder(str(model), runtime=runtime, clock=Clock(), dice=dice(), cache=cache)
 
 
 def unit(*values: float) -> np.ndarray:
@@ -196,14 +197,6 @@ def test_the_prompts_of_the_folder_are_put_before_the_texts(tmp_path: Path) -> N
     np.testing.assert_allclose(model.embed(["tea"], kind="document"), [unit(4, 0, 0)], atol=1e-6)
 
 
-def test_prefixes_that_were_given_win_over_the_folder_s(tmp_path: Path) -> None:
-    prompts = {"prompts": {"query": "query: "}}
-    folder = make_model(tmp_path, files={"config_sentence_transformers.json": prompts})
-    model = embedder(folder, prefixes=Prefixes(query="milk "))
-
-    np.testing.assert_allclose(model.embed(["tea"], kind="query"), [unit(4, 2, 0)], atol=1e-6)
-
-
 def test_a_long_text_is_cut_where_the_model_stops_reading(tmp_path: Path) -> None:
     folder = make_model(tmp_path, files={"sentence_bert_config.json": {"max_seq_length": 10}})
 
@@ -211,10 +204,7 @@ def test_a_long_text_is_cut_where_the_model_stops_reading(tmp_path: Path) -> Non
         embedder(folder).embed(["tea " * 10 + "milk " * 90], kind="document"), [unit(1, 0, 0)], atol=1e-6
     )
     np.testing.assert_allclose(
-        embedder(folder, max_tokens=8).embed(["tea " * 8 + "milk " * 2], kind="document"), [unit(1, 0, 0)], atol=1e-6
-    )
-    np.testing.assert_allclose(
-        embedder(folder, max_tokens=64).embed(["tea " * 9 + "milk " * 9], kind="document"), [unit(36, 2, 0)], atol=1e-6
+        embedder(folder).embed(["tea " * 9 + "milk " * 9], kind="document"), [unit(36, 2, 0)], atol=1e-6
     )
 
 
@@ -274,18 +264,19 @@ def test_a_closed_model_is_loaded_again_when_it_is_needed(tmp_path: Path) -> Non
     np.testing.assert_array_equal(model.embed(["tea milk"], kind="document"), first)
 
 
-def test_the_name_tells_other_weights_prefixes_and_lengths_apart_and_no_path(tmp_path: Path) -> None:
-    one, two = make_model(tmp_path / "one" / "words"), make_model(tmp_path / "two" / "words", width="INT32")
+def test_the_name_tells_other_weights_and_prefixes_apart_and_no_path(tmp_path: Path) -> None:
+    def prompting(**prompts: str) -> dict[str, Any]:
+        return {"config_sentence_transformers.json": {"prompts": prompts}}
+
     names = [
-        embedder(one).name,
-        embedder(two).name,
-        embedder(one, prefixes=Prefixes(document="d: ")).name,
-        embedder(one, max_tokens=8).name,
+        embedder(make_model(tmp_path / "one" / "words")).name,
+        embedder(make_model(tmp_path / "two" / "words", width="INT32")).name,
+        embedder(make_model(tmp_path / "three" / "words", files=prompting(document="d: "))).name,
+        embedder(make_model(tmp_path / "four" / "words", files=prompting(query="q: "))).name,
     ]
 
-    assert len(set(names)) == 4
+    assert len(set(names)) == 3 and names[0] == names[3]
     assert all(name.startswith("local:words@") for name in names)
-    assert embedder(one, prefixes=Prefixes(query="q: ")).name == embedder(one).name
 
 
 # Finding a model
@@ -300,7 +291,7 @@ def test_a_model_in_the_hub_s_cache_is_found_by_its_name(tmp_path: Path) -> None
 
     assert find_model("sentence-transformers/words-v2", cache=tmp_path) == folder
     assert find_model("words-v2", cache=tmp_path) == folder
-    model = LocalEmbedder(LocalSettings(model="words-v2", cache=tmp_path))
+    model = embedder("words-v2", cache=tmp_path)
     assert model.name.startswith("local:words-v2@") and model.embed(["tea"], kind="query").shape == (1, 3)
 
 
@@ -319,10 +310,12 @@ def test_a_model_that_is_not_here_is_a_clear_error_and_nothing_is_fetched(tmp_pa
         import sys
         sys.addaudithook(lambda event, _: sys.exit(f"asked for {{event}}") if event.startswith("socket.") else None)
         from pathlib import Path
-        from anima.search.embed.local import LocalEmbedder, LocalSettings
+        from anima.search.embed.local import local_embedder
         from anima.errors import BadConfig
+        from anima.testing import Clock, dice
         try:
-            LocalEmbedder(LocalSettings(model="nobody/has-this-model", cache=Path({str(tmp_path)!r})))
+            cache = Path({str(tmp_path)!r})
+            local_embedder("nobody/has-this-model", runtime="onnx", clock=Clock(), dice=dice(), cache=cache)
         except BadConfig as error:
             sys.exit(0 if "not on this machine" in str(error) else str(error))
         sys.exit("no error")
@@ -336,7 +329,7 @@ def test_a_model_that_is_not_here_is_a_clear_error_and_nothing_is_fetched(tmp_pa
 @pytest.mark.parametrize("model", ["", "x" * 5000, "a\0b", "../..//", "__main__", "a/b/c/d", "json"])
 def test_a_name_that_is_none_is_refused(tmp_path: Path, model: str) -> None:
     with pytest.raises((BadConfig, MissingExtra)):
-        LocalEmbedder(LocalSettings(model=model, cache=tmp_path))
+        embedder(model, cache=tmp_path)
 
 
 def test_a_folder_without_a_model_is_refused_when_onnx_is_asked_for(tmp_path: Path) -> None:
@@ -353,7 +346,7 @@ def test_a_missing_runtime_names_the_part_to_install(tmp_path: Path, monkeypatch
 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtra) as caught:
-        embedder(folder)
+        embedder(folder, runtime="onnx")
     assert caught.value.extra == "onnx"
 
 
@@ -364,7 +357,7 @@ def test_sentence_transformers_puts_like_beside_like() -> None:
     pytest.importorskip("sentence_transformers")
     if find_model(DEFAULT_MODEL) is None:
         pytest.skip(f"{DEFAULT_MODEL} is not on this machine")
-    model = LocalEmbedder(LocalSettings(runtime="sentence-transformers"))
+    model = embedder(DEFAULT_MODEL, runtime="sentence-transformers")
 
     rows = model.embed(
         ["The cat sleeps on the sofa.", "A kitten naps on the couch.", "Interest rates rose."], kind="query"

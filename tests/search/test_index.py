@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from anima.search.embed.guard import EmbedderDown
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import SCALE, quantised
 from anima.search.index import DocumentIn, Filter, Label
 from anima.search.rank import Query, run

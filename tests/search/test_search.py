@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig
 from anima.search.embed import open_embedder
-from anima.search.embed.guard import EmbedderDown
+from anima.search.embed.client import EmbedderDown
 from anima.search.embed.static import StaticEmbedder
 from anima.search.index import Filter, Label
 from anima.search.rank import Answer, Hit, Query, run

@@ -7,21 +7,20 @@ lost or damaged index is built again and said; it never stops a write. Not here:
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from anima.config import Config, HygieneConfig
-from anima.errors import BadConfig, HomeError
+from anima.config import HygieneConfig
+from anima.errors import HomeError
 from anima.layout.listener import Listener, layer_at, layer_row
 from anima.layout.table import Layout, Policy
-from anima.model import DocPath, Document, Scope
+from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.index import DocumentIn, Filter, Label
 from anima.store.folder import Folder, signature_of
 from anima.store.place import FolderStore
@@ -29,7 +28,6 @@ from anima.text.markdown import lines_of, sections
 from anima.upkeep.retention import Retention
 
 if TYPE_CHECKING:
-    from anima.search.embed import Embedder
     from anima.search.rank import Answer
     from anima.search.sqlite import SqliteIndex
 
@@ -105,6 +103,8 @@ class Indexing:
             if self._index is not None:
                 self._index.close()
                 self._index = None
+            if self._embedder is not None:
+                self._embedder.close()
 
     # -- keeping current ----------------------------------------------------------------------------------------------------
 
@@ -335,46 +335,3 @@ def _date_of(path: DocPath) -> date | None:
         return date.fromisoformat(found[1]) if found else None
     except ValueError:
         return None
-
-
-def embedder_for(
-    config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
-) -> Embedder | None:
-    """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
-    from anima.search.embed import open_embedder
-
-    asked, named = config.index, "index.embedder" in config.sources
-    if not named:
-        from anima.search.embed.http import HttpEmbedder, from_environment
-
-        choice = from_environment(env)
-        if choice is not None:
-            return HttpEmbedder(choice.http, clock=clock, dice=dice) if choice.http else open_embedder(choice.provider)
-    if asked.embedder in ("static", "mock", "none"):
-        return open_embedder(asked.embedder)
-    if asked.embedder in ("onnx", "sentence-transformers"):
-        from anima.search.embed.local import LocalEmbedder, LocalSettings
-
-        runtime: Literal["onnx", "sentence-transformers"] = (
-            "onnx" if asked.embedder == "onnx" else "sentence-transformers"
-        )
-        return LocalEmbedder(LocalSettings(runtime=runtime, model=asked.model or "all-MiniLM-L6-v2"))
-    return _by_http(config, env, clock=clock, dice=dice)
-
-
-def _by_http(config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random) -> Embedder:
-    from anima.search.embed.http import HttpEmbedder, HttpSettings
-
-    asked = config.index
-    if asked.embedder not in ("openai", "ollama", "near"):
-        raise BadConfig(
-            f"there is no embedder {asked.embedder!r}; there are static, none, openai, onnx, sentence-transformers, mock"
-        )
-    url = asked.url or "https://api.openai.com/v1"
-    settings = HttpSettings(
-        url=url,
-        model=asked.model or "text-embedding-3-small",
-        provider=asked.embedder,
-        api_key=env.get("OPENAI_API_KEY"),
-    )
-    return HttpEmbedder(settings, clock=clock, dice=dice)

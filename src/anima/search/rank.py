@@ -13,15 +13,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Final, Literal
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anima.errors import BadArguments
-from anima.model import DocPath
-from anima.search.embed import Embedder, WordEmbedder
-from anima.search.embed.guard import EmbedderDown
+from anima.model import DocPath, Embedder
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import Bools, Floats, Ints, View
 from anima.search.index import Filter, Index, UnitRow
 from anima.text.dates import Span, spans_in
@@ -55,6 +54,15 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "date": 1.0,
     "date_guess": 0.5,
 }
+
+
+@runtime_checkable
+class WordEmbedder(Protocol):
+    """An embedder whose vector of a text is the sum of its words', so that a query's words can be weighed."""
+
+    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each word, not normalised."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

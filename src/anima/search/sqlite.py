@@ -19,8 +19,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from anima.search.embed import Embedder
-from anima.search.embed.guard import EmbedderDown
+from anima.model import Embedder
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import SHIFT, DocRow, Field, Ints, Posting, Vectors, View, quantised
 from anima.search.index import DocumentIn, Filter, PutReport, UnitRow
 from anima.search.prepared import HeldPart, Prepared, added, batches, prepare, text_hash

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.search.embed import Purpose
+from anima.model import Purpose
 
 _WORD = re.compile(r"\w+")
 
 
 class MockEmbedder:
     """Each word points in a direction taken from its digest; a text is the sum of its words."""
+
+    is_remote = False
 
     def __init__(self, dimension: int = 64) -> None:
         self._dimension = dimension

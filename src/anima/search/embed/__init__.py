@@ -1,75 +1,56 @@
-"""Embedders: what turns texts into vectors, by name.
+"""Embedders, by name: what turns texts into vectors.
 
-Promise: an `Embedder` gives one row of length one for each text, float32, in the texts' order; its `name` changes
-whenever its vectors would, so that vectors of two models are never mixed. Importing this module imports none of them.
-Not here: the embedders themselves (`static`, `mock`, `http`, `local`), and where vectors are kept (`index`).
+Promise: an embedder is chosen by the configuration, else by the environment, and none is imported before it is chosen.
+Not here: the embedders themselves (`static`, `remote`, `local`; for tests `anima.testing`), and where vectors are kept
+(`index`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from anima.errors import BadConfig, MissingExtra
+from anima.config import Config
+from anima.errors import BadConfig
+from anima.model import Embedder
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Purpose = Literal["document", "query"]
-
-
-class Embedder(Protocol):
-    """The seam. `dimension` may be None until the first vectors came. Raises `guard.EmbedderDown`, nothing else."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def dimension(self) -> int | None: ...
-
-    def embed(self, texts: Sequence[str], *, kind: Purpose) -> NDArray[np.float32]: ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class WordEmbedder(Protocol):
-    """An embedder whose vector of a text is the sum of its words', so that a query's words can be weighed."""
-
-    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each word, not normalised."""
-        ...
-
-
-# Name: module, class, and the extra that brings what the module imports (None when the core has it).
-EMBEDDERS: dict[str, tuple[str, str, str | None]] = {
-    "static": ("anima.search.embed.static", "StaticEmbedder", "static"),
-    "mock": ("anima.testing.embedder", "MockEmbedder", None),
-    "openai": ("anima.search.embed.http", "HttpEmbedder", "http"),
-    "onnx": ("anima.search.embed.local", "LocalEmbedder", "onnx"),
-    "sentence-transformers": ("anima.search.embed.local", "LocalEmbedder", "sentence-transformers"),
-}
-
-
-def embedder_class(name: str) -> type[Any]:
-    """The class behind a name. Raises BadConfig for an unknown one and MissingExtra for one that is not installed."""
-    if name not in EMBEDDERS:
-        raise BadConfig(f"there is no embedder {name!r}; there are none, {', '.join(EMBEDDERS)}")
-    module, class_name, extra = EMBEDDERS[name]
-    try:
-        found: type[Any] = getattr(import_module(module), class_name)
-    except ModuleNotFoundError as error:
-        if extra is None or (error.name or "").startswith("anima"):
-            raise  # our own bug, not a missing extra
-        raise MissingExtra(extra, f"the embedder {name}") from error
-    return found
+# Embedders that need no settings: module and class. The mock comes along for whoever tries things out.
+_PLAIN = {"static": ("anima.search.embed.static", "StaticEmbedder"), "mock": ("anima.testing.embedder", "MockEmbedder")}
 
 
 def open_embedder(name: str) -> Embedder | None:
     """An embedder that needs no settings: `static`, `mock`, or None for `none`."""
     if name == "none":
         return None
-    found: Embedder = embedder_class(name)()
-    return found
+    if name not in _PLAIN:
+        raise BadConfig(
+            f"there is no embedder {name!r}; there are static, none, openai, ollama, near, onnx, "
+            "sentence-transformers, mock"
+        )
+    module, class_name = _PLAIN[name]
+    made: Embedder = getattr(import_module(module), class_name)()
+    return made
+
+
+def embedder_for(
+    config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
+) -> Embedder | None:
+    """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
+    from anima.search.embed.remote import HOSTS, endpoint_for, endpoint_in, provider_in, remote_embedder
+
+    asked = config.index
+    provider = "" if "index.embedder" in config.sources else provider_in(env)
+    if provider in HOSTS:
+        return remote_embedder(endpoint_in(provider, env), clock=clock, dice=dice)
+    if provider:
+        return open_embedder(provider)
+    if asked.embedder in HOSTS:
+        endpoint = endpoint_for(asked.embedder, url=asked.url, model=asked.model, env=env)
+        return remote_embedder(endpoint, clock=clock, dice=dice)
+    if asked.embedder in ("onnx", "sentence-transformers"):
+        from anima.search.embed.local import DEFAULT_MODEL, local_embedder
+
+        return local_embedder(asked.model or DEFAULT_MODEL, runtime=asked.embedder, clock=clock, dice=dice)
+    return open_embedder(asked.embedder)

@@ -3,7 +3,7 @@
 Promise: no network, no cache folder, no environment; the weights are mapped and only the rows that are needed are
 read, so a cold process pays little. A text's vector is the sum of its words' vectors, made of sub-words as the model
 was trained, in linear time; equal texts give equal vectors, whatever they are embedded together with.
-Not here: other models (`local`, `http`).
+Not here: other models (`local`, `remote`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anima.errors import MissingExtra
-from anima.search.embed import Purpose
+from anima.model import Purpose
 
 PACKAGE: Final = "wordllama"
 WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
@@ -34,7 +34,9 @@ Matrix = NDArray[np.float32]
 
 
 class StaticEmbedder:
-    """Lives as long as its home. Keeps the vectors of words it has met; may be used from several threads."""
+    """The model of the package. Keeps the vectors of words it has met; may be used from several threads."""
+
+    is_remote = False
 
     def __init__(self) -> None:
         folder = _package_folder()

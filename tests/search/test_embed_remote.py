@@ -18,18 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
-from anima.search.embed import Embedder
-from anima.search.embed.guard import (
+from anima.model import Embedder
+from anima.search.embed import remote
+from anima.search.embed.client import (
     DOCUMENT_PATIENCE,
     LONGEST_REST,
     QUERY_PATIENCE,
     Breaker,
     EmbedderDown,
+    Limits,
     Patience,
     Prefixes,
     prefixes_for,
 )
-from anima.search.embed.http import HttpEmbedder, HttpSettings, from_environment
+from anima.search.embed.remote import Endpoint, endpoint_for, endpoint_in, provider_in, remote_embedder
 from fake_embeddings import (
     EmbeddingServer,
     Reply,
@@ -71,11 +73,11 @@ class Hand:
 class Desk:
     """An embedder with everything a test wants to look at."""
 
-    def __init__(self, url: str, *, clock: Hand | None = None, **settings: Any) -> None:
+    def __init__(self, url: str, *, clock: Hand | None = None, model: str = "fake", **limits: Any) -> None:
         self.clock, self.sleeps = clock or Hand(), Sleeps()
-        self.settings = HttpSettings(**{"url": url, "model": "fake", "api_key": KEY} | settings)
-        self.embedder: Embedder = HttpEmbedder(
-            self.settings, clock=self.clock, dice=random.Random(7), sleep=self.sleeps
+        self.endpoint = Endpoint(url=url, model=model, api_key=KEY)
+        self.embedder: Embedder = remote_embedder(
+            self.endpoint, clock=self.clock, dice=random.Random(7), sleep=self.sleeps, limits=Limits(**limits)
         )
         OPEN_DESKS.append(self)
 
@@ -117,14 +119,6 @@ def test_rows_are_normalised_and_in_the_order_of_the_texts(server: EmbeddingServ
     assert rows.dtype == np.float32 and rows.shape == (10, 8)
     np.testing.assert_allclose(rows, [unit(text) for text in texts], atol=1e-6)
     assert [len(asked.texts) for asked in server.asked] == [3, 3, 3, 1]
-
-
-@pytest.mark.parametrize("encoding", ["float", "base64"])
-def test_both_encodings_give_the_same_rows(server: EmbeddingServer, encoding: Any) -> None:
-    rows = Desk(server.url, encoding=encoding).embed("tea", "coffee")
-
-    assert server.asked[0].body["encoding_format"] == encoding
-    np.testing.assert_allclose(rows, [unit("tea"), unit("coffee")], atol=1e-6)
 
 
 def test_an_answer_out_of_order_is_put_in_order(server: EmbeddingServer) -> None:
@@ -179,12 +173,12 @@ def test_vectors_near_the_edge_of_float32_are_normalised(server: EmbeddingServer
 
 
 def test_prefixes_differ_for_documents_and_queries(server: EmbeddingServer) -> None:
-    desk = Desk(server.url, prefixes=Prefixes(document="d: ", query="q: "))
+    desk = Desk(server.url, model="nomic-embed-text")
 
     desk.embed("tea")
     desk.embed("tea", kind="query")
 
-    assert [asked.texts for asked in server.asked] == [["d: tea"], ["q: tea"]]
+    assert [asked.texts for asked in server.asked] == [["search_document: tea"], ["search_query: tea"]]
 
 
 def test_batches_keep_to_the_limit_of_characters(server: EmbeddingServer) -> None:
@@ -197,13 +191,13 @@ def test_a_lone_surrogate_does_not_spoil_the_request(server: EmbeddingServer) ->
     assert Desk(server.url).embed("bad \ud800 text").shape == (1, 8)
 
 
-def test_the_key_model_and_wanted_dimension_are_sent(server: EmbeddingServer) -> None:
-    Desk(server.url, dimension=8, ask_dimension=True, model="small").embed("tea")
+def test_the_key_and_the_model_are_sent(server: EmbeddingServer) -> None:
+    Desk(server.url, model="small").embed("tea")
 
     asked = server.asked[0]
     assert asked.path == "/v1/embeddings"
     assert {name.lower(): value for name, value in asked.headers.items()}["authorization"] == f"Bearer {KEY}"
-    assert (asked.body["model"], asked.body["dimensions"]) == ("small", 8)
+    assert asked.body == {"model": "small", "input": ["tea"], "encoding_format": "float"}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +211,7 @@ def test_the_key_model_and_wanted_dimension_are_sent(server: EmbeddingServer) ->
     ],
 )
 def test_the_address_is_completed(url: str, endpoint: str) -> None:
-    assert HttpSettings(url=url, model="m").endpoint == endpoint
+    assert Endpoint(url=url, model="m").address == endpoint
 
 
 def test_what_a_server_calls_too_long_is_halved_until_it_fits(server: EmbeddingServer) -> None:
@@ -426,14 +420,13 @@ def test_the_first_answer_pins_the_dimension(server: EmbeddingServer) -> None:
     assert desk.embedder.dimension == 8
 
 
-def test_a_dimension_in_the_settings_is_checked_from_the_first_answer(server: EmbeddingServer) -> None:
-    assert "16" in Desk(server.url, dimension=16).failure().why
-
-
 @pytest.mark.parametrize("length", [None, 50_000_000])
-def test_a_huge_answer_is_not_read_to_its_end(server: EmbeddingServer, length: int | None) -> None:
+def test_a_huge_answer_is_not_read_to_its_end(
+    server: EmbeddingServer, length: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.always = lambda exchange: exchange.send(200, b"[" + b"1," * 500_000, length=length)
-    desk = Desk(server.url, answer_bytes=10_000)
+    monkeypatch.setattr(remote, "ANSWER_BYTES", 10_000)
+    desk = Desk(server.url)
 
     failure = desk.failure()
 
@@ -473,7 +466,7 @@ def test_neither_key_nor_text_stands_in_any_error(server: EmbeddingServer, code:
     failure = desk.failure(TEXT)
 
     told = "".join(traceback.format_exception(failure)) + repr(failure) + str(failure.hint) + str(vars(failure))
-    told += repr(desk.embedder) + repr(desk.settings)
+    told += repr(desk.embedder) + repr(desk.endpoint)
     assert "CANARY" not in told
     assert str(server.server_port) not in str(failure)
 
@@ -501,23 +494,20 @@ def test_a_provider_s_own_word_for_the_error_is_passed_on(server: EmbeddingServe
         {"api_key": "CANARY-KEY\r\nx: y"},
         {"api_key": "CANARY-KEY é"},
         {"model": " "},
-        {"dimension": 0},
-        {"ask_dimension": True},
-        {"batch_texts": 0},
     ],
 )
 def test_settings_that_cannot_work_are_refused_without_quoting_them(settings: dict[str, Any]) -> None:
     good: dict[str, Any] = {"url": "https://host/v1", "model": "m", "api_key": KEY}
 
     with pytest.raises(BadConfig) as caught:
-        HttpSettings(**good | settings)
+        Endpoint(**good | settings)
 
     assert "CANARY-KEY" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1", "https://example.org"])
 def test_a_key_may_go_to_this_machine_or_over_https(url: str) -> None:
-    assert HttpSettings(url=url, model="m", api_key=KEY).api_key == KEY
+    assert Endpoint(url=url, model="m", api_key=KEY).api_key == KEY
 
 
 def test_one_text_instead_of_a_list_is_refused(server: EmbeddingServer) -> None:
@@ -535,7 +525,7 @@ def test_one_text_instead_of_a_list_is_refused(server: EmbeddingServer) -> None:
 
 def test_a_provider_that_keeps_failing_is_left_alone_and_found_again(server: EmbeddingServer) -> None:
     server.always = status(500)
-    desk = Desk(server.url, breaker_failures=4, breaker_rest=30.0)
+    desk = Desk(server.url, failures=4, rest=30.0)
 
     for _ in range(10):
         assert "500" in desk.failure(kind="query").why
@@ -554,7 +544,7 @@ def test_a_provider_that_keeps_failing_is_left_alone_and_found_again(server: Emb
 
 def test_what_was_refused_for_its_length_does_not_open_the_breaker(server: EmbeddingServer) -> None:
     server.always = status(400)
-    desk = Desk(server.url, breaker_failures=1)
+    desk = Desk(server.url, failures=1)
     desk.failure("tea")
     server.always = None
 
@@ -623,7 +613,7 @@ def test_a_clock_that_jumps_back_does_not_keep_the_breaker_open() -> None:
 def test_no_rest_is_longer_than_an_hour() -> None:
     clock = Hand()
     breaker = Breaker(clock=clock, failures=1, rest=30.0)
-    breaker.open(10**9)
+    breaker.failed(rest=10**9)
     clock.push(LONGEST_REST)
 
     assert breaker.admit()
@@ -694,62 +684,73 @@ def test_a_closed_embedder_opens_again_when_it_is_needed(server: EmbeddingServer
 
 
 def test_a_key_alone_chooses_no_provider() -> None:
-    assert from_environment({"OPENAI_API_KEY": KEY, "NEAR_EMBEDDING_API_KEY": KEY}) is None
+    assert provider_in({"OPENAI_API_KEY": KEY, "NEAR_EMBEDDING_API_KEY": KEY}) == ""
 
 
 def test_openai_from_the_environment() -> None:
-    choice = from_environment({"EMBEDDING_PROVIDER": " OpenAI ", "OPENAI_API_KEY": f"{KEY}\n"})
+    env = {"EMBEDDING_PROVIDER": " OpenAI ", "OPENAI_API_KEY": f"{KEY}\n"}
 
-    assert choice is not None and choice.http is not None
-    assert choice.http.endpoint == "https://api.openai.com/v1/embeddings"
-    assert (choice.http.model, choice.http.api_key, choice.http.label) == (
+    endpoint = endpoint_in(provider_in(env), env)
+
+    assert endpoint.address == "https://api.openai.com/v1/embeddings"
+    assert (endpoint.model, endpoint.api_key, endpoint.label) == (
         "text-embedding-3-small",
         KEY,
         "openai:text-embedding-3-small",
     )
-    assert KEY not in repr(choice)
+    assert KEY not in repr(endpoint)
 
 
 def test_an_openai_style_server_of_one_s_own_needs_no_key() -> None:
-    env = {
-        "EMBEDDING_PROVIDER": "openai",
-        "OPENAI_BASE_URL": "http://localhost:1234/v1",
-        "EMBEDDING_MODEL": "bge-small-en-v1.5",
-    }
+    env = {"OPENAI_BASE_URL": "http://localhost:1234/v1", "EMBEDDING_MODEL": "bge-small-en-v1.5"}
 
-    choice = from_environment(env)
+    endpoint = endpoint_in("openai", env)
 
-    assert choice is not None and choice.http is not None
-    assert choice.http.api_key is None and choice.http.endpoint == "http://localhost:1234/v1/embeddings"
-    assert choice.http.prefixes.query and not choice.http.prefixes.document
+    assert endpoint.api_key is None and endpoint.address == "http://localhost:1234/v1/embeddings"
+    assert endpoint.model == "bge-small-en-v1.5"
 
 
-def test_ollama_from_the_environment_has_its_defaults_and_prefixes() -> None:
-    plain = from_environment({"EMBEDDING_PROVIDER": "ollama"})
-    told = from_environment(
-        {"EMBEDDING_PROVIDER": "ollama", "OLLAMA_BASE_URL": "http://box:11434/", "OLLAMA_EMBEDDING_MODEL": "all-minilm"}
-    )
+def test_ollama_from_the_environment_has_its_defaults() -> None:
+    plain = endpoint_in("ollama", {"OPENAI_API_KEY": KEY})
+    told = endpoint_in("ollama", {"OLLAMA_BASE_URL": "http://box:11434/", "OLLAMA_EMBEDDING_MODEL": "all-minilm"})
 
-    assert plain is not None and plain.http is not None and told is not None and told.http is not None
-    assert plain.http.endpoint == "http://localhost:11434/v1/embeddings"
-    assert plain.http.prefixes == Prefixes(document="search_document: ", query="search_query: ")
-    assert (told.http.endpoint, told.http.model) == ("http://box:11434/v1/embeddings", "all-minilm")
-    assert told.http.prefixes == Prefixes()
+    assert (plain.address, plain.model) == ("http://localhost:11434/v1/embeddings", "nomic-embed-text")
+    assert (told.address, told.model) == ("http://box:11434/v1/embeddings", "all-minilm")
+    assert plain.api_key is told.api_key is None
 
 
 def test_near_from_the_environment_sends_its_own_key() -> None:
-    env = {"EMBEDDING_PROVIDER": "near", "NEAR_EMBEDDING_API_KEY": KEY, "OPENAI_API_KEY": "sk-other"}
+    env = {"EMBEDDING_PROVIDER": "nearai", "NEAR_EMBEDDING_API_KEY": KEY, "OPENAI_API_KEY": "sk-other"}
 
-    choice = from_environment(env)
+    endpoint = endpoint_in(provider_in(env), env)
 
-    assert choice is not None and choice.http is not None
-    assert choice.http.api_key == KEY and choice.http.endpoint.startswith("https://cloud-api.near.ai/")
+    assert endpoint.api_key == KEY and endpoint.address.startswith("https://cloud-api.near.ai/")
 
 
-def test_mock_needs_no_server() -> None:
-    choice = from_environment({"EMBEDDING_PROVIDER": "mock"})
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("", KEY),
+        ("https://api.openai.com/v1", KEY),
+        ("https://api.openai.com:443/other", KEY),
+        ("https://api.openai.com:8443/v1", None),
+        ("http://localhost/v1", None),
+        ("https://api.openai.com.example/v1", None),
+        ("https://cloud-api.near.ai/v1", "sk-near"),
+    ],
+)
+def test_a_key_goes_along_only_to_the_address_it_is_for(url: str, key: str | None) -> None:
+    env = {"OPENAI_API_KEY": KEY, "NEAR_EMBEDDING_API_KEY": "sk-near"}
 
-    assert choice is not None and (choice.provider, choice.http) == ("mock", None)
+    assert endpoint_for("openai", url=url, model="", env=env).api_key == key
+
+
+def test_a_key_that_is_bound_to_a_server_goes_to_no_other() -> None:
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://gate.example/v1"}
+
+    assert endpoint_in("openai", env).api_key == KEY
+    assert endpoint_for("openai", url="https://gate.example/v2", model="", env=env).api_key == KEY
+    assert endpoint_for("openai", url="https://api.openai.com/v1", model="", env=env).api_key is None
 
 
 @pytest.mark.parametrize(
@@ -762,17 +763,16 @@ def test_mock_needs_no_server() -> None:
 )
 def test_a_wrong_environment_names_the_variable(env: dict[str, str], where: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        from_environment(env)
+        endpoint_in(provider_in(env), env)
 
     assert caught.value.where == where
 
 
 def test_a_document_prefix_changes_the_name_vectors_are_stored_under() -> None:
-    plain = HttpSettings(url="http://localhost", model="m")
-    marked = HttpSettings(url="http://localhost", model="m", prefixes=Prefixes(document="d: "))
-    asking = HttpSettings(url="http://localhost", model="m", prefixes=Prefixes(query="q: "))
+    names = [Endpoint(url="http://localhost", model=model).label for model in ("m", "bge-small-en", "e5-small-v2")]
 
-    assert plain.label == asking.label != marked.label
+    assert names[:2] == ["openai:m", "openai:bge-small-en"]
+    assert names[2].startswith("openai:e5-small-v2+")
 
 
 @pytest.mark.parametrize("model", ["text-embedding-3-small", "multilingual-e5-large-instruct", "all-MiniLM-L6-v2", ""])
