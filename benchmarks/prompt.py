@@ -4,7 +4,7 @@ Run with the environment's own Python: `.venv/bin/python benchmarks/prompt.py [R
 microseconds, of runs in this one process unless it says otherwise. Files are in the page cache.
 
 raw        os.open, os.fstat, os.read, os.close of every document the prompt is made of
-scan       the same, decoded and looked through for hidden text with `anima.gate.scan.hidden`
+scan       the same, decoded and looked through for hidden text with `anima.gate.scan.find_hidden`
 read       the same documents by `home.read` (beneath the home, no links, exact text and digest), and the same scan
 cold       the first `home.prompt(scope="main")` of a Home that was just opened (opening is not in it): nothing was read,
            listed or kept yet; only Python itself is warm
@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from anima import Home
-from anima.gate.scan import hidden
+from anima.gate.scan import find_hidden
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
 COLUMNS = ("raw", "scan", "read", "cold", "warm", "stats")
@@ -69,7 +69,7 @@ def read(paths: Iterable[str]) -> list[bytes]:
 
 def scan(paths: Iterable[str]) -> None:
     for raw in read(paths):
-        hidden(raw.decode("utf-8"))
+        find_hidden(raw.decode("utf-8"))
 
 
 def first_of(root: Path, act: Callable[[Home], object]) -> float:
@@ -84,7 +84,7 @@ def first_of(root: Path, act: Callable[[Home], object]) -> float:
 
 def read_and_scan(home: Home, names: Iterable[str]) -> None:
     for name in names:
-        hidden(home.read(name).text)
+        find_hidden(home.read(name).text)
 
 
 def measure(root: Path) -> tuple[int, dict[str, float], int, int]:

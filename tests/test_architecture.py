@@ -150,6 +150,7 @@ MAY_OPEN_FILES = {
     "store/": "the one package that opens the files of a home",
     "layout/trust.py": "the user's own list of homes, which lies outside every home",
     "layout/starter/__init__.py": "documents that come with the package",
+    "text/tables/__init__.py": "tables that come with the package",
     "search/embed/": "weights of models, which lie outside every home",
     "search/": "the derived index, which may be deleted; never a document",
     "sessions/talks.py": "the derived index of transcripts: the same",

@@ -15,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadConfig
-from anima.gate.scan import FRAME_NAMES, PLACEHOLDER, compile_patterns, hidden, redact, reveal, scan_text, secrets
+from anima.gate.scan import (
+    FRAME_NAMES,
+    PLACEHOLDER,
+    compile_patterns,
+    find_hidden,
+    find_secrets,
+    redact,
+    reveal,
+    scan_text,
+)
 from anima.model import Finding, Severity
 from secret_rows import filled
 
@@ -145,13 +154,13 @@ def test_what_a_carrier_says_is_read_as_an_instruction(carrier: str) -> None:
 @pytest.mark.parametrize("carrier", HIDDEN_CARRIERS)
 def test_hidden_text_is_dangerous_and_seen_at_load(carrier: str) -> None:
     kind, text = HIDDEN_CARRIERS[carrier]
-    assert worst(tuple(finding for finding in hidden(text) if finding.kind == kind)) is Severity.DANGER
+    assert worst(tuple(finding for finding in find_hidden(text) if finding.kind == kind)) is Severity.DANGER
 
 
 @pytest.mark.parametrize("carrier", HIDDEN_CARRIERS)
 def test_revealed_text_hides_nothing(carrier: str) -> None:
     shown = reveal(HIDDEN_CARRIERS[carrier][1])
-    assert hidden(shown) == ()
+    assert find_hidden(shown) == ()
     assert "⟨" in shown
 
 
@@ -165,17 +174,17 @@ def test_revealed_text_cannot_become_markup() -> None:
 
 
 def test_a_stray_zero_width_character_is_a_warning_and_named() -> None:
-    (finding,) = hidden("foo\u200bbar")
+    (finding,) = find_hidden("foo\u200bbar")
     assert (finding.kind, finding.severity, finding.start, finding.end) == ("zero-width", Severity.WARN, 3, 4)
     assert reveal("foo\u200bbar") == "foo⟨U+200B⟩bar"
 
 
 def test_two_zero_width_characters_side_by_side_are_dangerous() -> None:
-    assert worst(hidden("foo\u200b\u200cbar")) is Severity.DANGER
+    assert worst(find_hidden("foo\u200b\u200cbar")) is Severity.DANGER
 
 
 def test_terminal_escapes_are_dangerous_even_in_ascii() -> None:
-    assert worst(hidden("\x1b[2Jclean")) is Severity.DANGER
+    assert worst(find_hidden("\x1b[2Jclean")) is Severity.DANGER
     assert reveal("\x1b[2J") == "⟨U+001B⟩[2J"
 
 
@@ -223,7 +232,7 @@ def test_honest_text_is_no_finding_and_stays_the_same_object(name: str) -> None:
 def test_clean_text_is_returned_as_it_is() -> None:
     text = "- Ana uses a Samsung, not an iPhone.\n" * 50
     assert reveal(text) is text
-    assert hidden(text) == ()
+    assert find_hidden(text) == ()
 
 
 # Frames, tokens, turns, comments.
@@ -473,12 +482,14 @@ def test_at_least_95_percent_of_secrets_are_redacted() -> None:
 
 
 def test_secrets_are_named_by_their_kind() -> None:
-    wrong = [row["id"] for row in SECRETS if f"secret:{row['kind']}" not in {f.kind for f in secrets(filled(row)[1])}]
+    wrong = [
+        row["id"] for row in SECRETS if f"secret:{row['kind']}" not in {f.kind for f in find_secrets(filled(row)[1])}
+    ]
     assert len(wrong) <= 0.05 * len(SECRETS), wrong
 
 
 def test_at_most_1_percent_of_prose_is_taken_for_a_secret() -> None:
-    alarms = [line for line in PROSE if secrets(line)]
+    alarms = [line for line in PROSE if find_secrets(line)]
     assert len(alarms) <= 0.01 * len(PROSE), alarms
 
 
@@ -494,7 +505,7 @@ def test_no_finding_shows_a_secret() -> None:
 
 def test_a_masked_secret_shows_at_most_four_characters_and_a_quarter() -> None:
     for _, line in map(filled, SECRETS):
-        for finding in secrets(line):
+        for finding in find_secrets(line):
             assert finding.shown.endswith("…")
             assert len(finding.shown) - 1 <= min(4, (finding.end - finding.start) // 4)
 
@@ -564,7 +575,7 @@ def test_a_private_key_goes_as_a_whole_and_its_name_alone_does_not() -> None:
     key = "\n".join(["-----BEGIN RSA " + "PRIVATE KEY-----", *lines, "-----END RSA " + "PRIVATE KEY-----"])
     assert redact(f"a\n{key}\nb")[0] == "a\n[REDACTED:private-key]\nb"
     assert redact(f"a\n{key[:300]}")[0].startswith("a\n[REDACTED:private-key]")
-    assert secrets("refuse -----BEGIN RSA " + "PRIVATE KEY----- in notes") == ()
+    assert find_secrets("refuse -----BEGIN RSA " + "PRIVATE KEY----- in notes") == ()
 
 
 # Corpora.
@@ -680,7 +691,7 @@ def test_any_text_gives_findings_in_order_inside_it_and_printable(text: str) -> 
     for finding in found:
         assert 0 <= finding.start <= finding.end <= len(text)
         assert finding.line == text.count("\n", 0, finding.start) + 1
-        assert finding.shown.isprintable() or hidden(finding.shown) == ()
+        assert finding.shown.isprintable() or find_hidden(finding.shown) == ()
         assert "\n" not in finding.shown
 
 
@@ -688,7 +699,7 @@ def test_any_text_gives_findings_in_order_inside_it_and_printable(text: str) -> 
 @given(texts)
 def test_any_text_is_clean_once_revealed(text: str) -> None:
     shown = reveal(text)
-    assert hidden(shown) == ()
+    assert find_hidden(shown) == ()
     assert reveal(shown) is shown
 
 
@@ -697,14 +708,14 @@ def test_any_text_is_clean_once_revealed(text: str) -> None:
 def test_any_text_is_without_secrets_once_redacted(text: str) -> None:
     once, found = redact(text)
     assert redact(once) == (once, ())
-    assert secrets(once) == ()
+    assert find_secrets(once) == ()
     assert bool(found) == (once is not text)
 
 
 @settings(max_examples=100, deadline=None)
 @given(texts)
 def test_what_is_hidden_is_part_of_the_whole_scan(text: str) -> None:
-    assert set(hidden(text)) <= set(scan_text(text))
+    assert set(find_hidden(text)) <= set(scan_text(text))
 
 
 def test_very_many_findings_of_a_kind_are_cut_and_counted() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import anima.sessions.transcript
 from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.gate.scan import compile_patterns, redact, secrets
+from anima.gate.scan import compile_patterns, find_secrets, redact
 from anima.sessions.replay import count, resumed
 from anima.sessions.transcript import (
     START,
@@ -672,7 +672,7 @@ def texts_with_secrets() -> list[tuple[str, str, list[str]]]:
     """(kind, text, secrets in it) of each example of the scan's that it finds; the keys are in parts in the file."""
     rows = [row for row in map(json.loads, CORPUS.read_text().splitlines()) if row["kind"]]
     texts = [(row["kind"], row["text"].replace("{}", "".join(row.get("parts", ["{}"])))) for row in rows]
-    found = [(kind, text, [text[each.start : each.end] for each in secrets(text)]) for kind, text in texts]
+    found = [(kind, text, [text[each.start : each.end] for each in find_secrets(text)]) for kind, text in texts]
     return [(kind, text, inside) for kind, text, inside in found if inside]
 
 

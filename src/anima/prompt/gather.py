@@ -27,8 +27,8 @@ from anima.prompt import identity as identities
 from anima.prompt import persona as personas
 from anima.prompt.compose import Limits, Line, Piece, Prompt, compose
 from anima.store.folder import Folder, Signature, signature_of
+from anima.text.invisible import may_hide
 from anima.text.markdown import front_matter, lines_of, sections, view
-from anima.text.unseen import may_hide
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -44,7 +44,6 @@ OWN_HISTORY = ".git/anima"  # there with the first commit: without a ledger besi
 DOUBT = ".anima/doubt"  # there since the first untrusted line was written
 _FRESH_NS = 100_000_000
 _ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
-_PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
@@ -663,12 +662,11 @@ def stated_zone(text: str) -> tzinfo | None:
 
 def hidden(text: str) -> tuple[Finding, ...]:
     """What the scan sees of hidden text; the scan is imported only when there may be some."""
-    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)  # next to nothing, in most texts
-    if not rest or not may_hide(rest.decode("utf-8", "surrogatepass")):
+    if not may_hide(text):
         return ()
-    from anima.gate.scan import hidden as look
+    from anima.gate.scan import find_hidden
 
-    return look(text)
+    return find_hidden(text)
 
 
 def suspicious(text: str) -> bool:

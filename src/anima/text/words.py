@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from anima.text.stopwords import FIRST_PERSON, FIRST_PERSON_DENSE, STOP_WORDS
+from anima.text.tables import read_table, word_set
 
 LONGEST = 64  # a longer word is no word; its head is kept so that a pasted key is still found by its beginning
 MAX_TAGS = 8
@@ -95,7 +95,14 @@ def without_dates(text: str) -> str:
 @lru_cache(maxsize=65536)
 def _is_first_person(raw: str) -> bool:
     head, _, _ = raw.replace("’", "'").casefold().partition("'")
-    return head in FIRST_PERSON or any(word in raw for word in FIRST_PERSON_DENSE)
+    words, dense = _first_person()
+    return head in words or any(word in raw for word in dense)
+
+
+@cache
+def _first_person() -> tuple[frozenset[str], frozenset[str]]:
+    table = read_table("text", "words")["first_person"]
+    return word_set(table["words"]), word_set(table["dense"])
 
 
 @lru_cache(maxsize=262144)
@@ -224,22 +231,27 @@ def _stops_for(text: str) -> frozenset[str]:
     Plainly means two of its small words and more of them than English ones: "war" alone must not vanish as German.
     """
     found = {fold(raw) for raw in _WORD.findall(text)}
-    english = len(found & STOP_WORDS["en"])
-    counted = {language: len(found & small) for language, small in STOP_WORDS.items() if language != "en"}
+    counted = {language: len(found & small) for language, small in _stop_words().items()}
+    english = counted.pop("en")
     best = max(counted, key=lambda language: counted[language])
     if counted[best] >= 2 and counted[best] > english:
         return _stemmed(best)
     return _stemmed("en")
 
 
-@lru_cache(maxsize=16)
+@cache
+def _stop_words() -> dict[str, frozenset[str]]:
+    return {language: word_set(words) for language, words in read_table("text", "words")["stop"].items()}
+
+
+@cache
 def _stemmed(language: str) -> frozenset[str]:
-    return frozenset(form for word in STOP_WORDS[language] for form in (word, stem(word)))
+    return frozenset(form for word in _stop_words()[language] for form in (word, stem(word)))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _all_stops() -> frozenset[str]:
-    return frozenset().union(*STOP_WORDS.values())
+    return frozenset().union(*_stop_words().values())
 
 
 @lru_cache(maxsize=65536)

@@ -30,7 +30,7 @@ from anima.errors import (
     Refused,
     printable,
 )
-from anima.gate.scan import hidden
+from anima.gate.scan import find_hidden
 from anima.home import Home
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
@@ -310,7 +310,7 @@ def _one_document(home: Home, path: DocPath, limit: int | None) -> Iterator[Rema
             do=f"shorten it, or raise prompt.file_chars in {FILE}",
             message=f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out.",
         )
-    if found := hidden(text):
+    if found := find_hidden(text):
         yield Remark(
             level="advice",
             about=path.text,

@@ -11,27 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anima.gate.scan import blobs, credentials, markup, orders
-from anima.gate.scan import hidden as invisible
-from anima.gate.scan.credentials import PLACEHOLDER, compile_patterns, redact, redact_said, secrets
-from anima.gate.scan.hidden import hidden, reveal
-from anima.gate.scan.letters import Origins, fold, suspicious, visible
+from anima.gate.scan import encoded, hidden, markup, orders, secrets
+from anima.gate.scan.folded import Origins, fold
+from anima.gate.scan.hidden import find_hidden, reveal
 from anima.gate.scan.markup import FRAME_NAMES
+from anima.gate.scan.secrets import PLACEHOLDER, compile_patterns, find_secrets, redact, redact_said
 from anima.gate.scan.spans import Span, findings
 from anima.model import Finding, Severity
+from anima.text.invisible import may_hide, visible
 
 __all__ = [
     "FRAME_NAMES",
     "PLACEHOLDER",
     "compile_patterns",
-    "hidden",
+    "find_hidden",
+    "find_secrets",
     "redact",
     "redact_said",
     "reveal",
     "scan_text",
-    "secrets",
 ]
-
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
@@ -45,10 +44,10 @@ def _plain(text: str) -> Iterator[Span]:
     """What the text says as it stands."""
     folded = fold(text)
     origins = Origins(text, folded)
-    found = list(credentials.spans(text))
+    found = list(secrets.spans(text))
     safe = _blanked(text, found)  # the same length, so that places stay the same
     yield from found
-    yield from credentials.placeholders(text)
+    yield from secrets.placeholders(text)
     yield from markup.comments(text, safe)
     yield from markup.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins)
@@ -65,25 +64,25 @@ def _blanked(text: str, found: list[Span]) -> str:
 
 def _carried(text: str) -> Iterator[Span]:
     """What the text carries out of sight, and what that says in turn."""
-    if suspicious(text):
-        found = invisible.messages(text)
-        yield from invisible.spans(text, found)
+    if may_hide(text):
+        found = hidden.messages(text)
+        yield from hidden.spans(text, found)
         decoded = [spot for spot in found if spot.decoded]
         for spot in decoded[:CARRIERS]:
-            inside = f"hidden {invisible.NAMES[spot.kind]}"
+            inside = f"hidden {hidden.NAMES[spot.kind]}"
             yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(spot.decoded or ""))
         yield from (_unread(spot.start, spot.end) for spot in decoded[CARRIERS : CARRIERS + 1])
-    for blob in blobs.blobs(text):
+    for blob in encoded.blobs(text):
         yield _blob_span(blob)
         yield from (span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text))
 
 
 def _unread(start: int, end: int) -> Span:
-    return Span(start, end, blobs.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read")
+    return Span(start, end, encoded.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read")
 
 
-def _blob_span(blob: blobs.Blob) -> Span:
-    if blob.kind == blobs.UNREAD:
+def _blob_span(blob: encoded.Blob) -> Span:
+    if blob.kind == encoded.UNREAD:
         return _unread(blob.start, blob.end)
     shown = visible(redact(blob.text[:2000])[0])
     message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"

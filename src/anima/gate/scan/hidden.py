@@ -2,7 +2,7 @@
 
 Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners of Persian, Arabic and Indic spelling are
 left alone. Clean text costs close to nothing. Time grows with the text, whatever it holds.
-Not here: what is hidden by markup or by encoding (markup, blobs).
+Not here: which characters are invisible (text.invisible), what is hidden by markup or by encoding (markup, encoded).
 """
 
 from __future__ import annotations
@@ -14,21 +14,15 @@ from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan import decoding, letters
-from anima.gate.scan.credentials import redact
-from anima.gate.scan.lazy import lazy
-from anima.gate.scan.letters import BOM, EMOJI_STYLE, LRM, RLM, SOFT_HYPHEN, TEXT_STYLE, ZWJ, ZWNJ, ZWSP
-from anima.gate.scan.spans import MOST, Span, findings
+from anima.gate.scan.encoded import SYMBOLS, from_bits, from_selectors, from_tags
+from anima.gate.scan.secrets import redact
+from anima.gate.scan.spans import MOST, Span, compiled, findings
 from anima.model import Finding, Severity
+from anima.text import invisible
+from anima.text.invisible import INVISIBLE, may_hide, name_of, visible
 
-TAGS, BIDI, SELECTORS, ZERO_WIDTH, CONTROL, OTHER = (
-    "tag-characters",
-    "bidi",
-    "variation-selectors",
-    "zero-width",
-    "control",
-    "invisible",
-)
+TAGS, BIDI, SELECTORS = "tag-characters", "bidi", "variation-selectors"
+ZERO_WIDTH, CONTROL, OTHER = "zero-width", "control", "invisible"
 NAMES = {
     TAGS: "tag characters",
     BIDI: "direction marks",
@@ -38,30 +32,57 @@ NAMES = {
     OTHER: "invisible characters",
 }
 
+ZWSP, ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
+TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
+SOFT_HYPHEN = "\u00ad"
+_BLACK_FLAG = "\U0001f3f4"
+_OVERRIDES = "\u202d\u202e"
+# Letters of right-to-left scripts; letters that join or stack, where ZWJ and ZWNJ are part of correct spelling.
+_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_JOINING_LETTERS = (
+    "\u0600-\u061b\u061d-\u07ff\u0840-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1800-\u180a\u1810-\u18af"
+    "\u1900-\u1cff\ua800-\ua8ff\ua900-\uaadf\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00011000-\U00011fff\U0001e900-\U0001e95f"
+)
+_JOINING = f"[{_JOINING_LETTERS}]"
+# Scripts written without spaces, where a zero-width space marks a word border.
+_UNSPACED = "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\uaa7f\u3040-\u30ff\u3400-\u9fff]"
+_IDEOGRAPH = "[\u2e80-\u2fd5\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_MONGOLIAN = "[\u1800-\u180f\u1820-\u18aa]"
+_JAMO = "[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc]"
+_EMOJI_SIGNS = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_EMOJI = f"[{_EMOJI_SIGNS}]"
+# The tag sequences that fonts draw: England, Scotland, Wales, Northern Ireland, and the states of two countries.
+_FLAG_TAGS = "(?:{gb}(?:{eng}|{sct}|{wls}|{nir})|(?:{us}|{ca})[\U000e0061-\U000e007a]{{2}})\U000e007f".format(
+    **{w: "".join(chr(0xE0000 + ord(c)) for c in w) for w in ("gb", "eng", "sct", "wls", "nir", "us", "ca")}
+)
+_RUN = f"[{invisible.ALL}]+"
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
 # These move the cursor, delete, switch the terminal or end a string; single others come from broken conversions.
-_STRONG_CONTROL = lazy("[\x00\x08\x1b\x7f\x90\x9b\x9d]")
+_STRONG_CONTROL = "[\x00\x08\x1b\x7f\x90\x9b\x9d]"
 # The common cases of `_belongs` in one pattern, so that a page full of emoji or Persian costs little.
-_EXPLAINED = lazy(
-    f"[\u200c\u200d\ufe0f](?:(?<=[{letters.EMOJI_CLASS}0-9#*]\ufe0f)|(?<=[{letters.JOINING_CLASS}]\u200c)(?=[{letters.JOINING_CLASS}])"
-    f"|(?<=[{letters.EMOJI_CLASS}\ufe0f]\u200d)(?=[{letters.EMOJI_CLASS}]))"
+_EXPLAINED = (
+    f"[\u200c\u200d\ufe0f](?:(?<=[{_EMOJI_SIGNS}0-9#*]\ufe0f)|(?<=[{_JOINING_LETTERS}]\u200c)(?=[{_JOINING_LETTERS}])"
+    f"|(?<=[{_EMOJI_SIGNS}\ufe0f]\u200d)(?=[{_EMOJI_SIGNS}]))"
 )
-_OVERRIDE = lazy(f"[{letters.OVERRIDES}]")
+_OVERRIDE = f"[{_OVERRIDES}]"
 _LINE_BREAKS = frozenset("\u2028\u2029")
-_JOINER_PER_LETTER = lazy(f"(?:[{letters.JOINING_CLASS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}")
-_SELECTOR_PER_LETTER = lazy(f"(?:[^\\s{letters.SUSPECT_CLASS}][{letters.SELECTORS}]){{8,}}")
-_RARE_SELECTOR = lazy("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
-_MARKS = lazy("[\u061c\u200e\u200f]")
-_TAKES_VARIANT = lazy("[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]")
+_JOINER_PER_LETTER = f"(?:[{_JOINING_LETTERS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}"
+_SELECTOR_PER_LETTER = f"(?:[^\\s{invisible.ALL}][{invisible.SELECTORS}]){{8,}}"
+_RARE_SELECTOR = "[\ufe00-\ufe0e\U000e0100-\U000e01ef]"
+_MARKS = "[\u061c\u200e\u200f]"
+_TAKES_VARIANT = "[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]"
 _OF_KIND = {
-    TAGS: lazy(f"[{letters.TAGS}]+"),
-    SELECTORS: lazy(f"[{letters.SELECTORS}]+"),
-    BIDI: lazy(f"[{letters.BIDI}]+"),
-    ZERO_WIDTH: lazy(f"[{letters.ZERO_WIDTH}]+"),
-    CONTROL: lazy(f"[{letters.CONTROLS}]+"),
-    OTHER: lazy(f"[{letters.OTHERS}]+"),
+    TAGS: f"[{invisible.TAGS}]+",
+    SELECTORS: f"[{invisible.SELECTORS}]+",
+    BIDI: f"[{invisible.BIDI}]+",
+    ZERO_WIDTH: f"[{invisible.ZERO_WIDTH}]+",
+    CONTROL: f"[{invisible.CONTROLS}]+",
+    OTHER: f"[{invisible.OTHERS}]+",
 }
-_TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")
+_TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
 _NEAR = 2  # visible characters between two hidden ones of one cluster
 _SCATTERED = 16  # strays in one text that are worth reading as bits
 _SPELLED_OUT = 8  # characters that `reveal` names one by one
@@ -78,14 +99,14 @@ class Spot(NamedTuple):
     solid: bool = True
 
 
-def hidden(text: str) -> tuple[Finding, ...]:
+def find_hidden(text: str) -> tuple[Finding, ...]:
     """The hidden characters of a text. Runs at every load of a document."""
-    return findings(text, spans(text, messages(text))) if letters.suspicious(text) else ()
+    return findings(text, spans(text, messages(text))) if may_hide(text) else ()
 
 
 def reveal(text: str) -> str:
     """The text with every hidden character in a visible form; the same object when there is none."""
-    if not letters.suspicious(text) or not (found := spots(text)):
+    if not may_hide(text) or not (found := spots(text)):
         return text
     pieces, at = [], 0
     for start, end, shown in sorted(part for spot in found for part in _replacements(text, spot)):
@@ -97,29 +118,24 @@ def reveal(text: str) -> str:
 
 def _replacements(text: str, spot: Spot) -> Iterator[tuple[int, int, str]]:
     if not spot.solid:
-        for part in _OF_KIND[spot.kind].finditer(text, spot.start, spot.end):
-            yield part.start(), part.end(), "".join(map(letters.name_of, part[0]))
+        for part in compiled(_OF_KIND[spot.kind]).finditer(text, spot.start, spot.end):
+            yield part.start(), part.end(), "".join(map(name_of, part[0]))
     elif spot.decoded:
-        yield spot.start, spot.end, f"⟨hidden: {_tame(spot.decoded)}⟩"
+        yield spot.start, spot.end, f"⟨hidden: {visible(spot.decoded).translate(_TAME)}⟩"
     else:
-        named = "".join(map(letters.name_of, text[spot.start : min(spot.end, spot.start + _SPELLED_OUT)]))
+        named = "".join(map(name_of, text[spot.start : min(spot.end, spot.start + _SPELLED_OUT)]))
         more = spot.end - spot.start - _SPELLED_OUT
         yield spot.start, spot.end, f"{named}⟨and {more} more⟩" if more > 0 else named
 
 
-def _tame(decoded: str) -> str:
-    """Decoded text that cannot become markup or a second line where it is shown."""
-    return letters.visible(decoded).translate(_TAME)
-
-
 def spots(text: str) -> list[Spot]:
     """Every place with hidden characters, in order, close ones joined."""
-    if not letters.SUSPECT.search(_EXPLAINED.sub("", text)):
+    if not INVISIBLE.search(compiled(_EXPLAINED).sub("", text)):
         return list(_bits_per_letter(text))
-    bidi: list[Spot] = []
-    found = [*_clusters(text, _without_bidi(_strange_runs(text), bidi)), *_bits_per_letter(text)]
-    found += _bidi_lines(text, bidi)
-    return sorted(found, key=_place)
+    runs = list(_strange_runs(text))
+    found = [*_clusters(text, (run for run in runs if run.kind != BIDI)), *_bits_per_letter(text)]
+    found += _bidi_lines(text, [run for run in runs if run.kind == BIDI])
+    return sorted(found, key=lambda spot: spot[:2])
 
 
 def messages(text: str) -> list[Spot]:
@@ -128,40 +144,27 @@ def messages(text: str) -> list[Spot]:
     strays = [spot for spot in found if spot.kind == ZERO_WIDTH and spot.severity is Severity.WARN]
     if len(strays) < _SCATTERED:
         return found
-    decoded = decoding.from_bits("".join(text[spot.start] for spot in strays[: decoding.SYMBOLS]))
+    decoded = from_bits("".join(text[spot.start] for spot in strays[:SYMBOLS]))
     if decoded is None:
         return found
     whole = Spot(strays[0].start, strays[-1].end, ZERO_WIDTH, Severity.DANGER, decoded, solid=False)
     rest = [spot for spot in found if spot.kind != ZERO_WIDTH or spot.severity is not Severity.WARN]
-    return sorted([whole, *rest], key=_place)
-
-
-def _place(spot: Spot) -> tuple[int, int]:
-    return spot.start, spot.end
-
-
-def _without_bidi(runs: Iterable[Spot], bidi: list[Spot]) -> Iterator[Spot]:
-    """The runs, with those of direction marks put aside: they are judged line by line."""
-    for spot in runs:
-        if spot.kind == BIDI:
-            bidi.append(spot)
-        else:
-            yield spot
+    return sorted([whole, *rest], key=lambda spot: spot[:2])
 
 
 def spans(text: str, found: Iterable[Spot]) -> Iterator[Span]:
     """The spots as the scan shows them. Only as many as can be listed are shown in full."""
     for number, spot in enumerate(found):
-        shown = _shown(text, spot) if number < MOST else letters.name_of(text[spot.start])
+        shown = _shown(text, spot) if number < MOST else name_of(text[spot.start])
         yield Span(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
 
 
 def _shown(text: str, spot: Spot) -> str:
     piece = text[spot.start : min(spot.end, spot.start + 2000)]
     if spot.kind != BIDI:
-        return letters.visible(redact((spot.decoded or piece)[:2000])[0])
-    stored = redact(letters.SUSPECT.sub("", piece))[0]
-    return letters.visible(f"{stored} (displayed as: {stored[::-1]})" if _OVERRIDE.search(piece) else stored)
+        return visible(redact((spot.decoded or piece)[:2000])[0])
+    stored = redact(INVISIBLE.sub("", piece))[0]
+    return visible(f"{stored} (displayed as: {stored[::-1]})" if compiled(_OVERRIDE).search(piece) else stored)
 
 
 def _message(text: str, spot: Spot) -> str:
@@ -177,7 +180,7 @@ def _message(text: str, spot: Spot) -> str:
 def _strange_runs(text: str) -> Iterator[Spot]:
     """Runs of hidden characters of one class that no neighbour explains."""
     right_to_left = _RightToLeft(text)
-    for run in letters.SUSPECT_RUN.finditer(text):
+    for run in compiled(_RUN).finditer(text):
         start, end = _trimmed(text, *run.span(), right_to_left)
         while start < end:
             kind, stop = _same_kind(text, start, end)
@@ -188,13 +191,13 @@ def _strange_runs(text: str) -> Iterator[Spot]:
 def _same_kind(text: str, start: int, end: int) -> tuple[str, int]:
     """The class of the hidden character at `start`, and where characters of other classes begin."""
     kind = _kind_of(text[start])
-    found = _OF_KIND[kind].match(text, start, end) if end - start > 1 else None
+    found = compiled(_OF_KIND[kind]).match(text, start, end) if end - start > 1 else None
     return kind, found.end() if found else end
 
 
 @cache
 def _kind_of(char: str) -> str:
-    return next(kind for kind, pattern in _OF_KIND.items() if pattern.match(char))
+    return next(kind for kind, pattern in _OF_KIND.items() if compiled(pattern).match(char))
 
 
 def _severity(kind: str, run: str) -> Severity:
@@ -204,14 +207,14 @@ def _severity(kind: str, run: str) -> Severity:
         return Severity.DANGER
     if kind == SELECTORS and run not in (TEXT_STYLE, EMOJI_STYLE):
         return Severity.DANGER
-    if kind == CONTROL and _STRONG_CONTROL.match(run):
+    if kind == CONTROL and compiled(_STRONG_CONTROL).match(run):
         return Severity.DANGER
     return Severity.WARN
 
 
 def _trimmed(text: str, start: int, end: int, right_to_left: _RightToLeft) -> tuple[int, int]:
     """The run without the characters at its front and back that belong there."""
-    if text[start - 1 : start] == letters.BLACK_FLAG and (flag := letters.FLAG_TAGS.match(text, start, end)):
+    if text[start - 1 : start] == _BLACK_FLAG and (flag := compiled(_FLAG_TAGS).match(text, start, end)):
         start = flag.end()
     while start < end and _belongs(text, start, right_to_left):
         start += 1
@@ -224,43 +227,39 @@ def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
     """Whether the neighbours explain the hidden character at this place."""
     char, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
     if char in (EMOJI_STYLE, TEXT_STYLE):
-        return _takes_style(before)
+        return bool(before) and (before in "0123456789#*\u2139" or unicodedata.category(before)[0] in "SP")
     if char in (ZWJ, ZWNJ):
         return _joins(text, at, char, before, after)
-    if char in (LRM, RLM, letters.ALM):
-        return right_to_left.near(at) and len(_MARKS.findall(text[max(at - 2, 0) : at + 3])) <= 2
+    if char in (LRM, RLM, ALM):
+        return right_to_left.near(at) and len(compiled(_MARKS).findall(text[max(at - 2, 0) : at + 3])) <= 2
     if char == BOM:
         return at == 0
     if char == ZWSP:
-        return bool(letters.UNSPACED.match(before) or letters.UNSPACED.match(after))
+        return bool(compiled(_UNSPACED).match(before) or compiled(_UNSPACED).match(after))
     if char == SOFT_HYPHEN:
         return before.isalpha() and after.isalpha()
     return _rare(char, before, after)
 
 
-def _takes_style(before: str) -> bool:
-    return bool(before) and (before in "0123456789#*\u2139" or unicodedata.category(before)[0] in "SP")
-
-
 def _joins(text: str, at: int, char: str, before: str, after: str) -> bool:
     if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
         before = text[at - 2 : at - 1]
-    if letters.JOINING.match(before) or letters.JOINING.match(after):
+    if compiled(_JOINING).match(before) or compiled(_JOINING).match(after):
         return True
-    emoji_before = letters.EMOJI.match(before) or before == EMOJI_STYLE or before == "\U000e007f"
-    return char == ZWJ and bool(emoji_before and letters.EMOJI.match(after))
+    emoji_before = compiled(_EMOJI).match(before) or before == EMOJI_STYLE or before == "\U000e007f"
+    return char == ZWJ and bool(emoji_before and compiled(_EMOJI).match(after))
 
 
 def _rare(char: str, before: str, after: str) -> bool:
     code = ord(char)
     if 0xFE00 <= code <= 0xFE02:
-        return bool(_TAKES_VARIANT.match(before)) or (before != "" and unicodedata.category(before) == "Sm")
+        return bool(compiled(_TAKES_VARIANT).match(before)) or (before != "" and unicodedata.category(before) == "Sm")
     if 0xE0100 <= code <= 0xE011F:
-        return bool(letters.IDEOGRAPH.match(before))
+        return bool(compiled(_IDEOGRAPH).match(before))
     if 0x180B <= code <= 0x180F:
-        return bool(letters.MONGOLIAN.match(before))
+        return bool(compiled(_MONGOLIAN).match(before))
     if char in "\u115f\u1160\u3164\uffa0":
-        return bool(letters.JAMO.match(before) or letters.JAMO.match(after))
+        return bool(compiled(_JAMO).match(before) or compiled(_JAMO).match(after))
     return char == "\u034f" and bool(before) and unicodedata.category(before) in ("Mn", "Lo")
 
 
@@ -276,7 +275,7 @@ class _RightToLeft:
             self.start = self._text.rfind("\n", 0, at) + 1
             newline = self._text.find("\n", at)
             self.end = newline if newline >= 0 else len(self._text)
-            self._answer = letters.RTL.search(self._text, self.start, self.end) is not None
+            self._answer = compiled(_RTL).search(self._text, self.start, self.end) is not None
         return self._answer
 
 
@@ -295,22 +294,22 @@ def _joined(text: str, group: list[Spot]) -> Iterable[Spot]:
     if len(group) < 3:
         return [spot._replace(decoded=_decoded(spot.kind, text[spot.start : spot.end])) for spot in group]
     start, end, kind = group[0].start, group[-1].end, group[0].kind
-    parts = _OF_KIND[kind].findall(text, start, min(end, start + 3 * decoding.SYMBOLS))
+    parts = compiled(_OF_KIND[kind]).findall(text, start, min(end, start + 3 * SYMBOLS))
     decoded = _decoded(kind, "".join(parts)) or _seen_without(text[max(start - 1, 0) : end + 1], kind)
     return [Spot(start, end, kind, Severity.DANGER, decoded, solid=False)]
 
 
 def _seen_without(piece: str, kind: str) -> str | None:
     """What a text says whose letters were pulled apart by hidden characters."""
-    return letters.SUSPECT.sub("", piece[: decoding.SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
+    return INVISIBLE.sub("", piece[:SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
 
 
 def _decoded(kind: str, run: str) -> str | None:
     if kind == TAGS:
-        return decoding.from_tags(run)
+        return from_tags(run)
     if kind == SELECTORS:
-        return decoding.from_selectors(run)
-    return decoding.from_bits(run) if kind == ZERO_WIDTH and len(run) >= 16 else None
+        return from_selectors(run)
+    return from_bits(run) if kind == ZERO_WIDTH and len(run) >= 16 else None
 
 
 def _bidi_lines(text: str, loose: list[Spot]) -> Iterator[Spot]:
@@ -322,7 +321,7 @@ def _bidi_lines(text: str, loose: list[Spot]) -> Iterator[Spot]:
         is_rtl = right_to_left.near(spot.start)
         if following is not None and following.start <= right_to_left.end:
             continue
-        run = "".join(_OF_KIND[BIDI].findall(text, first.start, spot.end))
+        run = "".join(compiled(_OF_KIND[BIDI]).findall(text, first.start, spot.end))
         if not (is_rtl and _balanced(run)):
             yield _bidi_spot(text, first.start, spot.end if run[-1] in _CLOSING else right_to_left.end)
         first = None
@@ -332,27 +331,27 @@ def _balanced(run: str) -> bool:
     depth = 0
     for mark in run:
         depth += 1 if mark in _OPENING else -1
-        if depth < 0 or mark in letters.OVERRIDES:
+        if depth < 0 or mark in _OVERRIDES:
             return False
     return depth == 0
 
 
 def _bidi_spot(text: str, start: int, end: int) -> Spot:
-    stored = letters.SUSPECT.sub("", text[start : min(end, start + decoding.SYMBOLS)])
+    stored = INVISIBLE.sub("", text[start : min(end, start + SYMBOLS)])
     return Spot(start, end, BIDI, Severity.DANGER, f"{stored}\n{stored[::-1]}", solid=False)
 
 
 def _bits_per_letter(text: str) -> Iterator[Spot]:
     """Joiners or selectors after every letter or two: each is correct on its own, together they are a message."""
     if text.count(ZWJ) + text.count(ZWNJ) >= 8:
-        for run in _JOINER_PER_LETTER.finditer(text):
-            yield _carried(run, ZERO_WIDTH, decoding.from_bits)
-    if _RARE_SELECTOR.search(text):
-        for run in _SELECTOR_PER_LETTER.finditer(text):
+        for run in compiled(_JOINER_PER_LETTER).finditer(text):
+            yield _carried(run, ZERO_WIDTH, from_bits)
+    if compiled(_RARE_SELECTOR).search(text):
+        for run in compiled(_SELECTOR_PER_LETTER).finditer(text):
             if len(set(run[0][1::2])) > 1:
-                yield _carried(run, SELECTORS, decoding.from_selectors)
+                yield _carried(run, SELECTORS, from_selectors)
 
 
 def _carried(run: re.Match[str], kind: str, decode: Callable[[str], str | None]) -> Spot:
-    symbols = "".join(_OF_KIND[kind].findall(run[0][: 3 * decoding.SYMBOLS]))
+    symbols = "".join(compiled(_OF_KIND[kind]).findall(run[0][: 3 * SYMBOLS]))
     return Spot(run.start(), run.end(), kind, Severity.DANGER, decode(symbols), solid=False)

@@ -15,11 +15,11 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.lazy import lazy
-from anima.gate.scan.letters import Origins, fold, visible
-from anima.gate.scan.phrasebook import OVERRIDE, PHRASES
-from anima.gate.scan.spans import Span
+from anima.gate.scan.folded import Origins, fold
+from anima.gate.scan.spans import Span, compiled
 from anima.model import Severity
+from anima.text.invisible import visible
+from anima.text.tables import read_table
 
 KIND = "instruction"
 
@@ -36,20 +36,23 @@ _FEW = "[^\n]{0,16}?"
 
 _WINDOW = 100  # characters before a word in which the phrase may begin
 
-_WORDS = lazy(r"[^\W_]+")
+_WORDS = r"[^\W_]+"
 _SPACED_LETTERS = r"(?<![^\W_])(?:[^\W\d_][\W_]{1,2}){5,}[^\W\d_](?![^\W_])"
-_SPACED = lazy(_SPACED_LETTERS)
-_SPACED_TOO = lazy(_SPACED_LETTERS.replace("{5,}", "{2,}"))
+_SPACED = _SPACED_LETTERS
+_SPACED_TOO = _SPACED_LETTERS.replace("{5,}", "{2,}")
 _LEET = str.maketrans("0134578", "oieastb")
 _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
 _ROTATED = frozenset({"vtaber", "qvfertneq", "vafgehpgvbaf", "cerivbhf", "flfgrz", "bireevqr"})
 _BACKWARDS = frozenset({"snoitcurtsni", "erongi", "tpmorp", "suoiverp"})
 
 
-class Rule(NamedTuple):
+class Phrase(NamedTuple):
+    """What makes a word of the table a command: why, what must follow it, what must stand before it."""
+
     reason: str
     follows: str
-    led_by: str
+    before: str
+    deniable: bool  # not to forget the instructions is the opposite of forgetting them
 
 
 class View(NamedTuple):
@@ -99,7 +102,7 @@ def _views(folded: str, words: set[str]) -> Iterator[View]:
     if not words.isdisjoint(_BACKWARDS):
         size = len(folded)
         yield View(folded[::-1], lambda start, end: (size - end, size - start))
-    if _SPACED.search(folded):
+    if compiled(_SPACED).search(folded):
         yield _joined(folded)
 
 
@@ -119,12 +122,12 @@ def _joined(folded: str) -> View:
     texts: list[str] = []
     pieces: list[_Piece] = []
     size = at = 0
-    runs = list(_SPACED_TOO.finditer(folded))  # next to a long one, short ones count as well
+    runs = list(compiled(_SPACED_TOO).finditer(folded))  # next to a long one, short ones count as well
     for run, following in zip_longest(runs, runs[1:]):
         stop = min(run.end() + _WINDOW, following.start() if following else len(folded))
         begin = max(at, run.start() - _WINDOW)
         for place, end, joined in ((begin, run.start(), False), (*run.span(), True), (run.end(), stop, False)):
-            text = "".join(_WORDS.findall(folded, place, end)) if joined else folded[place:end]
+            text = "".join(compiled(_WORDS).findall(folded, place, end)) if joined else folded[place:end]
             pieces.append(_Piece(size, place, end, joined))
             texts.append(text)
             size += len(text)
@@ -144,16 +147,16 @@ def _matches(view: View, words: set[str]) -> Iterator[tuple[int, int, str]]:
     """Every phrase of the book in one reading of the view."""
     text, book = view.text, _book()
     for word, at in _everywhere(text, book) if view.squeezed else _words_of(text, book, words):
-        for rule in book[word]:
-            found = _compiled(rule.follows, view.squeezed).match(text, at + len(word))
-            start = _led(text, at, _before(rule.led_by, view.squeezed)) if found else -1
-            if found and start >= 0 and not _denied(text, start, rule):
-                yield start, _word_end(text, found.end()), rule.reason
+        for phrase in book[word]:
+            found = _compiled(phrase.follows, view.squeezed).match(text, at + len(word))
+            start = _led(text, at, _before(phrase.before, view.squeezed)) if found else -1
+            if found and start >= 0 and not _is_denied(text, start, phrase):
+                yield start, _word_end(text, found.end()), phrase.reason
 
 
-def _words_of(text: str, book: dict[str, list[Rule]], words: set[str]) -> Iterator[tuple[str, int]]:
+def _words_of(text: str, book: dict[str, list[Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
     """The words of the book, where they stand; adds every word it meets to `words`."""
-    for found in _WORDS.finditer(text):
+    for found in compiled(_WORDS).finditer(text):
         word = found[0]
         words.add(word)
         if word in book:
@@ -172,42 +175,51 @@ def _everywhere(text: str, words: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _word_end(text: str, at: int) -> int:
-    rest = None if _CJK.match(text, at - 1) else _REST_OF_WORD.match(text, at)
+    rest = None if compiled(_CJK).match(text, at - 1) else compiled(_REST_OF_WORD).match(text, at)
     return rest.end() if rest else at
 
 
-def _led(text: str, at: int, led_by: re.Pattern[str] | None) -> int:
+def _led(text: str, at: int, before: re.Pattern[str] | None) -> int:
     """Where the phrase begins, or -1 when what must stand before the word does not."""
-    if led_by is None:
+    if before is None:
         return at
-    found = led_by.search(text, max(0, at - _WINDOW), at)
+    found = before.search(text, max(0, at - _WINDOW), at)
     return found.start() if found else -1
 
 
-_REST_OF_WORD = lazy(r"[^\W_]{0,24}")
-_CJK = lazy("[\u3040-\u30ff\u3400-\u9fff]")
-_NEGATION = lazy(r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|не)[\W_]{1,3}$")
+_REST_OF_WORD = r"[^\W_]{0,24}"
+_CJK = "[\u3040-\u30ff\u3400-\u9fff]"
+_NEGATION = r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|не)[\W_]{1,3}$"
 
 
-def _denied(text: str, at: int, rule: Rule) -> bool:
-    """Not to forget the instructions is the opposite of forgetting them."""
-    return rule.reason == OVERRIDE and not rule.led_by and _NEGATION.search(text, max(0, at - 12), at) is not None
+def _is_denied(text: str, at: int, phrase: Phrase) -> bool:
+    return phrase.deniable and compiled(_NEGATION).search(text, max(0, at - 12), at) is not None
 
 
 @cache
-def _book() -> dict[str, list[Rule]]:
-    """The phrasebook by the words to look for, folded."""
-    book: dict[str, list[Rule]] = {}
-    for entry in PHRASES:
-        for word in entry.words.split("|"):
-            book.setdefault(fold(word), []).append(Rule(entry.reason, fold(entry.follows), fold(entry.led_by)))
+def _book() -> dict[str, list[Phrase]]:
+    """The phrases of the table by the words to look for, folded."""
+    table = read_table("gate/scan", "orders")
+    reasons = table.pop("reasons")
+    book: dict[str, list[Phrase]] = {}
+    for language in table.values():
+        for reason, entries in language.items():
+            for entry in entries:
+                words, follows, before = (_one_line(entry.get(name, "")) for name in ("words", "follows", "before"))
+                deniable = reason == "override" and not before
+                for word in words.split("|"):
+                    book.setdefault(word, []).append(Phrase(reasons[reason], follows, before, deniable))
     return book
+
+
+def _one_line(pattern: str) -> str:
+    return fold(re.sub(r"\n *", "", pattern))
 
 
 @cache
 def _unbordered() -> tuple[str, ...]:
     """The words of scripts without blanks; they have no border to look for."""
-    return tuple(word for word in _book() if _CJK.search(word) or "." in word)
+    return tuple(word for word in _book() if compiled(_CJK).search(word) or "." in word)
 
 
 @cache
@@ -222,7 +234,7 @@ def _compiled(pattern: str, squeezed: bool) -> re.Pattern[str]:
 
 @cache
 def _before(pattern: str, squeezed: bool) -> re.Pattern[str] | None:
-    border = "" if squeezed or _CJK.search(pattern) else r"(?<![^\W_])"
+    border = "" if squeezed or compiled(_CJK).search(pattern) else r"(?<![^\W_])"
     return re.compile(f"{border}{_expanded(pattern, squeezed)}$") if pattern else None
 
 

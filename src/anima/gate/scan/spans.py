@@ -1,17 +1,24 @@
-"""Spans: what the parts of the scan see, before they become findings with line numbers.
+"""Spans: what the parts of the scan see, before they become findings with line numbers; and the patterns they see with.
 
 Promise: findings come out sorted, at most `MOST` of each kind, and the last of a kind says how many were left out. One
-kind in great number cannot crowd out another.
+kind in great number cannot crowd out another. A pattern is compiled when first used: most texts never need most of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from anima.model import Finding, Severity
 
 MOST = 200
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 class Span(NamedTuple):

@@ -1,20 +1,67 @@
-"""Decoding: the text that a carrier holds, if it holds any.
+"""Encoded text: base64, hexadecimal digits, escapes, and bits in invisible characters, decoded once.
 
-Promise: every function gives readable text or None, never raises on any input, and looks at no more than the caller
-hands over. Decoding is done once; what comes out is not decoded again.
+Promise: what decodes gives readable text or nothing, and never raises; what comes out is not decoded again. At most
+`BLOB` characters of one blob and `TOTAL` of a text are decoded; a longer blob's finding says so. What decodes to bytes
+that are not words is no finding: keys, digests, pictures and paths stay what they are.
 """
 
 from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
+from typing import NamedTuple
 
-from anima.gate.scan.letters import readable
+from anima.gate.scan.folded import long_words
+from anima.gate.scan.spans import compiled
 
+BLOB = 65_536  # characters of one blob that are decoded, at most
+TOTAL = 262_144  # characters of all blobs of one text
+MOST = 1000  # blobs of one text
+UNREAD = "unread"
+_PROBE = 256  # what does not begin with words is not decoded further
+
+_BASE64 = r"(?<![A-Za-z0-9+/_-])(?:(?:[A-Za-z0-9+/]{60,76}+\r?\n){1,4000}+[A-Za-z0-9+/]{0,76}+={0,2}|[A-Za-z0-9+/_-]{20,}+={0,2})"
+_HEX = r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}){10,}+(?![0-9A-Za-z])"
+# The first character stands alone so that the search can skip to it; what must not stand before it comes after.
+_SPACED_HEX = r"[0-9a-fA-F](?<![0-9A-Za-z].)[0-9a-fA-F](?:[ ,:]{1,2}(?:0x)?[0-9a-fA-F]{2}){9,}+"
+_BACKSLASH_HEX = r"(?:\\x[0-9a-fA-F]{2}){8,}+"
+_PERCENT = r"(?:%[0-9a-fA-F]{2}){8,}+"
+_BACKSLASH_U = r"(?:\\u\{?[0-9a-fA-F]{4,6}\}?){6,}+"
+_ENTITIES = r"(?:&#(?:[0-9]{2,7}|[xX][0-9a-fA-F]{2,6});){6,}+"
+_ONLY_HEX = r"[0-9a-fA-F]+=*"
 SYMBOLS = 16_384  # of one run of invisible characters, at most
-_SAMPLE = 400
+_SAMPLE = 400  # characters that say whether a text is words
+
+
+class Blob(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    text: str
+    whole: bool
+
+
+def blobs(text: str) -> Iterator[Blob]:
+    """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode."""
+    left, count, words = TOTAL, 0, long_words(text, 16)
+    for kind, pattern, decode, sign in _CARRIERS:
+        for found in compiled(pattern).finditer(text) if _worthwhile(pattern, sign, text, words) else ():
+            if left <= 0 or count >= MOST:
+                yield Blob(*found.span(), UNREAD, "", False)
+                return
+            piece = found[0][: min(BLOB, left)]
+            if (kind == "base64" and compiled(_ONLY_HEX).fullmatch(piece)) or not decode(piece[:_PROBE]):
+                left -= min(len(piece), _PROBE) if len(piece) > 64 else 0
+                continue
+            left, count = left - len(piece), count + 1
+            yield Blob(*found.span(), kind, decode(piece) or "", len(piece) == len(found[0]))
+
+
+def _worthwhile(pattern: str, sign: str, text: str, words: str) -> bool:
+    """Whether a carrier can be there at all; most texts have no word long enough."""
+    return sign in words and compiled(pattern).search(words) is not None if sign != " " else " " in text
 
 
 def from_tags(run: str) -> str | None:
@@ -127,3 +174,34 @@ def _decoded(raw: bytes) -> str | None:
             if error.start < len(raw) - 4:
                 return None
     return None
+
+
+_FAMILIES = (
+    ("[\u00a0-\u024f\u2010-\u2026]"),
+    ("[\u0370-\u052f]"),
+    ("[\u0590-\u08ff]"),
+    ("[\u0900-\u0dff]"),
+    ("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"),
+    ("[\uac00-\ud7af]"),
+)
+
+
+def readable(text: str) -> bool:
+    """Whether decoded characters are words of one script rather than noise."""
+    if len(text) < 3 or not any(c.isalpha() for c in text):
+        return False
+    plain = sum(c in " \n" or (c.isascii() and c.isprintable()) for c in text)
+    script = plain + max(len(compiled(family).findall(text)) for family in _FAMILIES)
+    letters = sum(c.isalpha() or c == " " for c in text)
+    return script >= 0.9 * len(text) and letters >= 0.6 * len(text)
+
+
+_CARRIERS: tuple[tuple[str, str, Callable[[str], str | None], str], ...] = (
+    ("base64", _BASE64, from_base64, ""),
+    ("hex", _HEX, from_hex, ""),
+    ("hex", _BACKSLASH_HEX, from_hex, "\\x"),
+    ("hex", _SPACED_HEX, from_hex, " "),
+    ("escapes", _PERCENT, from_escapes, "%"),
+    ("escapes", _BACKSLASH_U, from_escapes, "\\u"),
+    ("escapes", _ENTITIES, from_escapes, "&#"),
+)

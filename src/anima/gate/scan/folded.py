@@ -1,0 +1,88 @@
+"""The folded text: case, accents, look-alikes, styled letters and invisible characters gone, for matching.
+
+Promise: `fold` maps each character on its own, so a place in the folded text can be traced back to the original.
+Not here: what counts as a finding.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from functools import cache
+from itertools import accumulate
+
+from anima.text.invisible import INVISIBLE, may_hide
+from anima.text.tables import read_table
+
+
+@cache
+def _lookalikes() -> dict[str, str]:
+    """Characters of other scripts that look like a Latin letter, with the letter."""
+    table = read_table("gate/scan", "lookalikes")
+    return {other: latin for latin, others in table.items() for other in others}
+
+
+class _Folds(dict[int, str]):
+    """A table for `str.translate` that works out each character once."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = _fold_char(chr(code))
+        return folded
+
+
+def _fold_char(char: str) -> str:
+    if INVISIBLE.match(char):
+        return ""
+    latin = _lookalikes()
+    if char in latin:
+        return latin[char]
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    return "".join(latin.get(c, c) for c in plain if unicodedata.category(c) != "Mn")
+
+
+_FOLDS = _Folds()
+
+
+def fold(text: str) -> str:
+    """The text without case, accents, look-alikes, styled letters and invisible characters."""
+    return text.lower() if text.isascii() and not may_hide(text) else text.translate(_FOLDS)
+
+
+def plain_lower(text: str) -> str:
+    """Lower case with every character in its old place."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.replace("\u0130", "I").lower()
+
+
+def long_words(text: str, least: int) -> str:
+    """The words of at least so many characters, separated by blanks: where keys and blobs can be."""
+    return " ".join([word for word in text.split() if len(word) >= least])
+
+
+class Origins:
+    """Where the characters of a folded text stand in its original; worked out only where somebody asks."""
+
+    _BLOCK = 2048
+
+    def __init__(self, text: str, folded: str) -> None:
+        self._text, self._same = text, text.isascii() and len(text) == len(folded)
+        self._block_ends: list[int] = []
+        self._ends: dict[int, list[int]] = {}
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original of a place in the folded text."""
+        return (start, end) if self._same else (self._index(start), self._index(end - 1) + 1)
+
+    def _index(self, place: int) -> int:
+        """Which character of the original gave the folded character at this place."""
+        if not self._block_ends:
+            blocks = range(0, len(self._text), self._BLOCK)
+            self._block_ends = list(accumulate(len(self._piece(at).translate(_FOLDS)) for at in blocks))
+        block = bisect_right(self._block_ends, place)
+        if block not in self._ends:
+            self._ends[block] = list(accumulate(len(_FOLDS[ord(c)]) for c in self._piece(block * self._BLOCK)))
+        before = self._block_ends[block - 1] if block else 0
+        return block * self._BLOCK + bisect_right(self._ends[block], place - before)
+
+    def _piece(self, at: int) -> str:
+        return self._text[at : at + self._BLOCK]
