@@ -34,7 +34,7 @@ from anima.errors import (
     Refused,
     printable,
 )
-from anima.gate.files import judge_file
+from anima.gate import judge_file
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
 from anima.memory.write import owners, scan_added

@@ -3,13 +3,13 @@
 Promise: `judge` is pure and total, the first rule that speaks wins, and every answer names its rule with a sentence.
 Before everything stand denials that no rule opens; then the owner's rules; then the built-in ones of the preset. An
 `allow` of the owner's opens only what it names, an `ask` never softens a denial, and neither holds the owner's hand.
-Not here: scanning (scan), what each file is (layout), keeping proposals and counting writes (writing, sessions).
+Not here: scanning (scan), what each file is (layout), keeping proposals (memory), counting writes (sessions).
 """
 
-from anima.gate.advice import suggest_rule, unreachable
+from anima.gate.advice import suggest_rule
 from anima.gate.facts import Situation
-from anima.gate.flows import FLOWS, Flow, FlowEvent, flows_after, may
-from anima.gate.judge import judge
+from anima.gate.flows import FLOWS, Flow, FlowEvent
+from anima.gate.judge import flows_after, judge, judge_file, may
 from anima.gate.rules import GatePolicy, check_rules
 from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, RULES, SIZE_LIMIT
 
@@ -26,7 +26,7 @@ __all__ = [
     "check_rules",
     "flows_after",
     "judge",
+    "judge_file",
     "may",
     "suggest_rule",
-    "unreachable",
 ]

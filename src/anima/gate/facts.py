@@ -89,10 +89,6 @@ class Facts:
         return [finding for finding in self.findings if is_secret(finding)]
 
     @property
-    def has_placeholder(self) -> bool:
-        return any(finding.kind == "placeholder" for finding in self.findings)
-
-    @property
     def dangers(self) -> list[Finding]:
         return [finding for finding in self.findings if is_danger(finding) and not is_secret(finding)]
 

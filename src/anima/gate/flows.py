@@ -1,23 +1,17 @@
 """Flow rules: those that become active by what a session takes in, and stay.
 
 Promise: pure; a session keeps the set of names, and only whoever keeps it can clear it. Reading the home's own files
-at start activates none. Not here: that state, and asking.
+at start activates none. Not here: that state, what a policy has switched on (rules), and asking (judge).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from anima.config import Rule
-from anima.errors import BadArguments
 from anima.gate.facts import MEMORY_FLOW, key_of
-from anima.gate.sentences import no_such, said
-from anima.model import UNTRUSTED, Answer, DocPath, Origin, Verdict
-
-if TYPE_CHECKING:
-    from anima.gate.rules import GatePolicy
+from anima.model import UNTRUSTED, Answer, DocPath, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +21,6 @@ class FlowEvent:
     origin: Origin | None = None
     path: DocPath | None = None
     by_tool: bool = False
-
-    @classmethod
-    def tainted(cls, origin: Origin) -> FlowEvent:
-        return cls(origin=origin)
-
-    @classmethod
-    def read(cls, path: DocPath, *, by_tool: bool) -> FlowEvent:
-        return cls(path=path, by_tool=by_tool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +51,3 @@ def switched(preset: str, rules: Sequence[Rule]) -> dict[str, Answer]:
     answers = {name: Answer.ASK for name, flow in FLOWS.items() if preset in flow.on}
     answers |= {rule.id: Answer(rule.then) for rule in rules if rule.id in FLOWS}
     return {name: answer for name, answer in answers.items() if answer is not Answer.ALLOW}
-
-
-def flows_after(active: frozenset[str], event: FlowEvent, policy: GatePolicy) -> frozenset[str]:
-    """The active flow rules of a session after it took something in. None is ever taken away here."""
-    return active | {name for name in policy.flows if FLOWS[name].becomes_active(event)}
-
-
-def may(action: str, active: frozenset[str], policy: GatePolicy) -> Verdict:
-    """Whether a session may do a kind of thing now. Raises BadArguments for an action no flow rule is about."""
-    actions = sorted({flow.action for flow in FLOWS.values()})
-    if action not in actions:
-        raise BadArguments(no_such("action", str(action), actions))
-    for name, answer in policy.flows.items():
-        if name in active and FLOWS[name].action == action:
-            return said(answer, name, taint="")
-    if action == "memory" and policy.preset == "strict":
-        return said(Answer.ASK, "memory-write", taint="")
-    return said(Answer.ALLOW, "default")

@@ -1,19 +1,21 @@
-"""Judging: the order in which the rules are asked, and the built-in ones.
+"""Judgement: the order in which the rules are asked, and the built-in ones.
 
 Promise: a change that is worse in any way never gets a milder answer for it, because those rules that deny are asked
-before those that ask. Not here: the owner's rules (rules), the sentences (words).
+before those that ask. A file that is no document comes in only by the owner's import, and only where no machinery of the
+home's stands. Pure. Not here: the owner's rules (rules), the sentences (sentences), that nothing is overwritten (store).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anima.errors import printable
+from anima.errors import BadArguments, printable
 from anima.gate.facts import Facts, Situation
+from anima.gate.flows import FLOWS, FlowEvent
 from anima.gate.rules import GatePolicy, by_owners_rules
-from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, said
+from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, no_such, said
 from anima.layout.table import Policy, Row
-from anima.model import Actor, Answer, Change, Finding, Kind, Origin, Scope, Verdict, fold
+from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, fold
 
 _STRICTNESS = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
 _IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})
@@ -54,6 +56,34 @@ def judge(
     return max(first, second, key=lambda verdict: _STRICTNESS[verdict.answer])
 
 
+def judge_file(path: DocPath, row: Row, actor: Actor) -> Verdict:
+    """Whether a file that is no document may come into the home."""
+    theirs = row.role == "agent-state"  # AgentScope's folder of other agents: closed to tools, and no document of ours
+    if actor is not Actor.IMPORTER or (path.is_markdown and not theirs):
+        return Verdict(answer=Answer.DENY, rule="not-markdown", reason="only .md files are written, and as documents")
+    if row.policy is Policy.CLOSED and not theirs:
+        return Verdict(answer=Answer.DENY, rule="closed", reason="it belongs to the home's own machinery")
+    return Verdict(answer=Answer.ALLOW, rule="import", reason="the owner imports a file that is no document")
+
+
+def flows_after(active: frozenset[str], event: FlowEvent, policy: GatePolicy) -> frozenset[str]:
+    """The active flow rules of a session after it took something in. None is ever taken away here."""
+    return active | {name for name in policy.flows if FLOWS[name].becomes_active(event)}
+
+
+def may(action: str, active: frozenset[str], policy: GatePolicy) -> Verdict:
+    """Whether a session may do a kind of thing now. Raises BadArguments for an action no flow rule is about."""
+    actions = sorted({flow.action for flow in FLOWS.values()})
+    if action not in actions:
+        raise BadArguments(no_such("action", str(action), actions))
+    for name, answer in policy.flows.items():
+        if name in active and FLOWS[name].action == action:
+            return said(answer, name, taint="")
+    if action == "memory" and policy.preset == "strict":
+        return said(Answer.ASK, "memory-write", taint="")
+    return said(Answer.ALLOW, "default")
+
+
 def _judge_place(facts: Facts, policy: GatePolicy) -> Verdict:
     if verdict := _denied_to_all(facts):
         return verdict
@@ -89,7 +119,7 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
         return said(Answer.DENY, "read-only", access=access)
     if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
         return said(Answer.DENY, "layer", layer=printable(layer, 60))
-    if facts.has_placeholder and not facts.is_import:
+    if not facts.is_import and any(finding.kind == "placeholder" for finding in facts.findings):
         return said(Answer.DENY, "placeholder")
     return _beyond_dreaming(facts) if facts.change.actor is Actor.DREAMER else None
 

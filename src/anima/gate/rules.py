@@ -1,25 +1,28 @@
-"""The owner's rules: checked, made ready, and what each may open.
+"""The owner's rules: checked, made ready, what each may open, their conditions and globs.
 
 Promise: a policy that exists holds only rules that make sense. An `allow` speaks only where it names everything that
-would otherwise hold the change back: nobody opens a door by accident. Not here: the built-in rules (judging).
+would otherwise hold the change back: nobody opens a door by accident. A glob has `*` and `?` inside a name and `**` for
+any number of folders; its time grows with pattern times path, never faster. Not here: the built-in rules (judge).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
-from anima.errors import BadConfig, printable
-from anima.gate.conditions import CONDITIONS, Entry, sees
+from anima.errors import BadConfig, BadPath, printable
 from anima.gate.facts import Facts, is_secret
 from anima.gate.flows import FLOWS, switched
 from anima.gate.sentences import RATE_LIMIT, SIZE_LIMIT, no_such
 from anima.layout.table import Policy
-from anima.model import Answer, Finding, Scope, Verdict
+from anima.model import UNTRUSTED, Actor, Answer, DocPath, Finding, Kind, Origin, Scope, Severity, Verdict, fold
 
 Preset = Literal["open", "guarded", "strict"]
+Glob = tuple[str, ...]  # the folded parts between slashes
+Entry = Severity | str  # a least severity, or a glob over kinds of findings
 
 
 class ReadyRule(NamedTuple):
@@ -29,15 +32,15 @@ class ReadyRule(NamedTuple):
     then: Answer
     when: tuple[tuple[str, Any], ...]
 
+    @classmethod
+    def of(cls, rule: Rule) -> ReadyRule:
+        return cls(rule, Answer(rule.then), tuple((name, CONDITIONS[name].read(raw)) for name, raw in rule.when))
+
     def holds(self, facts: Facts) -> bool:
         return all(CONDITIONS[name].holds(value, facts) for name, value in self.when)
 
     def named(self, name: str) -> list[Any]:
         return [value for condition, value in self.when if condition == name]
-
-    @property
-    def shown(self) -> str:
-        return f"gate.rule {printable(self.rule.id, 60)!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,8 @@ class GatePolicy:
             raise BadConfig(no_such("preset", str(self.preset), PRESETS), where=FILE)
         if problems := check_rules(self.rules):
             raise BadConfig(problems[0], where=FILE, hint="docs/gate.md lists the conditions of a rule")
-        object.__setattr__(self, "ready", tuple(_ready(rule) for rule in self.rules if rule.id not in FLOWS))
+        ready = (ReadyRule.of(rule) for rule in self.rules if rule.id not in FLOWS)
+        object.__setattr__(self, "ready", tuple(ready))
         object.__setattr__(self, "flows", switched(self.preset, self.rules))
 
     @classmethod
@@ -63,10 +67,6 @@ class GatePolicy:
         """The policy of a configuration; without a preset, the dialect's own."""
         preset: Any = config.preset or ("strict" if dialect == "carapace" else "guarded")
         return cls(preset=preset, rules=config.rule, dialect=dialect)
-
-
-def _ready(rule: Rule) -> ReadyRule:
-    return ReadyRule(rule, Answer(rule.then), tuple((name, CONDITIONS[name].read(raw)) for name, raw in rule.when))
 
 
 def check_rules(rules: Sequence[Rule]) -> list[str]:
@@ -91,16 +91,11 @@ def _problems(rule: Rule) -> Iterator[str]:
     for name, raw in rule.when:
         if name not in CONDITIONS:
             yield no_such("condition", str(name), tuple(CONDITIONS))
-        elif problem := _bad_value(name, raw):
-            yield f"{name}: {problem}"
-
-
-def _bad_value(name: str, raw: Any) -> str | None:
-    try:
-        CONDITIONS[name].read(raw)
-    except ValueError as error:
-        return str(error)
-    return None
+            continue
+        try:
+            CONDITIONS[name].read(raw)
+        except ValueError as error:
+            yield f"{name}: {error}"
 
 
 def by_owners_rules(rules: Sequence[ReadyRule], facts: Facts, *, is_free: bool) -> Verdict | None:
@@ -140,4 +135,134 @@ def _is_named(finding: Finding, entries: Sequence[Entry]) -> bool:
     """Whether a finding is spoken for. A secret is only by its own kind; "more" may be anything, so it never is."""
     if is_secret(finding):
         entries = [entry for entry in entries if isinstance(entry, str) and entry.startswith("secret:")]
-    return finding.kind != "more" and any(sees(entry, finding) for entry in entries)
+    return finding.kind != "more" and any(_sees(entry, finding) for entry in entries)
+
+
+# -- conditions ------------------------------------------------------------------------------------------------------------
+
+_CLEAN = "clean"  # stands for no taint at all, which an owner writes as false
+_MOST = 10**12
+
+
+class Condition(NamedTuple):
+    """How a condition is read, which raises ValueError with a sentence, and when it holds, which never raises."""
+
+    read: Callable[[Any], Any]
+    holds: Callable[[Any, Facts], bool]
+
+
+def _sees(entry: Entry, finding: Finding) -> bool:
+    return finding.severity >= entry if isinstance(entry, Severity) else _wild(entry, fold(finding.kind))
+
+
+def _texts(raw: Any) -> tuple[str, ...]:
+    texts = (raw,) if isinstance(raw, str) else raw
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(f"this must be a text or a list of texts, not {repr(raw)[:60]}")
+    if not texts:
+        raise ValueError("an empty list is never met; name something, or leave the condition out")
+    return tuple(texts)
+
+
+def _name(known: Sequence[str], text: str) -> str:
+    if (name := fold(text)) in known:
+        return name
+    raise ValueError(no_such("value", text, known))
+
+
+def _any_of(known: Sequence[str], seen: Callable[[Facts], frozenset[str]]) -> Condition:
+    return Condition(
+        lambda raw: frozenset(_name(known, text) for text in _texts(raw)),
+        lambda names, facts: not names.isdisjoint(seen(facts)),
+    )
+
+
+def _read_taint(raw: Any) -> frozenset[str]:
+    if isinstance(raw, bool):
+        return frozenset(UNTRUSTED) if raw else frozenset({_CLEAN})
+    return frozenset(_name(sorted(UNTRUSTED), text) for text in _texts(raw))
+
+
+def _read_paths(raw: Any) -> tuple[Glob, ...]:
+    return tuple(read_glob(text) for text in _texts(raw))
+
+
+def _read_findings(raw: Any) -> tuple[Entry, ...]:
+    severities = {severity.name.lower(): severity for severity in Severity}
+    return tuple(severities.get(fold(text), fold(text)) for text in _texts(raw))
+
+
+_COMPARISON = re.compile(r" *(<=|>=|==|<|>|=) *([0-9]{1,12}) *")
+
+
+def _read_range(raw: Any) -> tuple[int, int]:
+    """The lowest and the highest number that meet a comparison."""
+    if not isinstance(raw, str) or not (found := _COMPARISON.fullmatch(raw)):
+        raise ValueError(f'this must be a comparison such as ">10000" or "<=200", not {repr(raw)[:60]}')
+    sign, number = found[1], int(found[2])
+    low = {">": number + 1, ">=": number, "=": number, "==": number}.get(sign, 0)
+    return low, {"<": number - 1, "<=": number, "=": number, "==": number}.get(sign, _MOST)
+
+
+def _compared(number: Callable[[Facts], int]) -> Condition:
+    return Condition(_read_range, lambda wanted, facts: wanted[0] <= min(max(number(facts), 0), _MOST) <= wanted[1])
+
+
+CONDITIONS: dict[str, Condition] = {
+    "actor": _any_of(tuple(Actor), lambda facts: frozenset({facts.actor})),
+    "path": Condition(_read_paths, lambda globs, facts: any(covers(glob, facts.key.split("/")) for glob in globs)),
+    "kind": _any_of(tuple(Kind), lambda facts: frozenset({facts.change.kind})),
+    "scope": _any_of(tuple(Scope), lambda facts: frozenset({facts.change.scope or ""})),
+    "taint": Condition(_read_taint, lambda names, facts: not names.isdisjoint(facts.taint or {_CLEAN})),
+    "origin": _any_of(tuple(Origin), lambda facts: frozenset({facts.change.origin})),
+    "findings": Condition(
+        _read_findings,
+        lambda entries, facts: any(_sees(entry, finding) for finding in facts.findings for entry in entries),
+    ),
+    "size": _compared(lambda facts: facts.size),
+    "rate": _compared(lambda facts: facts.situation.recent + 1),
+    "flow": _any_of(tuple(FLOWS), lambda facts: frozenset(facts.flows)),
+}
+
+
+# -- globs -----------------------------------------------------------------------------------------------------------------
+
+
+def read_glob(text: str) -> Glob:
+    """A glob from an owner's text; a slash at its end means all that is in the folder. Raises ValueError."""
+    folded = fold(text + "**" if text.endswith("/") else text)
+    parts = tuple(folded.split("/"))
+    if any("**" in part and part != "**" for part in parts):
+        raise ValueError(f"{printable(text)}: ** stands alone between slashes")
+    try:
+        DocPath.parse(folded.replace("*", "x").replace("?", "x"))
+    except BadPath as error:
+        raise ValueError(f"{printable(text)}: {error.why}") from None
+    return parts
+
+
+def covers(glob: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether a glob covers a folded path, given by its parts."""
+    return _matches(glob, parts, "**", _wild)
+
+
+def _wild(pattern: str, text: str) -> bool:
+    """Whether `*` and `?` in a pattern cover a text."""
+    return _matches(pattern, text, "*", lambda p, char: p in ("?", char))
+
+
+def _matches(pattern: Sequence[str], items: Sequence[str], star: str, fits: Callable[[str, str], bool]) -> bool:
+    """The leftmost fit after each star is the best one, so only the last star is ever taken up again: no blow-up."""
+    p = i = taken = 0
+    last_star = -1
+    while i < len(items):
+        if p < len(pattern) and pattern[p] == star:
+            last_star, taken, p = p, i, p + 1
+        elif p < len(pattern) and fits(pattern[p], items[i]):
+            p, i = p + 1, i + 1
+        elif last_star >= 0:
+            taken += 1
+            p, i = last_star + 1, taken
+        else:
+            return False
+    return all(part == star for part in pattern[p:])

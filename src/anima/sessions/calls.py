@@ -192,7 +192,7 @@ class Calling:
     def _note_reading(self, path: DocPath, text: str) -> None:
         """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
         session, books = self._session, self._home.books
-        session.took_in(FlowEvent.read(path, by_tool=True))
+        session.took_in(FlowEvent(path=path, by_tool=True))
         books.need_ledger()
         if books.begun and books.view.has_doubt(path):
             sources = [books.view.source(path, line) for line in lines_of(text)]

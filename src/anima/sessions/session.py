@@ -101,7 +101,7 @@ class Session:
             self.tainted |= origins(last.state.taint)
             self.flows |= frozenset(last.state.flows)
         for origin in self.tainted:
-            self.flows = flows_after(self.flows, FlowEvent.tainted(origin), self.home.writing.policy)
+            self.flows = flows_after(self.flows, FlowEvent(origin=origin), self.home.writing.policy)
         self._recorded = (self.tainted, self.flows)
         self._flushing.carry_on(last)
         self._note_persona()
@@ -227,7 +227,7 @@ class Session:
             raise BadArguments(f"there is no origin {origin!r}; there are {', '.join(Origin)}") from None
         with self._mutex:
             self.tainted |= {found} & UNTRUSTED
-            self.took_in(FlowEvent.tainted(found))
+            self.took_in(FlowEvent(origin=found))
             if self.parent is not None:
                 self.parent.taint(found)  # what a sub-session reports goes back to whoever called it
 
