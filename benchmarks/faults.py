@@ -17,7 +17,6 @@ import argparse
 import ctypes
 import errno
 import gc
-import hashlib
 import json
 import os
 import random
@@ -37,10 +36,9 @@ from pathlib import Path
 
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError
-from anima.ledger.chain import ORIGINAL
 from anima.memory.write import owners
 from anima.model import DocPath, Kind
-from anima.store.git import Note, blob_id
+from anima.store.git import blob_id
 from anima.upkeep.health import look
 
 HERE = Path(__file__).resolve().parent
@@ -149,33 +147,6 @@ def _recalled(home: Home) -> None:
         home.books.note("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
 
 
-def _as_format_1(home: Home) -> None:
-    """A home as the first released format left it: only the ledger's head has a number."""
-    _documents(home)
-    root = home.root
-    home.close()
-    shutil.rmtree(f"{root}/.git")  # it anchors the records that are written anew
-    ledger = Path(root, ".anima/ledger.jsonl")
-    first, prev = [], ORIGINAL
-    for line in ledger.read_bytes().splitlines():
-        body = {**json.loads(line), "prev": prev}
-        body.pop("hash")
-        if body["kind"] == "home":
-            body["format"] = 1
-        prev = hashlib.sha256(_canonical(body)).hexdigest()
-        first.append(_canonical({**body, "hash": prev}) + b"\n")
-    ledger.write_bytes(b"".join(first))
-    with opened(Path(root)) as again:
-        tip, history = again.books.ledger.tip, again.books.history
-        assert history is not None
-        note = Note(what="seed", actor="owner", author="main", time=NOW, anchor=(tip.n, tip.hash))
-        history.commit(again.books.documents(), note)
-
-
-def _canonical(body: dict[str, object]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
-
-
 def _source(home: Home) -> Path:
     return Path(home.root).parent / "import-source"
 
@@ -234,10 +205,6 @@ OPERATIONS = (
     Operation(name="undo-session", prepare=_session, act=_undo_session, undoable=False),
     Operation(name="restore", prepare=_written, act=_restore),
     Operation(name="import", prepare=_importable, act=_import, selective=True),
-    Operation(name="migrate", prepare=_as_format_1, act=lambda home: home.migrate(), undoable=False),
-    Operation(
-        name="migrate-and-write", prepare=_as_format_1, act=lambda home: home.write("notes/a.md", "# A\n\n- b\n")
-    ),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
     Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshot(), undoable=False),
     Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
@@ -671,9 +638,7 @@ def with_strace(cases: list[Case], place: Path, tally: Tally, *, short: bool) ->
     begun = time.monotonic()
     try:
         for case in cases:
-            if case.operation.name in (
-                ("batch", "swap") if short else (*THE_SEVEN, "dream", "migrate", "snapshot", "swap")
-            ):
+            if case.operation.name in (("batch", "swap") if short else (*THE_SEVEN, "dream", "snapshot", "swap")):
                 few = 6 if case.operation.name == "batch" else 20
                 by_strace(
                     case, place, tally, step=few if short else 1, names="fsync rename renameat" if short else SYSCALLS

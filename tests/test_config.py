@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.config import Config, load
-from anima.errors import BadConfig, Damaged
+from anima.errors import BadConfig, Damaged, NewerFormat
 from anima.layout.trust import Register, default_home, folder
 from anima.model import Scope
 
@@ -460,6 +460,18 @@ def test_a_list_that_cannot_be_written_is_said_and_what_stood_there_stays(tmp_pa
     with pytest.raises(Damaged, match="list of homes"):
         Register(tmp_path / "config").note("/homes/aria", inode=7, trusted=True)
     assert (tmp_path / "config").read_text(encoding="utf-8") == "a file"
+
+
+def test_a_newer_list_of_homes_trusts_nothing_and_is_not_written_over(tmp_path: Path) -> None:
+    register = Register(tmp_path)
+    register.note("/a", inode=1, trusted=True)
+    assert json.loads((tmp_path / "homes.json").read_text())["format"] == 1
+    newer = json.dumps({"format": 2, "/a": {"trusted": True, "inode": 1}})
+    (tmp_path / "homes.json").write_text(newer)
+    assert not register.trusts("/a", 1)
+    with pytest.raises(NewerFormat, match="list of homes"):
+        register.note("/b", inode=2, trusted=True)
+    assert (tmp_path / "homes.json").read_text() == newer
 
 
 def test_the_list_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -12,8 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from anima import BadArguments, BadConfig, BadPath, BadText, Home, NoSuchDocument, NoSuchHome, Refused, Scope
+from anima import (
+    BadArguments,
+    BadConfig,
+    BadPath,
+    BadText,
+    Home,
+    NewerFormat,
+    NoSuchDocument,
+    NoSuchHome,
+    Refused,
+    Scope,
+)
+from anima.cli import run
+from anima.errors import exit_code, http_status
 from anima.layout.starter import NAMES
+from anima.ledger.chain import FORMAT
 
 CORE = {name for name in NAMES if name != "BOOTSTRAP.md"}
 Clock = Callable[[], datetime]
@@ -301,6 +315,35 @@ def test_a_configuration_that_is_no_file_is_a_named_error(tmp_path: Path) -> Non
 def test_a_path_that_can_be_no_folder_is_a_named_error(path: str) -> None:
     with pytest.raises((NoSuchHome, BadArguments, BadPath, Refused)):
         Home.open(path)
+
+
+def newer_number(folder: Path) -> None:
+    (folder / ".anima/format").write_bytes(b'{"format":%d}\n' % (FORMAT + 1))
+
+
+def newer_head(folder: Path) -> None:
+    ledger = folder / ".anima/ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT + 1), 1))
+
+
+@pytest.mark.parametrize("damage", [newer_number, newer_head])
+def test_a_newer_home_is_refused_before_anything_is_read_or_touched(
+    tmp_path: Path, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Home.create(tmp_path / "aria", name="Aria") as home:
+        home.remember("Something")
+    damage(tmp_path / "aria")
+    before = bytes_of(tmp_path / "aria")
+    with pytest.raises(
+        NewerFormat, match=f"has format {FORMAT + 1}, and this version of anima reads up to {FORMAT}"
+    ) as told:
+        Home.open(tmp_path / "aria")
+    assert (exit_code(told.value), http_status(told.value)) == (5, 501)
+    assert (told.value.found, told.value.known) == (FORMAT + 1, FORMAT) and told.value.hint
+    for words in (["prompt"], ["note", "x"], ["search", "x"]):
+        assert run([*words, "--home", str(tmp_path / "aria")]) == 5
+        assert "newer" in capsys.readouterr().err
+    assert bytes_of(tmp_path / "aria") == before
 
 
 def test_nothing_stays_open_when_opening_fails(tmp_path: Path) -> None:

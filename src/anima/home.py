@@ -29,7 +29,6 @@ from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Hook, Reading, identity, text_of
-from anima.store import migrating
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
 
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from anima.store.archive import Manifest
     from anima.store.git import Revision
     from anima.upkeep.hygiene import Contradiction, Group, Stale
-    from anima.upkeep.migration import Migration
     from anima.upkeep.tidy import Look, Part, Suggestion
 
 
@@ -117,12 +115,10 @@ class Home:
         register = Register(user_folder(env))
         store = site.opened(path, register)
         try:
-            migrating.check(store)
             config = site.configured(store, register, env, settings)
             if agent is not None and (other := site.agent_home(config, agent, store)):
                 store.close()
                 store = site.opened(other, register)
-                migrating.check(store)
                 own = site.configured(store, register, env, settings)
                 config = replace(own, agent=config.agent, binding=config.binding)
             detection = site.detected(store, config)
@@ -719,12 +715,6 @@ class Home:
     def audit(self) -> Verification:
         """Whether the ledger is whole."""
         return self.keeping.audit()
-
-    def migrate(self, *, dry_run: bool = False) -> Migration:
-        """Brings a home of an older format up to date, or says what that would do."""
-        from anima.upkeep.migration import migrate
-
-        return migrate(self, dry_run=dry_run)
 
     # -- keeping safe -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from anima.layout.dialects import Detection, detect, layout_for
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.model import DocPath
-from anima.store.folder import Folder, is_restoring
+from anima.store.folder import Folder, is_restoring, refuse_newer_home
 from anima.store.place import FolderStore, Rules
 
 
@@ -61,7 +61,7 @@ def place_of(path: str | Path) -> str:
 
 def opened(path: str | Path, register: Register) -> Folder:
     try:
-        return _whole(Folder(path))
+        store = _whole(Folder(path))
     except NoSuchHome as error:
         known = register.known(place_of(path))
         if known and known.made:
@@ -70,6 +70,12 @@ def opened(path: str | Path, register: Register) -> Folder:
                 hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
             ) from None
         raise error from None
+    try:
+        refuse_newer_home(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def _whole(store: Folder) -> Folder:

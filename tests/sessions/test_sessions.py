@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import BadArguments, Home, Scope
-from anima.errors import NoSuchSession
+from anima.errors import NewerFormat, NoSuchSession
 from anima.model import UNTRUSTED
 
 OWNERS = {"owner": ["luis"]}
@@ -69,6 +69,19 @@ def test_where_the_record_of_what_was_read_is_damaged_the_worst_is_assumed(home)
     place.write_bytes(place.read_bytes().replace(b'{"type":"state"', b'{"type":"stat#"'))
 
     assert home.resume(first.id).tainted == UNTRUSTED
+
+
+def test_a_transcript_that_a_newer_anima_wrote_is_not_resumed_and_is_doubted(home):
+    first = home.session(scope=Scope.MAIN)
+    first.log("user", "hello")
+    first.close()
+    head, _, rest = transcript(home, first.id).read_bytes().partition(b"\n")
+    newer = head.rstrip().replace(b'"version":1', b'"version":2')
+    transcript(home, first.id).write_bytes(newer + b"\n" + rest)
+
+    with pytest.raises(NewerFormat, match="transcript"):
+        home.resume(first.id)
+    assert home.transcripts.doubts([first.id]), "what a newer transcript had read cannot be known"
 
 
 def test_a_session_that_is_not_there_or_anothers_cannot_be_resumed(home, tmp_path, clock):

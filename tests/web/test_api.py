@@ -464,7 +464,6 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "import_directory",
         "import_from",
         "export",
-        "migrate",
         "prompt_for",
         "listener",
         "redaction",

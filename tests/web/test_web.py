@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import Home, Scope
+from anima import Home, NewerFormat, Scope
 from anima.memory.inbox import diff_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.web.draw import diff_lines, inert
@@ -345,6 +345,14 @@ def test_a_secret_has_256_bits_and_the_owners_is_kept(desk: Desk) -> None:
     assert Keyring.of(desk.home).owner_token() == secret
     (desk.keyring.folder / "owner.token").unlink()
     assert desk.keyring.owner_token() != secret
+
+
+def test_tokens_that_a_newer_anima_wrote_are_refused(desk: Desk) -> None:
+    token = desk.token("main")
+    file = desk.keyring.folder / "passes.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    with pytest.raises(NewerFormat, match="tokens"):
+        Keyring.of(desk.home).find(token)
 
 
 def test_damaged_tokens_let_nobody_in_and_say_what_to_do(desk: Desk) -> None:

@@ -70,7 +70,7 @@ GROUPS = (
     ("Forget", "forget", "forget"),
     ("Keep", "upkeep", "hygiene"),
     ("Keep", "backup", "snapshot"),
-    ("Keep", "transfer", "export import migrate"),
+    ("Keep", "transfer", "export import"),
     ("Let agents in", "serve_mcp", "mcp"),
 )
 

@@ -1,4 +1,4 @@
-"""The verbs that move a home: export, import, migrate."""
+"""The verbs that move a home: export, import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from anima.errors import BadArguments
 if TYPE_CHECKING:
     from anima.backup.export import Exported
     from anima.backup.import_ import Imported
-    from anima.upkeep.migration import Migration, Shown
 
 _SHOWN = 20
 
@@ -23,7 +22,6 @@ _SHOWN = 20
 def add_to(app: typer.Typer) -> None:
     app.command("export")(export)
     app.command("import")(import_)
-    app.command("migrate")(migrate)
 
 
 def export(
@@ -133,36 +131,3 @@ def _list(what: str, lines: Sequence[str]) -> None:
         whisper(f"{what}: {inert(line, lines=False)}")
     if len(lines) > _SHOWN:
         whisper(f"… and {len(lines) - _SHOWN:,} more; --json lists them all")
-
-
-def migrate(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Show which formats the files of a home have, and bring an older home up to date.
-
-    \b
-    anima migrate --dry-run
-    anima migrate
-    """
-    with open_home(home) as opened:
-        done = opened.migrate(dry_run=dry_run)
-    if json:
-        say_json(done)
-    else:
-        _show_migrated(done)
-
-
-def _show_migrated(done: Migration) -> None:
-    for row in done.files:
-        say(f"{row.name:11} {_formats(row):24} {inert(row.file)}")
-    if not done.steps:
-        say(f"Everything is up to date: this version writes format {done.reads}.")
-    for step in done.steps:
-        say(f"{'would do' if done.dry_run else 'done'}: format {step}")
-
-
-def _formats(row: Shown) -> str:
-    told = [f"{count:,} of format {number}" if number else f"{count:,} unreadable" for number, count in row.found]
-    return ", ".join(told) or "none yet"

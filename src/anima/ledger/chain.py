@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from anima.errors import BadArguments, Damaged, refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
 
-FORMAT = 2  # of the home as a whole: what each number means stands in migrating
+FORMAT = 2  # of the home as a whole; a ledger begins with it, and a greater number is refused
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -20,7 +20,6 @@ from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_ne
 from anima.ledger.chain import FORMAT, Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, DocPath, Kind
-from anima.store import migrating
 from anima.store.batch import Hand
 from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
@@ -79,7 +78,6 @@ class FolderStore:
         self._history_problem: str | None = None
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
         self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
-        self._is_current = False  # whether the home is known to have our format
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
         self._held_settings: bytes | None = None  # the configuration as history is known to hold it
         self._mutex = threading.RLock()  # taken after the home lock, never before it
@@ -212,14 +210,7 @@ class FolderStore:
     # -- after a crash --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock.
-
-        A home of an older format is brought up to date first, unless the disk does not let us.
-        """
-        if not self._is_current:
-            with suppress(Damaged):
-                migrating.bring_up(self.documents, self.machine, self.ledger)
-                self._is_current = True
+        """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock."""
         if self.view.is_doubtful:
             self.mark_doubt()  # an empty file is easily lost on the way through a backup
         if self.view.intents():
