@@ -95,7 +95,6 @@ STILL: dict[str, str] = {
     "upkeep/numbers.py": "dream home sessions",
     "upkeep/repair.py": "home",
     "upkeep/tidy.py": "home",
-    "web/agents.py": "sessions",
     "web/api.py": "memory text",
     "web/chores.py": "search",
     "web/draw.py": "text",

@@ -28,9 +28,10 @@ ROOT = Path(__file__).parent.parent
 COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
 
 PUBLIC = """
-    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Entry Exported Finding Forgetting Home HomeBusy
-    HomeError Imported Line MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin
-    Piece Prompt Proposal Receipt Refused Restoration Runtime Scope Session Severity Snapshot StaleWrite Suggestion __version__
+    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Done Entry Exported Finding
+    Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line MissingExtra NewerFormat NoSuchDocument
+    NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
+    Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Why __version__
 """.split()
 
 

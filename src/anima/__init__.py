@@ -33,10 +33,16 @@ if TYPE_CHECKING:
         StaleWrite,
     )
     from anima.home import Home
+    from anima.ledger.provenance import Source
     from anima.memory.inbox import Proposal
+    from anima.memory.past import Done, Why
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
+    from anima.search.current import IndexReport
+    from anima.search.rank import Hit
     from anima.sessions.session import Session
+    from anima.store.git import Revision
+    from anima.upkeep.damages import Remark
     from anima.upkeep.tidy import Suggestion
 
 __version__ = "0.1.0"
@@ -52,6 +58,12 @@ _HOMES = {
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.inbox": "Proposal",
+    "anima.memory.past": "Done Why",
+    "anima.ledger.provenance": "Source",
+    "anima.search.current": "IndexReport",
+    "anima.search.rank": "Hit",
+    "anima.store.git": "Revision",
+    "anima.upkeep.damages": "Remark",
     "anima.prompt.compose": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
     "anima.sessions.session": "Session",
@@ -70,14 +82,17 @@ __all__ = [
     "Damaged",
     "DocPath",
     "Document",
+    "Done",
     "Entry",
     "Exported",
     "Finding",
     "Forgetting",
+    "Hit",
     "Home",
     "HomeBusy",
     "HomeError",
     "Imported",
+    "IndexReport",
     "Line",
     "MissingExtra",
     "NewerFormat",
@@ -92,14 +107,18 @@ __all__ = [
     "Proposal",
     "Receipt",
     "Refused",
+    "Remark",
     "Restoration",
+    "Revision",
     "Runtime",
     "Scope",
     "Session",
     "Severity",
     "Snapshot",
+    "Source",
     "StaleWrite",
     "Suggestion",
+    "Why",
     "__version__",
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -162,6 +162,12 @@ class DocPath:
 
     def __str__(self) -> str:
         return self.text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Mapping[str, object]:
+        """A path is text in JSON: for pydantic, which a door may use and nothing here imports."""
+        function = {"type": "no-info", "function": cls.parse}
+        return {"type": "function-plain", "function": function, "serialization": {"type": "to-string"}}
 
 
 def fold(text: str) -> str:

@@ -40,7 +40,7 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Done:
     """One carried-out change as the ledger tells it."""
 
     id: str
@@ -89,7 +89,7 @@ class Keeping:
         before = self._before(history, revision)
         return history.diff(before, revision, self._spelt(path) if path else None)
 
-    def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Entry]:
+    def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Done]:
         """Carried-out changes, newest first."""
         found = [_entry(intent, record) for intent, record in self._done() if session in (None, intent.session)]
         return found[::-1][:limit]
@@ -431,9 +431,9 @@ def _moment(at: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _entry(intent: Intent, record: Record) -> Entry:
+def _entry(intent: Intent, record: Record) -> Done:
     paths = tuple(dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path))
-    return Entry(
+    return Done(
         id=intent.id,
         time=record.time,
         what=intent.what,

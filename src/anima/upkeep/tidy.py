@@ -9,6 +9,8 @@ Not here: which lines say the same (hygiene), how long a folder keeps things (re
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,6 +62,16 @@ class Suggestion(Advice):
     """Something to do, with the documents it was made from. `Home.tidy` carries it out."""
 
     pages: tuple[Document, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        """The digest of what a suggestion would do, and to which lines; for a log also of all it holds."""
+        lines = [
+            [(line.path, line.number, line.text) for line in part]
+            for part in ((self.keep,) if self.keep else (), self.remove, self.between)
+        ]
+        held = [page.digest for page in self.pages] if self.to else []
+        return hashlib.sha256(json.dumps([self.kind, lines, self.path, self.to, held]).encode()).hexdigest()[:24]
 
     @property
     def changes(self) -> tuple[Change, ...]:

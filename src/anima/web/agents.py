@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
 
-from anima.errors import Refused
-from anima.sessions.tools import TABLE
+from anima import Prompt
 from anima.web import bodies
 from anima.web.served import Here, Me
 
@@ -20,23 +19,12 @@ router = APIRouter(prefix="/api/v1", tags=["agents"])
 
 
 @router.get("/tools")
-def tools(me: Me) -> bodies.Tools:
+def tools(here: Here, me: Me) -> bodies.Items[bodies.Tool]:
     """The tools there are in this token's scope."""
-    if me.scope is None:
-        raise Refused("tools belong to an agent's token, and this one is the owner's", rule="agent-only")
-    rows = [tool for tool in TABLE.values() if me.scope in tool.scopes]
-    found = [
-        bodies.Tool(
-            name=tool.name,
-            about=tool.about,
-            arguments=tool.schema(),
-            read_only=tool.read_only,
-            destructive=tool.destructive,
-            idempotent=tool.idempotent,
-        )
-        for tool in rows
-    ]
-    return bodies.Tools(items=found)
+    rows = here.home.tools(here.scope_of(me))
+    told = ("name", "about", "read_only", "destructive", "idempotent")
+    found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
+    return bodies.Items[bodies.Tool].model_validate({"items": found})
 
 
 @router.post("/tools/{name}")
@@ -48,19 +36,17 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
     return found
 
 
-@router.get("/agent/prompt")
-def prompt(here: Here, me: Me) -> bodies.Prompt:
+@router.get("/agent/prompt", response_model=bodies.Prompt)
+def prompt(here: Here, me: Me) -> Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
-    return bodies.Prompt.model_validate(here.session_of(me).prompt)
+    return here.session_of(me).prompt
 
 
-@router.post("/agent/session", status_code=201)
-def begin(here: Here, me: Me) -> bodies.AgentSession:
+@router.post("/agent/session", status_code=201, response_model=bodies.AgentSession)
+def begin(here: Here, me: Me) -> object:
     """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
     session = here.new_session(me)
-    return bodies.AgentSession(
-        id=session.id, scope=session.listener.scope, prompt=bodies.Prompt.model_validate(session.prompt)
-    )
+    return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
 
 
 @router.post("/agent/log")

@@ -9,14 +9,26 @@ Not here: agents' routes (agents), who may come in (guarding).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
-from anima import __version__
-from anima import model as words
+from anima import (
+    Document,
+    Done,
+    Forgetting,
+    IndexReport,
+    Prompt,
+    Proposal,
+    Receipt,
+    Snapshot,
+    Why,
+    __version__,
+)
 from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
 from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Scope
@@ -25,6 +37,7 @@ from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
 from anima.web.served import Here, Me, TheHome
+from anima.web.tokens import Pass
 
 router = APIRouter(prefix="/api/v1")
 
@@ -47,16 +60,16 @@ def ping() -> bodies.Pong:
     return bodies.Pong()
 
 
-@router.get("/identity", tags=["home"])
-def identity(home: TheHome) -> bodies.Identity:
+@router.get("/identity", tags=["home"], response_model=bodies.Identity)
+def identity(home: TheHome) -> object:
     """Who the agent is, each field with where it came from."""
-    return bodies.Identity.model_validate(home.identity())
+    return home.identity()
 
 
-@router.get("/prompt", tags=["home"])
-def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> bodies.Prompt:
+@router.get("/prompt", tags=["home"], response_model=bodies.Prompt)
+def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
-    return bodies.Prompt.model_validate(home.prompt(scope=scope, sender=sender))
+    return home.prompt(scope=scope, sender=sender)
 
 
 # -- documents --------------------------------------------------------------------------------------------------------------
@@ -67,7 +80,7 @@ def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Man
     """Every file beneath a folder, by path. `after` is the `next` of the page before."""
     found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
     more = found[limit - 1].path if len(found) > limit else None
-    return bodies.Entries.model_validate({"items": found[:limit], "next": more})
+    return bodies.Entries(items=found[:limit], next=more)
 
 
 @router.get("/tree", tags=["documents"])
@@ -79,16 +92,16 @@ def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1,
 @router.get(
     "/files/{path:path}",
     tags=["documents"],
-    response_model=bodies.Document,
+    response_model=Document,
     responses={304: {"description": "It is as you have it"}},
 )
-def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> bodies.Document | Response:
+def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> Document | Response:
     """One document, with its digest as ETag."""
     found = home.read(path)
     if if_none_match is not None and found.digest in _tags(if_none_match):
         return Response(status_code=304, headers={"ETag": etag(found.digest)})
     response.headers["ETag"] = etag(found.digest)
-    return bodies.Document.model_validate(found)
+    return found
 
 
 @router.put("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
@@ -159,21 +172,25 @@ def _base(home: TheHome, path: str, if_match: str | None) -> str | None:
     return found[0].strip('"') or "none"
 
 
-def _receipt(receipt: words.Receipt) -> Response:
-    return _receipts((receipt,), one=True)
+def _receipt(receipt: Receipt) -> Response:
+    answer = _receipts((receipt,), _RECEIPT, receipt)
+    if receipt.digest and answer.status_code < 400:
+        answer.headers["ETag"] = etag(receipt.digest)
+    return answer
 
 
-def _receipts(receipts: Sequence[words.Receipt], *, one: bool = False) -> Response:
-    """Written is 200, waiting is 202, refused is a problem."""
+def _receipts(receipts: Sequence[Receipt], shape: TypeAdapter[Any], answer: object) -> Response:
+    """What became of a write: written is 200, waiting is 202, refused is a problem."""
     if refused := next((r for r in receipts if r.status == "refused"), None):
         return of_refusal(refused)
-    shown = [bodies.Receipt.model_validate(receipt) for receipt in receipts]
     status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
-    body = shown[0].model_dump_json() if one else f"[{','.join(each.model_dump_json() for each in shown)}]"
-    digest = receipts[0].digest if one else None
-    return Response(
-        body, status_code=status, media_type="application/json", headers={"ETag": etag(digest)} if digest else {}
-    )
+    body = shape.dump_json(shape.validate_python(answer, from_attributes=True))
+    return Response(body, status_code=status, media_type="application/json")
+
+
+_RECEIPT, _RECEIPTS, _TIDIED = (
+    TypeAdapter[Any](each) for each in (bodies.Receipt, list[bodies.Receipt], bodies.Tidied)
+)
 
 
 # -- finding ----------------------------------------------------------------------------------------------------------------
@@ -189,26 +206,24 @@ def search(
     min_score: Annotated[float, Query(ge=0, le=1)] = 0,
     explain: bool = False,
     at: datetime | date | None = None,
-) -> Response:
+) -> object:
     """Hits for a question, best first, as that listener may see them."""
-    found = home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
-    return Response(bodies.Hits.model_validate(found).model_dump_json(), media_type="application/json")
+    return home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
 
 
 @router.post("/index", tags=["home"])
-def index(home: TheHome, wish: bodies.Indexing) -> bodies.IndexReport:
+def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
     """Brings the index up to date, from nothing when asked to."""
-    return bodies.IndexReport.model_validate(home.index(rebuild=wish.rebuild))
+    return home.index(rebuild=wish.rebuild)
 
 
 # -- looking back -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/history", tags=["past"])
-def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> bodies.Revisions:
+@router.get("/history", tags=["past"], response_model=bodies.Paged[bodies.Revision])
+def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
-    found = home.history(path or None, limit=start + limit + 1)[start:]
-    return bodies.Revisions.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+    return _page(home.history(path or None, limit=start + limit + 1), start, limit)
 
 
 @router.get("/diff", tags=["past"])
@@ -227,26 +242,25 @@ def compare(wish: bodies.Comparing) -> bodies.Comparison:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
     lines = [line for line in diff_lines(diff_of_texts(wish.before, wish.after)) if line.kind != "file"]
-    return bodies.Comparison.model_validate({"lines": lines, "merged": merged})
+    return bodies.Comparison(lines=lines, merged=merged)
 
 
-@router.get("/changes", tags=["past"])
+@router.get("/changes", tags=["past"], response_model=bodies.Paged[Done])
 def changes(
     home: TheHome, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
-) -> bodies.Dones:
-    """Carried-out changes as the ledger tells them, newest first."""
-    found = home.keeping.changes(session=session, limit=start + limit + 1)[start:]
-    return bodies.Dones.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+) -> object:
+    """Carried-out changes as the ledger tells them, newest first. `id` is what undo takes."""
+    return _page(home.keeping.changes(session=session, limit=start + limit + 1), start, limit)
 
 
-@router.get("/why", tags=["past"])
+@router.get("/why", tags=["past"], response_model=bodies.Why)
 def why(
     home: TheHome,
     path: Annotated[str, Query(min_length=1, max_length=1_024)],
     line: Annotated[int, Query(ge=1, le=10_000_000)],
-) -> bodies.Why:
+) -> Why:
     """Where a line came from."""
-    return bodies.Why.model_validate(home.why(path, line))
+    return home.why(path, line)
 
 
 @router.post("/undo", tags=["past"], response_model=list[bodies.Receipt])
@@ -255,36 +269,14 @@ def undo(home: TheHome, wish: bodies.Undoing) -> Response:
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
     change = home.keeping.last_sweep() if wish.sweep else wish.change
-    return _receipts(home.undo(change, session=wish.session, content=wish.content))
+    done = home.undo(change, session=wish.session, content=wish.content)
+    return _receipts(done, _RECEIPTS, done)
 
 
-@router.post("/forget", tags=["past"])
-def forget(home: TheHome, wish: bodies.Forgetful) -> bodies.Forgot:
+@router.post("/forget", tags=["past"], response_model=bodies.Forgot)
+def forget(home: TheHome, wish: bodies.Forgetful) -> Forgetting:
     """What would be forgotten, or, when it is no dry run, the receipt for it."""
-    done = home.forget(
-        text=wish.text,
-        pattern=wish.pattern,
-        line=wish.line,
-        session=wish.session,
-        sender=wish.sender,
-        origin=wish.origin,
-        since=wish.since,
-        until=wish.until,
-        purge=wish.purge,
-        dry_run=wish.dry_run,
-    )
-    return bodies.Forgot(
-        done=done.done,
-        purge=done.purge,
-        counts=done.counts,
-        phrases=done.phrases,
-        change=done.change,
-        revision=done.revision,
-        record=done.record,
-        verified=done.verified,
-        left=[each.where for each in done.left],
-        notes=list(done.notes),
-    )
+    return home.forget(**wish.model_dump())
 
 
 @router.post("/dream", tags=["dreams"])
@@ -318,36 +310,20 @@ def audit(home: TheHome) -> bodies.Audit:
     return bodies.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
 
 
-def _next(start: int, limit: int, found: int) -> int | None:
-    return start + limit if found > limit else None
+def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
+    """Some of a list that was asked for up to one more than the page takes."""
+    return {"items": found[start : start + limit], "next": start + limit if len(found) > start + limit else None}
 
 
 # -- keeping it worth having ------------------------------------------------------------------------------------------------
 
 
-@router.get("/hygiene", tags=["memory"])
-def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> bodies.Suggestions:
+@router.get("/hygiene", tags=["memory"], response_model=bodies.Suggestions)
+def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
     seen = here.tidiness.look(afresh=afresh)
-    found = list(seen.found.items())[start : start + limit + 1]
-    items = [
-        {"id": id, "diff": one.diff, **{name: getattr(one, name) for name in _ADVICE}} for id, one in found[:limit]
-    ]
-    return bodies.Suggestions.model_validate(
-        {
-            "items": items,
-            "total": len(seen.found),
-            "at": seen.at,
-            "lines": seen.lines,
-            "documents": seen.documents,
-            "outdated": seen.outdated,
-            "notes": seen.notes,
-            "next": _next(start, limit, len(found)),
-        }
-    )
-
-
-_ADVICE = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to")
+    about = {name: getattr(seen, name) for name in ("at", "lines", "documents", "outdated", "notes")}
+    return _page(list(seen.found.values()), start, limit) | about | {"total": len(seen.found)}
 
 
 @router.post("/hygiene", tags=["memory"], response_model=bodies.Tidied)
@@ -356,30 +332,20 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
     if wish.do == "keep":
         if wish.line is not None:
             raise BadArguments("keeping is of all lines; a line is chosen with tidy")
-        kept = bodies.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[])
-        return Response(kept.model_dump_json(), media_type="application/json")
+        return _receipts((), _TIDIED, bodies.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[]))
     receipts = here.tidiness.tidy(wish.ids, wish.line)
-    if refused := next((receipt for receipt in receipts if receipt.status == "refused"), None):
-        return of_refusal(refused)
-    done = bodies.Tidied.model_validate(
-        {
-            "done": len(set(wish.ids)),
-            "receipts": receipts,
-            "change": next((r.change for r in receipts if r.change), None),
-        }
-    )
-    status = 202 if any(receipt.status == "pending" for receipt in receipts) else 200
-    return Response(done.model_dump_json(), status_code=status, media_type="application/json")
+    change = next((receipt.change for receipt in receipts if receipt.change), None)
+    return _receipts(receipts, _TIDIED, {"done": len(set(wish.ids)), "receipts": receipts, "change": change})
 
 
-@router.get("/snapshots", tags=["home"])
-def snapshots(home: TheHome) -> bodies.Snapshots:
+@router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.Snapshot])
+def snapshots(home: TheHome) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
-    return bodies.Snapshots.model_validate({"items": home.snapshots()})
+    return {"items": home.snapshots()}
 
 
 @router.post("/snapshots", tags=["home"], response_model=bodies.TakenSnapshot)
-def snapshot(here: Here) -> bodies.TakenSnapshot | Response:
+def snapshot(here: Here) -> Snapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
     if not here.snapping.acquire(blocking=False):
         return problem(
@@ -394,21 +360,21 @@ def snapshot(here: Here) -> bodies.TakenSnapshot | Response:
         here.snapping.release()
     if made.fresh:
         here.bulletin.tell("snapshot", {"name": made.name, "size": made.size})
-    return bodies.TakenSnapshot.model_validate(made)
+    return made
 
 
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/pending", tags=["approving"])
-def pending(home: TheHome) -> bodies.Proposals:
+@router.get("/pending", tags=["approving"], response_model=bodies.Items[bodies.Proposal])
+def pending(home: TheHome) -> object:
     """What waits for the owner, oldest first."""
-    return bodies.Proposals.model_validate({"items": home.pending()})
+    return {"items": home.pending()}
 
 
-@router.get("/pending/{id}", tags=["approving"])
-def proposal(home: TheHome, id: str) -> bodies.Proposal:
-    return bodies.Proposal.model_validate(home.writing.pending.get(id, home.clock()))
+@router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
+def proposal(home: TheHome, id: str) -> Proposal:
+    return home.writing.pending.get(id, home.clock())
 
 
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
@@ -417,7 +383,7 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     approver = "page" if me.kind == "page" else "http"
     receipts = here.home.approve(id, approver=approver, content=wish.content, text=wish.text)
     here.bulletin.look_soon()
-    return _receipts(receipts)
+    return _receipts(receipts, _RECEIPTS, receipts)
 
 
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
@@ -442,16 +408,14 @@ def trust(home: TheHome, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Resp
 # -- sessions ---------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/sessions", tags=["sessions"])
-def sessions(here: Here, start: Start = 0, limit: Many = 50) -> bodies.SessionRows:
+@router.get("/sessions", tags=["sessions"], response_model=bodies.Paged[bodies.SessionRow])
+def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
-    rows = here.sessions(limit=start + limit + 1)
-    found = list(rows)[start:]
-    return bodies.SessionRows.model_validate({"items": found[:limit], "next": _next(start, limit, len(found))})
+    return _page(here.sessions(limit=start + limit + 1), start, limit)
 
 
-@router.get("/sessions/{id}", tags=["sessions"])
-def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> bodies.Transcript:
+@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
+def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
     if not here.home.config.sessions.dir:
         raise NoSuchSession(f"there is no session {id!r}")
@@ -459,8 +423,7 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> bodies.
     page = talks.read(id, talks.owner(), start=start, limit=limit)
     more = start + limit if page.total > start + limit else None
     damaged = [f"line {each.line}: {each.why}" for each in page.damaged]
-    turns = [bodies.Turn.model_validate(turn) for turn in page.entries]
-    return bodies.Transcript(id=id, turns=turns, total=page.total, damaged=damaged, next=more)
+    return {"id": id, "turns": page.entries, "total": page.total, "damaged": damaged, "next": more}
 
 
 # -- the server itself ------------------------------------------------------------------------------------------------------
@@ -471,33 +434,27 @@ def health(here: Here) -> bodies.Health:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return bodies.Health(
-        ok=ok,
-        version=__version__,
-        dialect=here.home.dialect,
-        remarks=[bodies.Remark.model_validate(remark) for remark in remarks],
-    )
+    return bodies.Health(ok=ok, version=__version__, dialect=here.home.dialect, remarks=remarks)
 
 
 @router.get("/tokens", tags=["tokens"])
-def tokens(here: Here) -> bodies.Tokens:
+def tokens(here: Here) -> bodies.Items[Pass]:
     """Every token that works, without its secret."""
-    return bodies.Tokens.model_validate({"items": here.keyring.all()})
+    return bodies.Items(items=list(here.keyring.all()))
 
 
-@router.post("/tokens", tags=["tokens"], status_code=201)
-def make_token(here: Here, wish: bodies.TokenWish) -> bodies.NewToken:
+@router.post("/tokens", tags=["tokens"], status_code=201, response_model=bodies.NewToken)
+def make_token(here: Here, wish: bodies.TokenWish) -> object:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
-    kind, agent = ("agent", here.home.agent) if wish.scope else ("owner", None)
     made, secret = here.keyring.make(
-        "agent" if kind == "agent" else "owner",
+        "agent" if wish.scope else "owner",
         name=wish.name,
-        agent=agent,
+        agent=here.home.agent if wish.scope else None,
         scope=wish.scope,
         sender=wish.sender if wish.scope else None,
         lifetime=timedelta(days=wish.days),
     )
-    return bodies.NewToken(**bodies.Token.model_validate(made).model_dump(), token=secret)
+    return asdict(made) | {"token": secret}
 
 
 @router.delete("/tokens/{id}", tags=["tokens"], status_code=204)

@@ -1,27 +1,42 @@
-"""What the API takes and gives, as OpenAPI tells it.
+"""What the API takes, and the shapes of what it gives, as OpenAPI tells them.
 
-Promise: every answer has a shape here; what is sent may hold nothing a shape does not name. Not here: any effect.
+Promise: what is sent may hold nothing a body does not name. Routes give the values of the home themselves; a shape is
+derived from a value's own fields, and says which of its properties are told beside them and which fields are not.
+Not here: any effect.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from anima.model import Scope
+import anima
+from anima import DocPath, Scope
+from anima.model import Change
+from anima.web.draw import DiffLine
+from anima.web.tokens import Pass
 
+T = TypeVar("T")
 Text = Annotated[str, Field(max_length=8 * 2**20)]
 Reason = Annotated[str, Field(max_length=1_000)]
 Place = Annotated[str, Field(min_length=1, max_length=1_024, description="A path inside the home")]
-Path = Annotated[str, BeforeValidator(str)]  # a DocPath becomes its text
 
 
 class Out(BaseModel):
-    """Something the API gives, made from a value of the home."""
+    """Something the API gives. `of` is the value it is derived from, `without` names fields that are not told."""
 
     model_config = ConfigDict(from_attributes=True)
+
+    def __init_subclass__(cls, *, of: type | None = None, without: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if of is not None:
+            types = get_type_hints(of)
+            told = {each.name: types[each.name] for each in fields(of) if each.name not in without.split()}
+            cls.__annotations__ = told | cls.__annotations__  # before pydantic reads them
+            cls.__doc__ = cls.__doc__ or of.__doc__
 
 
 class In(BaseModel):
@@ -30,7 +45,7 @@ class In(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-# -- errors -----------------------------------------------------------------------------------------------------------------
+# -- out --------------------------------------------------------------------------------------------------------------------
 
 
 class Problem(BaseModel):
@@ -46,7 +61,20 @@ class Problem(BaseModel):
     rule: str | None = None
 
 
-# -- out --------------------------------------------------------------------------------------------------------------------
+class Items(Out, Generic[T]):
+    items: list[T]
+
+
+class Paged(Items[T]):
+    """Some of a list; `next` is the `start` of the page that follows."""
+
+    next: int | None = None
+
+
+class Entries(Items[anima.Entry]):
+    """Some of a listing; `next` is the `after` of the page that follows."""
+
+    next: str | None = None
 
 
 class Sourced(Out):
@@ -63,94 +91,22 @@ class Identity(Out):
     emoji: Sourced | None
 
 
-class Line(Out):
-    """What became of one file in a prompt."""
-
-    path: str
-    role: str
-    status: str
-    chars_raw: int
-    chars_shown: int
-    reason: str
-
-
-class PromptLimits(Out):
-    file: int
-    total: int
-    memory: int | None
-
-
-class Prompt(Out):
-    scope: Scope
-    dialect: str
-    persona: str | None
-    stable: str
-    volatile: str
+class Prompt(Out, of=anima.Prompt):
     text: str
-    manifest: list[Line]
-    limits: PromptLimits
-    notes: list[str]
 
 
-class Entry(Out):
-    path: str
-    is_folder: bool
-    size: int
-    time: datetime
+class Finding(Out, of=anima.Finding, without="start end"):
+    pass
 
 
-class Entries(Out):
-    """A page of a listing; `next` is the `after` of the page that follows."""
-
-    items: list[Entry]
-    next: str | None = None
-
-
-class Document(Out):
-    """A document. Its ETag is the digest, in quotes."""
-
-    path: Path
-    text: str
-    digest: str
-    time: datetime
-
-
-class Finding(Out):
-    kind: str
-    severity: int
-    line: int
-    shown: str
-    message: str
-
-
-class Receipt(Out):
+class Receipt(Out, of=anima.Receipt):
     """What became of a change: `written`, or `pending` when it waits for the owner."""
 
-    status: str
-    path: Path
-    revision: str | None
-    digest: str | None
-    proposal: str | None
-    rule: str | None
-    reason: str | None
-    change: str | None
     findings: list[Finding]
 
 
-class Hit(Out):
-    path: Path
-    start_line: int
-    end_line: int
-    text: str
-    score: float
+class Hit(Out, of=anima.Hit, without="document_id chunk_id tags"):
     citation: str
-    provider: str
-    kind: str
-    date: date | None
-    trusted: bool
-    fts_rank: int | None
-    vector_rank: int | None
-    why: dict[str, float] | None
 
 
 class Hits(Out):
@@ -164,34 +120,12 @@ class Tree(Out):
     entries: list[str]
 
 
-class Revision(Out):
-    id: str
-    time: datetime
-    author: str
-    actor: str
-    subject: str
-    reason: str | None
-    session: str | None
-    rule: str | None
-    paths: list[str]
-
-
-class Revisions(Out):
-    items: list[Revision]
-    next: int | None = None
+class Revision(Out, of=anima.Revision, without="batch anchor"):
+    pass
 
 
 class Diff(Out):
     diff: str
-
-
-class DiffLine(Out):
-    """One line of a diff: `add`, `cut`, `same`, or `place` and `note`, which are no content."""
-
-    kind: Literal["place", "add", "cut", "same", "note"]
-    text: str
-    old: int | None
-    new: int | None
 
 
 class Comparison(Out):
@@ -201,116 +135,42 @@ class Comparison(Out):
     merged: str | None
 
 
-class Done(Out):
-    """One carried-out change as the ledger tells it. `id` is what undo takes."""
-
-    id: str
-    time: datetime
-    what: str
-    actor: str
-    origin: str
-    session: str | None
-    rule: str | None
-    approver: str | None
-    paths: list[str]
-    of: str | None
-
-
-class Dones(Out):
-    items: list[Done]
-    next: int | None = None
-
-
-class Source(Out):
-    actor: str
-    origin: str
-    time: datetime | None
-    session: str | None
-    scope: str | None
-    taint: list[str]
-    rule: str | None
-    approver: str | None
-    change: str | None
-    trusted_at: datetime | None
+class Source(Out, of=anima.Source, without="lost"):
     trusted: bool
 
 
-class Why(Out):
-    path: Path
-    line: int
-    text: str
-    sentence: str
-    revision: str | None
+class Why(Out, of=anima.Why):
     source: Source
 
 
-class Wish(Out):
+class Wish(Out, of=Change, without="base opening session"):
     """One change of a proposal."""
 
-    path: Path
-    kind: str
-    text: str
-    to: Annotated[str | None, BeforeValidator(lambda path: None if path is None else str(path))]
-    actor: str
-    origin: str
-    scope: str | None
-    taint: list[str]
-    reason: str
 
-
-class Proposal(Out):
+class Proposal(Out, of=anima.Proposal, without="bases forget"):
     """A change that waits for the owner. `content` is what an approval is bound to."""
 
-    id: str
-    path: Path
+    path: DocPath
     session: str | None
-    created: datetime
-    expires: datetime
-    rule: str
-    why: str
-    diff: str
-    content: str
     findings: list[Finding]
     changes: list[Wish]
-
-
-class Proposals(Out):
-    items: list[Proposal]
 
 
 class Trusted(Out):
     trusted_lines: int
 
 
-class Remark(Out):
-    level: Literal["fine", "advice", "damage"]
-    about: str
-    message: str
-    do: str
-    name: str
-
-
 class Health(Out):
     ok: bool
     version: str
     dialect: str
-    remarks: list[Remark]
+    remarks: list[anima.Remark]
 
 
 class Audit(Out):
     ok: bool
     records: int
     fault: str | None
-
-
-class IndexReport(Out):
-    documents: int
-    put: int
-    dropped: int
-    units: int
-    embedded: int
-    seconds: float
-    notes: list[str]
 
 
 class Remembered(Out):
@@ -322,32 +182,25 @@ class Remembered(Out):
     day: date | None
 
 
-class Suggestion(Out):
+class Suggestion(Out, of=anima.Suggestion, without="pages"):
     """Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice."""
 
     id: str
-    kind: Literal["merge", "archive", "choose"]
-    sentence: str
     keep: Remembered | None
     remove: list[Remembered]
     between: list[Remembered]
-    evidence: list[str]
-    path: str
-    to: str
     diff: str
 
 
-class Suggestions(Out):
+class Suggestions(Paged[Suggestion]):
     """What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told."""
 
-    items: list[Suggestion]
     total: int
     at: datetime
     lines: int
     documents: int
     outdated: bool
     notes: list[str]
-    next: int | None = None
 
 
 class Tidied(Out):
@@ -358,25 +211,16 @@ class Tidied(Out):
     receipts: list[Receipt]
 
 
-class Snapshot(Out):
+class Snapshot(Out, of=anima.Snapshot, without="path fresh files left_out"):
     """An archive of the home. It is named, not given: it holds the home's key."""
 
     name: str
-    time: datetime
-    label: str
-    digest: str
-    size: int
-    sealed: bool
 
 
 class TakenSnapshot(Snapshot):
     """`fresh` is false when nothing had changed since this one."""
 
     fresh: bool
-
-
-class Snapshots(Out):
-    items: list[Snapshot]
 
 
 class SessionRow(Out):
@@ -391,11 +235,6 @@ class SessionRow(Out):
     sender_id: str | None
     persona: str | None
     closed: bool
-
-
-class SessionRows(Out):
-    items: list[SessionRow]
-    next: int | None = None
 
 
 class Turn(Out):
@@ -415,25 +254,10 @@ class Transcript(Out):
     next: int | None = None
 
 
-class Token(Out):
-    id: str
-    kind: Literal["owner", "agent", "page"]
-    name: str
-    made: datetime
-    expires: datetime | None
-    agent: str | None
-    scope: Scope | None
-    sender: str | None
-
-
-class NewToken(Token):
+class NewToken(Out, of=Pass):
     """`token` is told only now."""
 
     token: str
-
-
-class Tokens(Out):
-    items: list[Token]
 
 
 class Tool(Out):
@@ -443,10 +267,6 @@ class Tool(Out):
     read_only: bool
     destructive: bool
     idempotent: bool
-
-
-class Tools(Out):
-    items: list[Tool]
 
 
 class AgentSession(Out):
@@ -462,6 +282,27 @@ class AgentState(Out):
 
 class Pong(Out):
     ok: bool = True
+
+
+class Forgot(Out, of=anima.Forgetting, without="touched"):
+    """The receipt: counts by place, and whether the proof found nothing left."""
+
+    counts: dict[str, int]
+    left: list[Annotated[str, BeforeValidator(lambda left: left.where)]]
+
+
+class Dreamed(Out):
+    """What became of a night."""
+
+    status: str
+    said: str
+    change: str | None
+    revision: str | None
+    proposals: list[str]
+    diff: str
+    promoted: list[str]
+    retired: list[str]
+    considered: int
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------------
@@ -526,41 +367,12 @@ class Forgetful(In):
     dry_run: bool = True
 
 
-class Forgot(Out):
-    """The receipt: counts by place, and whether the proof found nothing left."""
-
-    done: bool
-    purge: bool
-    counts: dict[str, int]
-    phrases: int
-    change: str | None
-    revision: str | None
-    record: int | None
-    verified: bool | None
-    left: list[str]
-    notes: list[str]
-
-
 class Dreaming(In):
     """A night now. A dry run only tells what would change."""
 
     dry_run: bool = False
     preset: Annotated[str | None, Field(max_length=40)] = None
     since: date | None = None
-
-
-class Dreamed(Out):
-    """What became of a night."""
-
-    status: str
-    said: str
-    change: str | None
-    revision: str | None
-    proposals: list[str]
-    diff: str
-    promoted: list[str]
-    retired: list[str]
-    considered: int
 
 
 class Tidying(In):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -33,7 +33,7 @@ MOST_LINES = 2_000
 class DiffLine:
     """One line of a diff as a page shows it: a kind, a sign, and the numbers on both sides."""
 
-    kind: str  # file, place, add, cut, same, note
+    kind: Literal["file", "place", "add", "cut", "same", "note"]  # the first two and the last are no content
     text: str
     old: int | None = None
     new: int | None = None

@@ -16,6 +16,7 @@ from fastapi import Depends, Request
 
 from anima.errors import Refused
 from anima.home import Home
+from anima.model import Scope
 from anima.sessions.session import Session
 from anima.sessions.transcript import Listed
 from anima.upkeep.damages import Remark
@@ -56,6 +57,16 @@ class Served:
 
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
+    def scope_of(self, who: Pass) -> Scope:
+        """The scope of an agent's token. Raises Refused for the owner's, which has none."""
+        if who.scope is None:
+            raise Refused(
+                "tools belong to an agent's token, and this one is the owner's",
+                rule="agent-only",
+                hint="make one: anima token make --scope main",
+            )
+        return who.scope
+
     def session_of(self, who: Pass) -> Session:
         """The conversation that goes on with a token; begun when there is none."""
         with self._mutex:  # held while one begins, so that two first calls share it
@@ -66,13 +77,7 @@ class Served:
 
     def new_session(self, who: Pass) -> Session:
         """A new conversation in the place of the one before, if there was one."""
-        if who.scope is None:
-            raise Refused(
-                "tools belong to an agent's token, and this one is the owner's",
-                rule="agent-only",
-                hint="make one: anima token make --scope main",
-            )
-        begun = self.home.session(scope=who.scope, sender=who.sender, channel="http")
+        begun = self.home.session(scope=self.scope_of(who), sender=who.sender, channel="http")
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]
             self._open[who.id] = begun

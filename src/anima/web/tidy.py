@@ -8,7 +8,6 @@ would do, is one change, and does nothing when one of them no longer stands. Not
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -115,7 +114,7 @@ class Tidiness:
             documents=found.documents,
             notes=found.notes,
             outdated=False,
-            found={id_of(one): one for one in found.suggestions},
+            found={one.id: one for one in found.suggestions},
             stamp=stamp,
             cost=time.monotonic() - began,
         )
@@ -146,16 +145,6 @@ class Tidiness:
         written = home.books.log.size() if home.books.begun else 0
         made.update(f"{written} {home.reading.today()}".encode())
         return made.hexdigest()
-
-
-def id_of(one: Suggestion) -> str:
-    """The digest of what a suggestion would do, and to which lines; for a log also of all it holds."""
-    lines = [
-        [(line.path, line.number, line.text) for line in part]
-        for part in ((one.keep,) if one.keep else (), one.remove, one.between)
-    ]
-    held = [page.digest for page in one.pages] if one.to else []
-    return hashlib.sha256(json.dumps([one.kind, lines, one.path, one.to, held]).encode()).hexdigest()[:24]
 
 
 def _line(one: Suggestion, number: int) -> Line:
