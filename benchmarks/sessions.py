@@ -25,8 +25,10 @@ from pathlib import Path
 
 from anima.gate.scan import redact
 from anima.sessions.find import Asker, Finder
+from anima.sessions.listing import SessionList
+from anima.sessions.record import Transcript, encode, stamp, transcripts_in
+from anima.sessions.replay import Header, Turn, read
 from anima.sessions.talks import Talks
-from anima.sessions.transcript import Header, SessionList, Transcript, Turn, encode, read, stamp, transcripts_in
 from anima.store.folder import Folder
 from anima.store.logs import LineFolder
 from anima.store.private import Machine

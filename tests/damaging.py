@@ -484,7 +484,7 @@ HOW: dict[str, list[Damaging]] = {
         lambda root: cut(root / ".anima/talks.sqlite", 5000),
     ],
     "transcript-torn": [lambda root: cut(transcript(root), transcript(root).stat().st_size - 7)],
-    "transcript-damaged": [lambda root: flip(transcript(root), transcript(root).stat().st_size // 2)],
+    "transcript-damaged": [lambda root: flip(transcript(root), transcript(root).read_bytes().index(b'"content"'))],
     "sessions-list-broken": [
         lambda root: flip(root / "sessions/sessions.json", 60),
         lambda root: (root / "sessions/sessions.json").write_text(""),

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from anima.search.current import Indexing, IndexReport
     from anima.search.rank import Answer
     from anima.sessions.flush import Flushed
+    from anima.sessions.record import Redact
     from anima.sessions.session import Session
     from anima.sessions.tools import Tool
-    from anima.sessions.transcript import Redact
     from anima.sessions.transcripts import Transcripts
     from anima.store.archive import Manifest
     from anima.store.git import Revision
@@ -404,7 +404,7 @@ class Home:
     def redaction(self) -> Redact:
         """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
         from anima.gate.scan import compile_patterns, redact_said
-        from anima.sessions.transcript import unchanged
+        from anima.sessions.record import unchanged
 
         asked = self.config.sessions
         if not asked.redact:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from anima import Home, HomeError, Scope
+from anima.sessions.record import stamp
+from anima.sessions.replay import Header
 from anima.sessions.tools import TABLE
-from anima.sessions.transcript import Header, stamp
 from anima.testing import Clock
 
 # Each secret stands beside a word it can be found by, so that an answer that repeats the question gives nothing away.

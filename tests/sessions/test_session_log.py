@@ -7,7 +7,8 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import BadArguments, BadConfig
-from anima.sessions.transcript import read, transcripts_in
+from anima.sessions.record import transcripts_in
+from anima.sessions.replay import read
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from anima.errors import (
 )
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
-from anima.sessions.transcript import Header, parse
+from anima.sessions.replay import Header, parse
 from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
@@ -255,4 +255,4 @@ def first_line(pieces: Iterable[bytes]) -> bytes:
 
 def header_in(line: bytes) -> Header | None:
     found = parse(line)
-    return found.record if not isinstance(found, str) and isinstance(found.record, Header) else None
+    return found if isinstance(found, Header) else None

@@ -39,7 +39,8 @@ from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
 from anima.memory.write import owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
-from anima.sessions.transcript import VERSION, kept, transcripts_in
+from anima.sessions.record import kept, transcripts_in
+from anima.sessions.replay import VERSION
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private

@@ -28,7 +28,8 @@ from anima.model import Scope
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.sessions.transcript import Damage, Listed, Turn
+    from anima.sessions.listing import Listed
+    from anima.sessions.replay import Damage, Turn
     from anima.upkeep.numbers import Figures
 
 _POLL = 0.3
@@ -105,7 +106,7 @@ def _table(rows: list[Listed], zone: Any, now: datetime) -> None:
 
 
 def _when(moment: str, zone: Any, now: datetime) -> str:
-    from anima.sessions.transcript import time_of
+    from anima.sessions.replay import time_of
 
     found = time_of(moment)
     if found is None:

@@ -28,7 +28,8 @@ from anima.ledger.provenance import OWNERS, Source
 from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
-from anima.sessions.transcript import Turn, forget, header_of, touched
+from anima.sessions.record import forget, touched
+from anima.sessions.replay import Turn, header_of
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
 from anima.store.shelf import Kept

@@ -20,7 +20,7 @@ from anima.errors import BadPath, Damaged, HomeError
 from anima.layout import starter
 from anima.layout.listener import layer_at
 from anima.model import DocPath
-from anima.sessions.transcript import touched
+from anima.sessions.record import touched
 from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
 from anima.text.markdown import lines_of

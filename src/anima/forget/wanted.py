@@ -17,7 +17,7 @@ from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
 from anima.model import DocPath, Origin
-from anima.sessions.transcript import Turn
+from anima.sessions.replay import Turn
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, flat, is_heading, said_in
 

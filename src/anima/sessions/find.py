@@ -18,9 +18,9 @@ from itertools import chain
 from typing import Literal
 
 from anima.errors import HomeError
-from anima.sessions.lines import Header, Turn, stamp
 from anima.sessions.listing import SessionList
-from anima.sessions.replay import Count, Placed, header_of, scan
+from anima.sessions.record import stamp
+from anima.sessions.replay import Count, Header, Placed, Turn, header_of, scan
 from anima.sessions.talks import Heard, Mark, Part, Said, Talk, Talks
 from anima.store.logs import LineFile, LineFolder, Seen
 from anima.text.words import fold

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError, NoSuchDocument
 from anima.memory.line import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.transcript import stamp, time_of
+from anima.sessions.record import stamp
+from anima.sessions.replay import time_of
 from anima.sessions.worth import Kept, Said, bullets_of, extract, silent_turn
 from anima.text.markdown import bullet_text, lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home
+    from anima.sessions.record import Transcript
+    from anima.sessions.replay import Resumed
     from anima.sessions.session import Session
-    from anima.sessions.transcript import Resumed, Transcript
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3

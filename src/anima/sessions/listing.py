@@ -18,8 +18,20 @@ from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
 from anima.errors import HomeError
-from anima.sessions.lines import Close, Header, Redact, Turn, stamp, time_of
-from anima.sessions.replay import START, Count, Placed, count, header_of, last_record, scan
+from anima.sessions.record import Redact, stamp
+from anima.sessions.replay import (
+    START,
+    Close,
+    Count,
+    Header,
+    Placed,
+    Turn,
+    count,
+    header_of,
+    last_record,
+    scan,
+    time_of,
+)
 from anima.store.logs import BLOCK, LineFolder, Readable, Seen
 
 FILE = "sessions.json"

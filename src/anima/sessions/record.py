@@ -1,48 +1,54 @@
-"""Writing a transcript: one session's record, line by line, and the forgetting of some of it.
+"""One transcript as it is written: its lines, what is struck out of them, and what the owner has forgotten of it.
 
 Promise: text is redacted before it is encoded, so that no secret the scan knows reaches the disk; what user and
 assistant said is on the disk when `log` returns, and what tools said no later than the next such line. Lines stand in
 the order in which they came, whatever the clock says. A Transcript lives as long as its session and is safe to share
 by threads; a file that was removed beneath it is begun again.
-Not here: what is worth a record (sessions), and how lines get into a file (store.lines).
+Not here: what is worth a record (session), reading lines (replay), and how lines get into a file (store.logs).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
-from anima.sessions.lines import (
+from anima.model import Finding
+from anima.sessions.replay import (
     ENTRY_MARK,
-    ROLES,
+    KINDS,
+    START,
+    UNWRITTEN,
     VERSION,
     Boundary,
     Close,
+    Count,
     Flush,
     Forgotten,
     Header,
     Record,
-    Redact,
-    Role,
+    Resumed,
     State,
     Turn,
     clean,
-    encode,
-    mended,
+    count,
     parse,
-    stamp,
+    read,
+    resumed,
 )
-from anima.sessions.replay import START, Count, Resumed, count, read, resumed
 from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
 from anima.store.private import Machine
 
+Role = Literal["user", "assistant", "tool", "system"]
+ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
+Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 Clock = Callable[[], datetime]
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _RACE = 100_000  # entries that others may have added to a session that two processes carry on
@@ -51,12 +57,45 @@ _SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
 
 def transcripts_in(store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl") -> LineFolder:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
-    return LineFolder(store, machine, folder, suffix=suffix, mend=mended)
+    return LineFolder(store, machine, folder, suffix=suffix, mend=_end_of)
+
+
+def _end_of(tail: bytes, before: bytes) -> bytes | None:
+    """What an unfinished last line lacks: a newline, when it can be read; None when it is torn."""
+    return None if isinstance(parse(tail), str) else b"\n"
 
 
 def unchanged(text: str) -> tuple[str, tuple[()]]:
     """The `Redact` of a home that keeps everything as it was said."""
     return text, ()
+
+
+def encode(record: Record) -> bytes:
+    """The line of a record: the keys of the format in their order, what is not known left out, and a newline. Raises
+    BadArguments for what cannot be written as JSON."""
+    if type(record) not in _KEYS:
+        raise BadArguments("a record of an unknown kind is not ours to write")
+    kind, names = _KEYS[type(record)]
+    line: dict[str, Any] = {"type": kind}
+    for name in names:
+        value = getattr(record, name)
+        if name == "fields":
+            line |= {key: own for key, own in value.items() if key not in line}
+        elif value is not None and (value or name != "manifest"):
+            line[name] = clean(value) if isinstance(value, str) else value
+    try:
+        return _write(line).encode("utf-8") + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArguments(f"a transcript cannot hold this: {error}") from None
+
+
+def stamp(moment: datetime) -> str:
+    """A time as it is written: UTC, milliseconds, always 24 characters."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_KEYS = {made: (kind, [f.name for f in fields(made) if f.name not in UNWRITTEN]) for kind, made in KINDS.items()}
 
 
 class Transcript:
@@ -289,7 +328,7 @@ class Transcript:
         """Brings the count past our record, and past whatever another process put before it."""
         if self._replaced != self._file.replaced or start < self._count.offset:
             self._count, self._replaced = START, self._file.replaced
-        before = self._count if start == self._count.offset else count(_Part(self._file, start), since=self._count)
+        before = self._count if start == self._count.offset else count(self._file, since=self._count, end=start)
         self._count = Count(end, before.lines + 1, before.entries + is_entry)
 
     def _beside(self, work: Callable[[LineFile], object]) -> None:
@@ -302,19 +341,6 @@ class Transcript:
             self._context.close()
             self._context = _opened_context(folder, self.header)
             work(self._context)
-
-
-class _Part:
-    """A file up to a byte."""
-
-    def __init__(self, file: Readable, end: int) -> None:
-        self._file, self._end = file, end
-
-    def size(self) -> int:
-        return self._end
-
-    def read(self, start: int, end: int) -> bytes:
-        return self._file.read(start, min(end, self._end))
 
 
 def _opened_context(folder: LineFolder, header: Header) -> LineFile:
@@ -369,8 +395,7 @@ def _lines(file: Readable) -> Iterator[bytes]:
 
 def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
     """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
-    found = parse(raw.removesuffix(b"\n"))
-    record = None if isinstance(found, str) else found.record
+    record = parse(raw)
     match record:
         case Header() | State() | Flush() | Forgotten():
             return raw
@@ -405,8 +430,7 @@ def kept(
 
 def _renumbered(raw: bytes, lost: int) -> bytes:
     """A record that counts the entries before it, when so many of them are gone."""
-    found = parse(raw.removesuffix(b"\n"))
-    record = None if isinstance(found, str) else found.record
+    record = parse(raw)
     if isinstance(record, Flush) and isinstance(through := record.fields.get("through"), int):
         return encode(replace(record, fields={**record.fields, "through": max(0, through - lost)}))
     if isinstance(record, Boundary):

@@ -1,24 +1,233 @@
-"""Reading a transcript: pages of it, all of it as a stream, and what is damaged.
+"""The lines of a transcript, and how a transcript is read back: in pages, as a stream, with what is damaged in it.
 
-Promise: no bytes make a reader raise; one flipped byte costs the record it is in and no other, and a torn last line is
-passed over and said. No file is loaded whole: entries are counted and sought by blocks of bytes, and only those asked
-for are parsed. Reads go over anything with `size` and `read`. Nothing here changes a file.
-Not here: which of them somebody may read (the caller, by header and list).
+Promise: one line is one record; no bytes make a reader raise, and a line that cannot be read costs that line alone. No
+file is loaded whole: entries are counted and sought by blocks of bytes, and only those asked for are parsed. Reads go over
+anything with `size` and `read`, and change nothing. Transcripts of other programs are read too, whatever their blanks.
+Not here: writing lines (record), and which transcripts somebody may read (transcripts).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from anima.sessions.lines import ENTRY_MARK, MARK, Boundary, Close, Flush, Header, Parsed, Record, State, Turn, parse
-from anima.sessions.lines import mended as mend
 from anima.store.logs import Readable, block_before, blocks, line_at
 
+VERSION = 1
+
+# No string can hold these bytes, because its quotes are escaped: where they stand, a record begins.
+MARK = b'{"type":"'
+ENTRY_MARK = b'{"type":"entry"'
 _LINE_MARK = b"\n" + MARK
-_BLANKS = b" \t\r"
-_BEFORE = 64
+_LINE_ENTRY = b"\n" + ENTRY_MARK
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+# -- records ------------------------------------------------------------------------------------------------------------
+# Fields are the keys of a line, in the order of the format; one without a default must be there.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The first line: whose session it is, who listens, and what the prompt showed. Times are text, as written."""
+
+    version: int = VERSION
+    id: str
+    timestamp: str
+    agent_id: str
+    source_plugin: str = ""
+    scope: str | None = None
+    sender_id: str | None = None
+    layer: str | None = None
+    persona: str | None = None
+    manifest: tuple[Mapping[str, Any], ...] = ()
+    parent: str | None = None  # the session of which this is a sub-session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One entry. `number` counts entries from 0 and `offset` is its byte in the file; both -1 before it is written.
+    `redacted` names the kinds of secrets that were taken out; only the writer knows them."""
+
+    timestamp: str
+    role: str
+    content: str
+    message_id: str | None = None
+    source_plugin: str = ""
+    sender_id: str | None = None
+    number: int = -1
+    offset: int = -1
+    redacted: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> datetime | None:
+        return time_of(self.timestamp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """The context was compacted here: everything before `turn_index` is now only in the log, or in the summary."""
+
+    uuid: str
+    timestamp: str
+    token_count: int
+    turn_index: int
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive the process: untrusted origins that were read, and the flow rules that are awake."""
+
+    timestamp: str
+    taint: tuple[str, ...]
+    flows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """Memory was flushed here. `fields` is the flusher's own, without text; it is not redacted."""
+
+    timestamp: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Here stood entries that the owner had forgotten."""
+
+    timestamp: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    timestamp: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """A record of a kind we do not know: passed over when read, kept on disk."""
+
+    kind: str
+
+
+Record = Header | Turn | Boundary | State | Flush | Forgotten | Close | Other
+KINDS: dict[str, type[Record]] = {
+    "session": Header,
+    "entry": Turn,
+    "compact_boundary": Boundary,
+    "state": State,
+    "flush": Flush,
+    "forgotten": Forgotten,
+    "close": Close,
+}
+UNWRITTEN = frozenset({"number", "offset", "redacted"})  # fields that are in no line
+
+
+def parse(raw: bytes, *, number: int = -1, offset: int = -1) -> Record | str:
+    """The record of a line (without its newline), or why there is none. `number` and `offset` are an entry's place."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return "it is not JSON"
+    if not isinstance(found, dict):
+        return "it is not a record"
+    try:
+        return _record(_without_half_characters(found) if b"\\u" in raw else found, number, offset)
+    except (TypeError, ValueError, RecursionError):
+        return "it lacks what a record of its kind has"
+
+
+def _record(found: dict[str, Any], number: int, offset: int) -> Record:
+    kind = found.get("type")
+    made = KINDS.get(kind) if isinstance(kind, str) else None
+    if made is None:
+        return Other(kind=kind if isinstance(kind, str) else "")
+    given: dict[str, Any] = {name: check(found[name]) for name, check in _KEYS[made] if found.get(name) is not None}
+    if made is Turn:
+        given |= {"number": number, "offset": offset}
+    elif made is Flush:
+        given["fields"] = {key: value for key, value in found.items() if key not in ("type", "timestamp")}
+    return made(**given)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _list(value)))
+
+
+def _rows(value: Any) -> tuple[Mapping[str, Any], ...]:
+    return tuple(row for row in _list(value) if isinstance(row, dict))
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "str": _text,
+    "str | None": _text,
+    "int": _whole,
+    "tuple[str, ...]": _words,
+    "tuple[Mapping[str, Any], ...]": _rows,
+}
+_KEYS = {
+    made: [
+        (field.name, _CHECKS[str(field.type)])
+        for field in fields(made)
+        if field.name not in UNWRITTEN and str(field.type) in _CHECKS
+    ]
+    for made in KINDS.values()
+}
+
+
+def time_of(text: str) -> datetime | None:
+    """A written time as a moment, or None. One without a zone is taken as UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def clean(text: str) -> str:
+    """The text with half characters (lone surrogates) replaced, which no file can hold; pairs become what they mean."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _without_half_characters(value: Any) -> Any:
+    """A value of JSON, which can spell half characters as escapes; nothing we hand out may hold one."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_without_half_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _without_half_characters(item) for key, item in value.items()}
+    return value
+
+
+# -- every record, in order ---------------------------------------------------------------------------------------------
 
 
 class Count(NamedTuple):
@@ -33,17 +242,6 @@ START = Count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """A record that cannot be read, in line `line` (from 1) at byte `offset`, and why."""
-
-    line: int
-    offset: int
-    why: str
-    entry: int  # the number of the entry it is, or follows
-    torn: bool = False  # the file ends in the middle of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """A record and where it stands; a reader may go on at `after`."""
 
@@ -54,17 +252,73 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Some entries in their order, of `total` (damaged ones count), and what is damaged among them or torn at the end."""
+class Damage:
+    """A line that cannot be read, `line` (from 1) at byte `offset`, and why."""
 
-    header: Header | None
-    entries: tuple[Turn, ...]
-    total: int
-    damaged: tuple[Damage, ...]
+    line: int
+    offset: int
+    why: str
+    entry: int  # the number of the entry it is, or follows
+    torn: bool = False  # the file ends in the middle of it
 
-    @property
-    def truncated(self) -> bool:
-        return len(self.entries) + sum(not each.torn for each in self.damaged) < self.total
+
+def scan(
+    file: Readable, *, since: Count = START, end: int | None = None, entries: bool = True
+) -> Iterator[Placed | Damage]:
+    """Every record from a place on, up to the byte `end`, and in its place every line that cannot be read. Without
+    `entries`, those are passed over."""
+    at = since
+    for offset, block in blocks(file, since.offset, end):
+        *whole, rest = block.split(b"\n")
+        for raw in whole:
+            if not entries and raw.startswith(ENTRY_MARK) and raw.find(MARK, 1) < 0:
+                at = Count(offset + len(raw) + 1, at.lines + 1, at.entries + 1)
+            elif raw.strip():
+                item, at = _read_line(raw, offset, at, ended=True)
+                yield item
+            else:
+                at = Count(offset + len(raw) + 1, at.lines + 1, at.entries)
+            offset += len(raw) + 1
+        if rest.strip():
+            item, after = _read_line(rest, offset, at, ended=False)
+            is_last = after.offset >= file.size()
+            if isinstance(item, Damage) and is_last:
+                why = "the file ends in the middle of it"
+                yield Damage(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
+            else:
+                at = after
+                yield item
+
+
+def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Placed | Damage, Count]:
+    """The record of a line or its damage, and the place behind it."""
+    record = parse(raw, number=at.entries, offset=offset)
+    is_entry = raw.startswith(ENTRY_MARK) if isinstance(record, str) else isinstance(record, Turn)
+    after = Count(offset + len(raw) + ended, at.lines + ended, at.entries + is_entry)
+    if isinstance(record, str):
+        return Damage(line=at.lines + 1, offset=offset, why=record, entry=max(0, after.entries - 1)), after
+    return Placed(record=record, line=at.lines + 1, offset=offset, after=after), after
+
+
+def header_of(file: Readable) -> Header | None:
+    """The header, or None when the first line is none."""
+    found = parse(line_at(file, 0))
+    return found if isinstance(found, Header) else None
+
+
+def last_record(file: Readable, end: Count) -> Record | None:
+    """The last record before a place, or None when it is damaged or there is none."""
+    raw = block_before(file, end.offset)[1].rstrip(b"\n")
+    found = parse(raw[raw.rfind(b"\n") + 1 :])
+    return None if isinstance(found, str) else found
+
+
+def check(file: Readable) -> tuple[Damage, ...]:
+    """Everything that is damaged in a file, by reading all of it."""
+    return tuple(item for item in scan(file) if isinstance(item, Damage))
+
+
+# -- what a session that goes on must know ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +333,62 @@ class Resumed:
     cycle_start: int  # the byte at which the last boundary stands; 0 before the first
     closed: bool
     count: Count
-    damaged: tuple[Damage, ...]  # of records that are no entries; a taint may have been among them
+    damaged: tuple[Damage, ...]  # lines that are no entries and were not understood; one may have held a taint
 
 
-# -- pages ----------------------------------------------------------------------------------------------------------------
+def resumed(file: Readable) -> Resumed | None:
+    """What the records between the entries say, without parsing the entries; None when the header cannot be read."""
+    header, end = header_of(file), count(file)
+    if header is None:
+        return None
+    state: State | None = None
+    boundary: Boundary | None = None
+    flushes: list[Flush] = []
+    damaged: list[Damage] = []
+    through = cycle_start = 0
+    for item in scan(file, entries=False):
+        if isinstance(item, Damage):
+            damaged.append(item)
+            continue
+        match item.record:
+            case Other():
+                why = "it is of a kind nobody knows"
+                damaged.append(Damage(line=item.line, offset=item.offset, why=why, entry=item.after.entries))
+            case State():
+                state = item.record
+            case Boundary():
+                boundary, cycle_start, flushes = item.record, item.offset, []
+            case Flush(fields=fields):
+                flushes.append(item.record)
+                through = max(through, found if isinstance(found := fields.get("through"), int) else 0)
+    return Resumed(
+        header=header,
+        state=state,
+        boundary=boundary,
+        flushes=tuple(flushes),
+        through=through,
+        cycle_start=cycle_start,
+        closed=isinstance(last_record(file, end), Close),
+        count=end,
+        damaged=tuple(damaged),
+    )
+
+
+# -- pages --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some entries in their order, of `total` (damaged ones count), and what is damaged among them or torn at the end."""
+
+    header: Header | None
+    entries: tuple[Turn, ...]
+    total: int
+    damaged: tuple[Damage, ...]
+
+    @property
+    def truncated(self) -> bool:
+        return len(self.entries) + sum(not each.torn for each in self.damaged) < self.total
 
 
 def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = False, known: Count = START) -> Page:
@@ -102,62 +408,6 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     return Page(header=header_of(file), entries=entries, total=total, damaged=(*damaged, *torn))
 
 
-def header_of(file: Readable) -> Header | None:
-    """The header, or None when the first line is none."""
-    raw = line_at(file, 0)
-    ended = raw.endswith(b"\n") or mend(raw, b"") is not None
-    found = parse(raw.removesuffix(b"\n")) if ended else ""
-    return found.record if isinstance(found, Parsed) and isinstance(found.record, Header) else None
-
-
-def entry_at(file: Readable, offset: int) -> Turn | None:
-    """The entry that begins at a byte, or None when none does. Its number is not known."""
-    found = parse(line_at(file, offset).removesuffix(b"\n"), offset=offset)
-    return found.record if isinstance(found, Parsed) and isinstance(found.record, Turn) else None
-
-
-def check(file: Readable) -> tuple[Damage, ...]:
-    """Everything that is damaged in a file, by reading all of it."""
-    return tuple(item for item in scan(file) if isinstance(item, Damage))
-
-
-def resumed(file: Readable) -> Resumed | None:
-    """What the records between the entries say, without parsing the entries; None when the header cannot be read."""
-    header = header_of(file)
-    if header is None:
-        return None
-    found = list(scan(file, entries=False))
-    records = [item.record for item in found if isinstance(item, Placed)]
-    cuts = [(n, record) for n, record in enumerate(records) if isinstance(record, Boundary)]
-    states = [record for record in records if isinstance(record, State)]
-    end = count(file)
-    return Resumed(
-        header=header,
-        state=states[-1] if states else None,
-        boundary=cuts[-1][1] if cuts else None,
-        flushes=tuple(record for record in records[cuts[-1][0] if cuts else 0 :] if isinstance(record, Flush)),
-        cycle_start=max(
-            (i.offset for i in found if isinstance(i, Placed) and isinstance(i.record, Boundary)), default=0
-        ),
-        through=max((_through(record) for record in records if isinstance(record, Flush)), default=0),
-        closed=isinstance(last_record(file, end), Close),
-        count=end,
-        damaged=tuple(item for item in found if isinstance(item, Damage)),
-    )
-
-
-def _through(flush: Flush) -> int:
-    found = flush.fields.get("through")
-    return found if isinstance(found, int) else 0
-
-
-def last_record(file: Readable, end: Count) -> Record | None:
-    """The last record before a place, or None when it is damaged or there is none."""
-    raw = block_before(file, end.offset)[1].rstrip(b"\n")
-    found = parse(raw[raw.rfind(b"\n") + 1 :])
-    return found.record if isinstance(found, Parsed) else None
-
-
 def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[Turn, ...], list[Damage]]:
     """The entries numbered first..last-1 and the damage among them, from a place at or before the first."""
     entries: list[Turn] = []
@@ -174,13 +424,10 @@ def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[
     return tuple(entries), damaged
 
 
-# -- counting and seeking -------------------------------------------------------------------------------------------------
-
-
-def count(file: Readable, *, since: Count = START) -> Count:
+def count(file: Readable, *, since: Count = START, end: int | None = None) -> Count:
     """The count at the end of the last line that has an end, by looking at the bytes after `since` only."""
     at = since if _is_place(file, since) else START
-    for offset, block in blocks(file, at.offset):
+    for offset, block in blocks(file, at.offset, end):
         if block.endswith(b"\n"):
             lines, entries = _counted(block)
             at = Count(offset + len(block), at.lines + lines, at.entries + entries)
@@ -216,89 +463,11 @@ def _counted(block: bytes) -> tuple[int, int]:
     """Lines and entries of a run of lines. A look at each line is needed only where one does not begin as ours do."""
     lines = block.count(b"\n")
     if block.count(_LINE_MARK) + block.startswith(MARK) == lines:
-        return lines, block.count(ENTRY_MARK)
-    return lines, sum(_entries_in(raw) for raw in block.split(b"\n"))
+        return lines, block.count(_LINE_ENTRY) + block.startswith(ENTRY_MARK)
+    return lines, sum(_is_entry(raw) for raw in block.split(b"\n"))
 
 
-def _entries_in(raw: bytes) -> int:
+def _is_entry(raw: bytes) -> bool:
     if raw.startswith(MARK) or b'"entry"' not in raw:
-        return raw.count(ENTRY_MARK)
-    found = parse(raw)
-    return int(isinstance(found.record, Turn)) if isinstance(found, Parsed) else raw.count(ENTRY_MARK)
-
-
-# -- every record, in order -------------------------------------------------------------------------------------------------
-
-
-class _Piece(NamedTuple):
-    """A line, or the part of one that two records were glued into."""
-
-    line: int
-    offset: int
-    raw: bytes
-    ended: bool
-
-
-def scan(file: Readable, *, since: Count = START, entries: bool = True) -> Iterator[Placed | Damage]:
-    """Every record from a place on, and in its place every damaged one. Without `entries`, those are passed over."""
-    last: Placed | Damage | None = None
-    open_seal = False  # the last record has no seal; if blanks follow alone, they were part of it
-    at = since
-    for piece in _pieces(file, since, entries):
-        if not piece.raw.strip(_BLANKS):
-            if piece.raw.strip(b"\r") and open_seal and isinstance(last, Placed):
-                last = _damage(last.line, last.offset, "it is not what was written: its seal is cut off", last.after)
-            continue
-        item, at, sealed = _judged(file, piece, at)
-        if isinstance(item, Damage) and isinstance(last, Damage) and not piece.raw.startswith(MARK):
-            continue  # the rest of the same record, in which a byte became a newline
-        if last is not None:
-            yield last
-        last, open_seal = item, not sealed
-    if last is not None:
-        yield last
-
-
-def _pieces(file: Readable, since: Count, entries: bool) -> Iterator[_Piece]:
-    line = since.lines
-    for offset, block in blocks(file, since.offset):
-        *whole, rest = block.split(b"\n")
-        for raw in whole:
-            line += 1
-            if entries or not raw.startswith(ENTRY_MARK) or raw.find(MARK, 1) > 0:
-                yield from _parted(_Piece(line, offset, raw, True))
-            offset += len(raw) + 1
-        if rest:
-            yield from _parted(_Piece(line + 1, offset, rest, False))
-
-
-def _parted(piece: _Piece) -> Iterator[_Piece]:
-    """A line as it is, or, when it cannot be read and holds the beginnings of several records, each of them."""
-    line, offset, raw, ended = piece
-    if raw.find(MARK, 1) < 0 or isinstance(parse(raw), Parsed):
-        yield piece
-        return
-    starts = [0]
-    while (found := raw.find(MARK, starts[-1] + 1)) > 0:
-        starts.append(found)
-    for start, end in zip(starts, [*starts[1:], len(raw)], strict=True):
-        yield _Piece(line, offset + start, raw[start:end], ended and end == len(raw))
-
-
-def _judged(file: Readable, piece: _Piece, at: Count) -> tuple[Placed | Damage, Count, bool]:
-    """A piece as a record or as damage, the count after it, and whether it was sealed."""
-    line, offset, raw, ended = piece
-    end = offset + len(raw)
-    is_last = not ended and end >= file.size()
-    if is_last and mend(raw, file.read(max(0, offset - _BEFORE), offset)) is None:
-        return _damage(line, offset, "the file ends in the middle of it", at, torn=True), at, True
-    found = parse(raw, number=at.entries, offset=offset)
-    is_entry = isinstance(found.record, Turn) if isinstance(found, Parsed) else raw.startswith(ENTRY_MARK)
-    after = Count(end + ended, line if ended else at.lines, at.entries + is_entry)
-    if isinstance(found, str):
-        return _damage(line, offset, found, after), after, True
-    return Placed(record=found.record, line=line, offset=offset, after=after), after, found.sealed
-
-
-def _damage(line: int, offset: int, why: str, after: Count, *, torn: bool = False) -> Damage:
-    return Damage(line=line, offset=offset, why=why, entry=max(0, after.entries - 1), torn=torn)
+        return raw.startswith(ENTRY_MARK)
+    return isinstance(parse(raw), Turn)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from anima.home import Home
     from anima.layout.listener import Listener
     from anima.sessions.find import Asker
-    from anima.sessions.transcript import Listed, Turn
+    from anima.sessions.listing import Listed
+    from anima.sessions.replay import Turn
 
 SOUL_CHARS = 2_048
 KNOWN_BYTES = 6_144

@@ -37,8 +37,9 @@ from anima.model import (
 )
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
+from anima.sessions.record import Transcript, stamp
+from anima.sessions.replay import Header
 from anima.sessions.tools import Tool, chosen
-from anima.sessions.transcript import Header, Transcript, stamp
 from anima.sessions.transcripts import origins
 from anima.sessions.worth import Said
 from anima.text.markdown import sections, view
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
     from anima.home import Home
     from anima.model import Entry
     from anima.prompt.compose import Prompt
-    from anima.sessions.transcript import Role, Turn
+    from anima.sessions.record import Role
+    from anima.sessions.replay import Turn
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
 ESSENTIAL_CHARS = 6_000

@@ -15,23 +15,10 @@ from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
 from anima.sessions.find import Asker, Finder, Found
-from anima.sessions.replay import resumed
+from anima.sessions.listing import Listed, Rows, SessionList
+from anima.sessions.record import Transcript, transcripts_in
+from anima.sessions.replay import VERSION, Header, Page, Placed, Record, header_of, read, resumed, scan
 from anima.sessions.talks import Talks
-from anima.sessions.transcript import (
-    VERSION,
-    Header,
-    Listed,
-    Page,
-    Placed,
-    Record,
-    Rows,
-    SessionList,
-    Transcript,
-    header_of,
-    read,
-    scan,
-    transcripts_in,
-)
 from anima.store.folder import Signature
 
 if TYPE_CHECKING:

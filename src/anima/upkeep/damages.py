@@ -297,8 +297,8 @@ _TALKS = _rows(
     "damage",
     (
         "transcript-damaged",
-        "lines of a transcript are not what was written",
-        "a line does not match its seal",
+        "lines of a transcript cannot be read",
+        "a line is not JSON, or lacks what its kind has",
         "",
         "nothing is lost but that line: it is passed over, and its session counts as untrusted",
     ),

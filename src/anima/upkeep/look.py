@@ -495,7 +495,7 @@ def _talks(patient: Patient) -> Iterator[Remark]:
 
 def _transcripts(patient: Patient) -> Iterator[Remark]:
     from anima.sessions.listing import FILE, is_sound
-    from anima.sessions.transcript import transcripts_in
+    from anima.sessions.record import transcripts_in
 
     if not patient.config.sessions.dir:
         return

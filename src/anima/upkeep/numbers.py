@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from anima.dream.trace import Dreams, dreams
 from anima.errors import HomeError
 from anima.model import DocPath
-from anima.sessions.transcript import time_of
+from anima.sessions.replay import time_of
 
 if TYPE_CHECKING:
     from anima.home import Home

@@ -17,8 +17,8 @@ from fastapi import Depends, Request
 from anima.errors import Refused
 from anima.home import Home
 from anima.model import Scope
+from anima.sessions.listing import Listed
 from anima.sessions.session import Session
-from anima.sessions.transcript import Listed
 from anima.upkeep.damages import Remark
 from anima.web.events import Bulletin
 from anima.web.guard import Limits, who_of

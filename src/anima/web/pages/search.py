@@ -17,7 +17,7 @@ from starlette.requests import Request
 from anima.home import Home
 from anima.model import Scope
 from anima.search.rank import WEIGHTS, Answer, Hit
-from anima.sessions.transcript import time_of
+from anima.sessions.replay import time_of
 from anima.text.words import ask
 from anima.web import query
 from anima.web.draw import pieces_of

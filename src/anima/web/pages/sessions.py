@@ -16,19 +16,8 @@ from starlette.requests import Request
 
 from anima.errors import NoSuchSession, printable
 from anima.home import Home
-from anima.sessions.transcript import (
-    Boundary,
-    Close,
-    Damage,
-    Flush,
-    Forgotten,
-    Header,
-    Listed,
-    Record,
-    State,
-    Turn,
-    time_of,
-)
+from anima.sessions.listing import Listed
+from anima.sessions.replay import Boundary, Close, Damage, Flush, Forgotten, Header, Record, State, Turn, time_of
 from anima.text.words import ask
 from anima.upkeep.numbers import Day, figures
 from anima.web import query
