@@ -267,11 +267,11 @@ def _agreement(home: Home) -> Iterator[str]:
     if not (verified := home.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
-    if home.books.view.intents():
+    if home.books.provenance.intents():
         yield "a batch is still begun"
     files = {entry.path: home.read(entry.path) for entry in home.list_all()}
     for path, document in files.items():
-        if not home.books.view.is_ours(document.path, document.text):
+        if not home.books.provenance.is_ours(document.path, document.text):
             yield f"the ledger does not know {path} as it stands"
     history = home.books.history
     head = history.head() if history else None

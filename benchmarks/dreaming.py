@@ -187,7 +187,7 @@ def recalled(home: Home, days: dict[str, list[str]], recalls: int) -> None:
     """Notes so many recalls: three hits each, on a day after they were noted."""
     dice, dates, key = random.Random(5), sorted(days), home.books.key
     digests = {day: [key.line(line) for line in lines] for day, lines in days.items()}
-    with home.books.machine.lock.hold():
+    with home.books.lock():
         for number in range(recalls):
             day = dates[min(len(dates) - 1, number * len(dates) // recalls)]
             noted = dates[dice.randrange(dates.index(day) + 1)]

@@ -398,7 +398,7 @@ def problems(case: Case, folder: Path, outcome: Outcome, fault: Fault) -> Iterat
 
 
 def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> Iterator[str]:
-    home.books.view  # noqa: B018  the first question to the books finishes what was interrupted
+    home.books.provenance  # noqa: B018  the first question to the books finishes what was interrupted
     docs = snapshot(Path(home.root))
     state = "old" if docs == case.before else "new" if docs == case.after else "mixed"
     if state == "mixed" and not (case.operation.selective and outcome.error and _each_is_whole(case, docs)):
@@ -437,7 +437,7 @@ def _differing(case: Case, docs: Docs) -> str:
 def _second_opening(folder: Path) -> Iterator[str]:
     held = everything(folder)
     with opened(folder) as home:
-        if home.books.view.intents():
+        if home.books.provenance.intents():
             yield "a batch is still begun"
         yield from _history_agrees(home)
     if everything(folder) != held:
@@ -517,7 +517,7 @@ def calls_of(case: Case, place: Path, fault: Fault) -> int:
 
 def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: int) -> None:
     """Kills the recovery, too: at each of its calls, for homes that were killed in the middle of a batch."""
-    recovery = replace(case.operation, act=lambda home: home.books.view, cold=True)
+    recovery = replace(case.operation, act=lambda home: home.books.provenance, cold=True)
     for n in count(1, step):
         folder = copied(case.folder, place / "crashed")
         first = attempt(case.operation, folder, Fault(mode=KILL, n=n))

@@ -134,7 +134,7 @@ def per_step(home: Home, *, rounds: int) -> dict[str, float]:
     owners: dict[str, Any] = {
         "writing": home.writing,
         "books": home.books,
-        "hand": home.books.hand,
+        "hand": home.site.store._steps,
         "ledger": home.books.ledger,
     }
     for name, owner, method in STEPS:

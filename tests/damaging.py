@@ -259,8 +259,8 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.books.ledger\nhome.writing\nfrom anima.store.batch import Hand\n"
-        "Hand.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "home.books.ledger\nhome.writing\nfrom anima.store.steps import Hand\n"
+        "Steps.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )
     assert b'"kind":"intent"' in ledger(root).read_bytes().splitlines()[-1]
@@ -361,7 +361,7 @@ def untrusted_line(home: Home, path: str, text: str) -> None:
         scope=Scope.MAIN,
         taint=frozenset({Origin.WEB}),
     )
-    with home.books.machine.lock.hold():
+    with home.books.lock():
         home.books.mark_doubt()
     (receipt,) = home.writing.submit([change], what="write")
     assert receipt.status == "written", receipt

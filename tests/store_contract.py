@@ -14,9 +14,9 @@ import pytest
 
 from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
-from anima.store.batch import RECOVERY, Hand, Step
 from anima.store.folder import Folder
 from anima.store.private import Machine
+from anima.store.steps import RECOVERY, Step, Steps
 
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
 ASK = Verdict(answer=Answer.ASK, rule="test", reason="somebody must be asked")
@@ -26,7 +26,7 @@ NOTE, OTHER, DEEP = DocPath.parse("note.md"), DocPath.parse("other.md"), DocPath
 
 class Parts(Protocol):
     documents: Folder
-    hand: Hand
+    hand: Steps
     machine: Machine
 
     def again(self) -> Parts: ...

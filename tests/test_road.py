@@ -11,7 +11,8 @@ import pytest
 import anima
 from anima import Home
 from anima.errors import Refused
-from anima.model import Answer, DocPath, Verdict
+from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict
+from anima.store import Batch
 
 PACKAGE = Path(anima.__file__).parent
 MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
@@ -235,11 +236,11 @@ def methods_called(name: str) -> set[str]:
 
 
 def test_documents_are_staged_and_carried_out_only_on_the_road_and_in_recovery() -> None:
-    assert methods_called("carry_out") == {"memory/write.py", "store/batch.py"}
+    assert methods_called("carry_out") == {"memory/write.py", "store/batch.py", "store/steps.py"}
     for name in ("hold_staged", "removal", "addition"):
-        assert methods_called(name) <= {"memory/write.py", "store/batch.py"}
+        assert methods_called(name) <= {"store/batch.py", "store/steps.py"}
     for name in ("finish_put", "finish_removal", "cut_back", "settle"):
-        assert methods_called(name) <= {"store/place.py", "memory/write.py"}
+        assert methods_called(name) <= {"store/place.py", "store/batch.py"}
 
 
 def test_the_machines_own_files_are_touched_only_by_those_who_keep_them() -> None:
@@ -294,14 +295,17 @@ def test_nobody_but_the_gate_says_allow() -> None:
         for call in calls(tree)
         if dotted(call.func).rpartition(".")[2] == "Verdict" and "ALLOW" in ast.unparse(call)
     }
-    assert {module for module in makers if not module.startswith("gate/")} == {"store/batch.py"}
+    assert {module for module in makers if not module.startswith("gate/")} == {"store/steps.py"}
 
 
 @pytest.mark.parametrize("answer", [Answer.ASK, Answer.DENY])
-def test_the_hand_does_nothing_without_an_allowing_verdict(tmp_path: Path, answer: Answer) -> None:
+def test_the_store_does_nothing_without_an_allowing_verdict(tmp_path: Path, answer: Answer) -> None:
     with Home.create(tmp_path / "h", env={"ANIMA_CONFIG": str(tmp_path / "c")}) as home:
-        path, hand = DocPath.parse("notes/x.md"), home.books.hand
-        step = hand.stage(path, hand.look(path), "text\n")
+        path = DocPath.parse("notes/x.md")
+        change = Change(path=path, kind=Kind.WRITE, text="text\n", actor=Actor.OWNER, origin=Origin.OWNER)
+        verdict = Verdict(answer=answer, rule="r", reason="because")
         with pytest.raises(Refused):
-            hand.carry_out([step], Verdict(answer=answer, rule="r", reason="because"))
+            home.site.store.write(Batch(changes=(change,), verdict=verdict))
+        with pytest.raises(Refused):
+            home.site.store.bring(DocPath.parse("notes/x.png"), [b"x"], verdict, mode=0o600)
         assert not home.exists("notes/x.md")

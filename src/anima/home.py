@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from anima.forget.forget import Forgetting
     from anima.ledger.chain import Verification
     from anima.memory.inbox import Proposal
-    from anima.memory.past import Keeping, Why
-    from anima.memory.write import Writing
+    from anima.memory.past import Past, Why
+    from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
     from anima.prompt.identity import Avatar, Peer, Resolved
     from anima.prompt.persona import Decision
@@ -82,8 +82,8 @@ class Home:
         self._mutex = threading.RLock()
         rules = site.rules_for(layout, config, clock=clock, agent=agent)
         self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
-        self._writing: Writing | None = None
-        self._keeping: Keeping | None = None
+        self._writing: Writer | None = None
+        self._keeping: Past | None = None
         self._indexing: Indexing | None = None
         self._transcripts: Transcripts | None = None
         self._sweeps: Sweeps | None = None
@@ -211,27 +211,29 @@ class Home:
         return self.site.store
 
     @property
-    def writing(self) -> Writing:
+    def writing(self) -> Writer:
         """The road in."""
         with self._mutex:
             if self._writing is None:
-                from anima.gate import GatePolicy
-                from anima.memory.write import Writing
+                from anima.memory.forgotten import Forgotten
+                from anima.memory.inbox import Inbox
+                from anima.memory.write import Writer
 
-                policy = GatePolicy.of(self.config.gate, self.layout.dialect)
-                self._writing = Writing(self.books, self.layout, policy, clock=self.clock)
+                store = self.site.store
+                forgotten = Forgotten(store.state, lambda: store.key)
+                self._writing = Writer(self.site, Inbox(store.state), forgotten)
                 self._writing.watchers.append(self._tell_index)
                 self._writing.forgets = self._forgets
             return self._writing
 
     @property
-    def keeping(self) -> Keeping:
+    def keeping(self) -> Past:
         """Looking back and taking back."""
         with self._mutex:
             if self._keeping is None:
-                from anima.memory.past import Keeping
+                from anima.memory.past import Past
 
-                self._keeping = Keeping(self.books, self.writing, clock=self.clock)
+                self._keeping = Past(self.site, self.writing)
             return self._keeping
 
     @property
@@ -609,7 +611,7 @@ class Home:
 
     def pending(self) -> tuple[Proposal, ...]:
         """What waits for the owner, oldest first."""
-        return tuple(self.writing.pending.all(self.clock())) if self.books.begun else ()
+        return tuple(self.writing.inbox.all(self.clock())) if self.books.begun else ()
 
     def approve(
         self, proposal: str, *, approver: str = "python", content: str | None = None, text: str | None = None

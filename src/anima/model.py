@@ -15,7 +15,7 @@ from enum import IntEnum, StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from anima.errors import BadArguments, BadPath
+from anima.errors import BadArguments, BadPath, NoSuchDocument, StaleWrite
 
 if TYPE_CHECKING:
     import numpy as np
@@ -303,6 +303,29 @@ class Change:
     scope: Scope | None = None
     taint: frozenset[Origin] = frozenset()
     reason: str = ""
+
+    def after(self, base: str | None) -> str | None:
+        """What the document's text would be after this change; None when it would be gone."""
+        if self.kind is Kind.DELETE:
+            return None
+        if self.kind is Kind.MOVE:
+            return base
+        if self.kind is Kind.APPEND:
+            held = self.opening if base is None else base
+            return held + ("" if not held or held.endswith("\n") else "\n") + self.text
+        return self.text
+
+    def check_base(self, now: str | None) -> None:
+        """Raises StaleWrite when another text stands there than was read, NoSuchDocument when what should go is gone."""
+        if self.base is not None and self.base != (digest_of(now) if now is not None else ""):
+            raise StaleWrite(self.path.text, theirs=now, ours=self.after(now))
+        if self.kind in (Kind.DELETE, Kind.MOVE) and now is None:
+            raise NoSuchDocument(self.path.text)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether this is an append that goes with whatever stands there."""
+        return self.kind is Kind.APPEND and self.base is None
 
 
 class Answer(StrEnum):

@@ -704,7 +704,7 @@ def test_two_restores_at_once_stand_in_line(root: Path) -> None:
 
 def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
     kept = taken(root)
-    with opened(root) as home, home.books.machine.lock.hold():
+    with opened(root) as home, home.books.lock():
         store = Folder(root)
         with pytest.raises(HomeBusy), Machine(store).lock.hold(patience=0.01):
             pass
@@ -873,10 +873,10 @@ def test_snapshots_of_a_busy_home_are_whole_and_of_one_moment(root: Path, tmp_pa
     for number, each in enumerate(kept):
         restored(each, place := tmp_path / f"home{number}")
         with opened(place) as home:
-            assert home.audit().ok and home.books.view.intents() == {} and not home.keeping.history_problems()
+            assert home.audit().ok and home.books.provenance.intents() == {} and not home.keeping.history_problems()
             for entry in home.list("notes") if (place / "notes").is_dir() else ():
                 assert len(set(home.read(entry.path).text.splitlines())) == 1
-                assert home.books.view.is_ours(home.read(entry.path).path, home.read(entry.path).text)
+                assert home.books.provenance.is_ours(home.read(entry.path).path, home.read(entry.path).text)
 
 
 def test_a_full_disk_leaves_no_half_snapshot(root: Path) -> None:
@@ -1223,13 +1223,13 @@ def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_
     edit = Edit(
         path="USER.md", kind=Kind.WRITE, base=key.of(old), digest=key.of("- new\n"), before=1, after=1, temp=staged
     )
-    with home.books.machine.lock.hold():
+    with home.books.lock():
         home.books.ledger.intend(Intent(id="x1", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
     kept = home.snapshot()
     home.close()
     restored(kept.path, tmp_path / "there")
     with opened(tmp_path / "there") as there:
-        assert there.read("USER.md").text == "- new\n" and there.books.view.intents() == {}
+        assert there.read("USER.md").text == "- new\n" and there.books.provenance.intents() == {}
 
 
 def test_each_home_has_a_folder_of_its_own_where_the_owner_keeps_them(root: Path, tmp_path: Path) -> None:

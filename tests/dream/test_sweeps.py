@@ -134,7 +134,7 @@ def test_an_untrusted_line_never_becomes_memory_even_when_it_reached_the_log(hom
     digest = home.books.key.line(f"- [09:00] {FACT}")
     for n in range(1, 6):  # searches do not find it, so the recalls are made by hand
         hits = [{"path": path.text, "lines": [digest], "rank": 1, "score": 0.9}]
-        home.books.note(
+        home.books.append(
             "recall", {"query": f"q{n}", "hits": hits, "session": "s", "scope": "main", "day": f"2026-04-1{n}"}
         )
 

@@ -676,7 +676,7 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 
 POINTS = [
     ("anima.memory.forgotten", "Forgotten", "add"),
-    ("anima.memory.write", "Writing", "carry_out"),
+    ("anima.memory.write", "Writer", "carry_out"),
     ("anima.memory.inbox", "Pending", "remove"),
     ("anima.forget.forget", None, "forget"),
     ("anima.forget.purge", None, "foreign"),
@@ -947,7 +947,7 @@ def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch,
     with Home.create(tmp_path / "home") as home:
         home.remember("the hull number XJ-88213 is painted over", section="Boat")
         home.forget(text="hull number XJ-88213", purge=True)
-        with home.books.machine.lock.hold():
+        with home.books.lock():
             signed = (tmp_path / "home/.anima/lock").read_text()
 
     assert json.loads(signed)["command"] == ("agent" if program.endswith("agent") else "anima forget")

@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def test_a_ledger_that_a_newer_anima_brought_up_to_date_takes_no_write(home: Home) -> None:
-    home.store.append("format", {"format": FORMAT + 1})
+    home.site.store.append("format", {"format": FORMAT + 1})
     with Home.open(home.root, clock=Clock()) as again, pytest.raises(NewerFormat, match="ledger"):
         again.write("notes/new.md", "# New\n")
     assert not home.exists("notes/new.md")

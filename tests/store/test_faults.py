@@ -117,7 +117,7 @@ def let_die(home: Home) -> None:
 def settled(folder: Path) -> Home:
     """The home after recovery, with nothing of it left over."""
     home = opened(folder)
-    assert home.books.view.intents() == {}
+    assert home.books.provenance.intents() == {}
     assert list((folder / ".anima/stage").iterdir()) == []
     assert home.audit().ok
     return home
@@ -278,7 +278,7 @@ def test_a_staged_text_that_is_not_what_was_announced_is_not_used(folder: Path) 
 def test_history_does_not_hold_a_half_done_batch(folder: Path) -> None:
     """Another process that has the home open must finish the batch before it commits anything."""
     bystander, home = opened(folder), opened(folder)
-    assert bystander.books.view.intents() == {}
+    assert bystander.books.provenance.intents() == {}
     edits = write_edit(home, "notes/a.md", "# A\n\n- new\n"), write_edit(home, "notes/b.md", "# B\n\n- new\n")
     begin(home, *edits)
     (folder / str(edits[0].temp)).rename(folder / "notes/a.md")

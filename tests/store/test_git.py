@@ -355,7 +355,7 @@ def test_any_index_a_person_has_is_followed(home: Path, history: History, versio
 def test_a_broken_index_is_made_anew(home: Path, history: History, junk: bytes) -> None:
     put(home, history, {"a.md": b"1", "d/b.md": b"2"})
     (home / ".git" / "index").write_bytes(junk)
-    (home / ".git" / "anima.search.index").unlink()
+    (home / ".git" / "anima.index").unlink()
     put(home, history, {"a.md": b"3"})
     assert git(home, "status", "--porcelain") == ""
 
@@ -773,7 +773,7 @@ def test_linked_files_are_not_followed(home: Path, history: History, tmp_path: P
     filled(home, history)
     target = tmp_path / "target"
     target.write_text("precious")
-    for name in ("refs/heads/main", "index", "anima.search.index", "anima.new", "logs/refs/heads/main", "anima.lock"):
+    for name in ("refs/heads/main", "index", "anima.index", "anima.new", "logs/refs/heads/main", "anima.lock"):
         (home / ".git" / name).unlink(missing_ok=True)
         (home / ".git" / name).symlink_to(target)
     with pytest.raises(Damaged):

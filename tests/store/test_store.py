@@ -13,9 +13,9 @@ import pytest
 
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
-from anima.store.batch import Hand
 from anima.store.folder import MOST_HELD, Folder
 from anima.store.private import Machine
+from anima.store.steps import Steps
 from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
 
 
@@ -26,7 +26,7 @@ class FolderParts:
         self.root, self._opened = root, opened
         self.documents = Folder(root)
         self.machine = Machine(self.documents)
-        self.hand = Hand(self.documents, self.machine)
+        self.hand = Steps(self.documents, self.machine)
         opened.append(self)
 
     def again(self) -> FolderParts:

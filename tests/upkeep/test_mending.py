@@ -371,7 +371,7 @@ def test_a_branch_that_is_gone_takes_no_revision_with_it_whoever_writes_before_t
 
 
 def test_a_held_lock_is_said_and_not_broken(aria: Path) -> None:
-    with Home.open(aria, env=env_of(aria)) as home, home.books.machine.lock.hold():
+    with Home.open(aria, env=env_of(aria)) as home, home.books.lock():
         found = {remark.name: remark for remark in looked(aria)}
         assert f"process {os.getpid()}" in found["lock-held"].message
         assert found["lock-held"].level == "fine"

@@ -197,9 +197,9 @@ def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the
 
     log = DocPath.parse("memory/2026-01-03.md")
     assert home.read(log).text == f"{OLD}{from_the_web}\n"
-    assert not home.books.view.source(log, from_the_web).trusted
-    assert home.books.view.has_doubt(log)
-    assert home.books.view.source(log, OLD.splitlines()[-1]).trusted
+    assert not home.books.provenance.source(log, from_the_web).trusted
+    assert home.books.provenance.has_doubt(log)
+    assert home.books.provenance.source(log, OLD.splitlines()[-1]).trusted
 
 
 def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own_lines(home: Home) -> None:
@@ -212,7 +212,7 @@ def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own
 
     archived = DocPath.parse("memory/archive/2026/2026-01-03.md")
     assert moved.status == "written" and home.read(archived).text == f"{line}\n"
-    assert not home.books.view.source(archived, line).trusted
+    assert not home.books.provenance.source(archived, line).trusted
 
 
 def _webs(path: str, text: str) -> tuple[Change, ...]:

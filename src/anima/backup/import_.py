@@ -366,7 +366,7 @@ class _Arriving:
         if now == text:
             self._note("present", path.text)
         elif now is None or self.replacing:
-            self.home.books.hand.look(path, whole=False)  # raises Refused for what is not ours to write
+            self.home.books.check_writable(path)  # raises Refused for what is not ours to write
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
             self._doubt(now, change)
@@ -433,7 +433,7 @@ class _Arriving:
             fields: dict[str, object] = {"path": path.text, "size": item.size}
             verdict = judge_file(path, self.home.layout.row_of(path), Actor.IMPORTER)
             pieces = _told(self._unforgotten(item.pieces, path), digest)
-            if not books.hand.bring(path, pieces, verdict, mode=private(item.mode)):
+            if not books.bring(path, pieces, verdict, mode=private(item.mode)):
                 raise BadText(path.text, "somebody put a file there meanwhile")
             books.ledger.add("file", {**fields, "digest": books.key.of(digest.hexdigest())}, sync=False)
 

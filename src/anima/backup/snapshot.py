@@ -345,7 +345,7 @@ def _is_place(path: object) -> bool:
 def _note_elsewhere(home: Home, path: str) -> None:
     """Remembers an archive that was written to a place of the owner's choice, so that forgetting can reach it."""
     if os.path.dirname(path) not in {shelf.folder for shelf in _shelves(home)}:
-        with home.books.machine.lock.hold():
+        with home.books.lock():
             _save_elsewhere(home, [*_elsewhere(home), path])
 
 
@@ -356,7 +356,7 @@ def _save_elsewhere(home: Home, paths: Sequence[str]) -> None:
 def forget_elsewhere(home: Home, path: str, now: str = "") -> None:
     """Takes a place off the list, or puts another in its place."""
     if path in (held := _elsewhere(home)):
-        with home.books.machine.lock.hold():
+        with home.books.lock():
             _save_elsewhere(home, [each for each in (now if each == path else each for each in held) if each])
 
 

@@ -297,7 +297,7 @@ def _need_terminal() -> None:
 def _chosen(opened: Home, ids: list[str] | None, session: str | None) -> list[Proposal]:
     if not ids and not session:
         raise BadArguments("say which: ids from anima pending, or --session ID")
-    found = [opened.writing.pending.get(name, opened.clock()) for name in ids or ()]
+    found = [opened.writing.inbox.get(name, opened.clock()) for name in ids or ()]
     found += [p for p in opened.pending() if session and (p.session or "").startswith(session)]
     if not found:
         raise BadArguments(f"session {session} proposed nothing that waits")

@@ -95,7 +95,7 @@ def _texts(home: Home, folder: str) -> Iterator[tuple[DocPath, str, str]]:
 
 
 def _may_be_built_on(home: Home, one: Retained, lines: tuple[str, ...]) -> bool:
-    path, view = DocPath.parse(one.path), home.books.view
+    path, view = DocPath.parse(one.path), home.books.provenance
     return all(_is_clean(view.source(path, line)) for line in lines)
 
 

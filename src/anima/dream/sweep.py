@@ -223,7 +223,7 @@ class Sweeps:
 
     def _may_be_shown(self, held: Held) -> bool:
         """Whether a model may see a line of memory: it can be built on, and the scan sees nothing in it."""
-        source = self.books.view.source(DocPath.parse(self.layout.curated), held.raw)
+        source = self.books.provenance.source(DocPath.parse(self.layout.curated), held.raw)
         return source.promotable and unsafe(held.raw) is None
 
     def _since(self, since: date) -> Tallies:
@@ -269,7 +269,7 @@ class Sweeps:
         return held.notes
 
     def _held(self, memory: str, tallies: Tallies) -> Iterator[Held]:
-        path, view = DocPath.parse(self.layout.curated), self.books.view
+        path, view = DocPath.parse(self.layout.curated), self.books.provenance
         nights = dreamed_on(memory)
         for item in items(memory):
             raw = item.raws[0]
@@ -289,7 +289,7 @@ class Sweeps:
 
     def _doubt(self, note: LogNote) -> str | None:
         """Why a note may not be built on."""
-        path, view = DocPath.parse(note.path), self.books.view
+        path, view = DocPath.parse(note.path), self.books.provenance
         for raw in note.raws:
             source = view.source(path, raw)
             if not source.promotable:
@@ -341,7 +341,7 @@ class Sweeps:
         wishes = [w for w in made.wishes if self._wish_key(w) not in self._marks.asked]
         if not changes and not wishes and not bank:
             return Sweep(status="nothing", plan=made, said="nothing new was asked for or noted")
-        with self.books.machine.lock.hold():
+        with self.books.lock():
             self.catch_up()
             if self._marks.last != draft.began:
                 return Sweep(status="busy", plan=made, said="another sweep ended in the meantime; nothing was written")
@@ -412,7 +412,7 @@ class Sweeps:
         found: set[Origin] = set()
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for raw in note.raws:
-                source = self.books.view.source(DocPath.parse(note.path), raw)
+                source = self.books.provenance.source(DocPath.parse(note.path), raw)
                 if not source.promotable:
                     found |= ({source.origin} | source.taint) & (UNTRUSTED | {Origin.OUTSIDE})
         return frozenset(found)

@@ -272,7 +272,7 @@ def _line_touched(
     drawing: _Drawing, path: DocPath, number: int, line: str, chosen: set[int], hits: set[int]
 ) -> Touched:
     home = drawing.home
-    source = home.books.view.source(path, line) if home.books.begun else OWNERS
+    source = home.books.provenance.source(path, line) if home.books.begun else OWNERS
     is_dreamed = source.actor is Actor.DREAMER or home.layout.row_of(path).role == "diary"
     place = "layer" if layer_at(path) is not None else "dreamed" if is_dreamed else "line"
     if number in chosen:
@@ -304,7 +304,7 @@ def _draw_proposals(drawing: _Drawing) -> Iterator[str]:
     """Waiting changes that hold it, in their texts, diffs, bases or reasons; those a forgotten session made, too."""
     if drawing.asked.layer is not None:
         return
-    for id, raw in drawing.home.writing.pending.raw():
+    for id, raw in drawing.home.writing.inbox.raw():
         try:
             found = json.loads(raw)
             texts = [text for key in _KNOWN for text in _strings(found.get(key))]
@@ -462,9 +462,9 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     with books.machine.lock.hold():
         for id in drawn.proposals:
             if id != last:
-                home.writing.pending.remove(id)
+                home.writing.inbox.remove(id)
         books.finish()
-        books.hand.sweep()
+        books.sweep()
         if drawn.purge is not None and home.store.stat(f".anima/{AREA}") is not None:
             clear(home.store)  # what an interrupted restore had unpacked
     for talk in drawn.talks:
@@ -569,10 +569,10 @@ def _recorded(home: Home, drawn: Plan, done: Forgetting, last: str | None) -> Fo
         "proposals": [*drawn.proposals[:1000]],
         "of": last,
     }
-    with home.books.machine.lock.hold():
+    with home.books.lock():
         record = home.books.ledger.add("forget", {name: value for name, value in fields.items() if value is not None})
         if last is not None:
-            home.writing.pending.remove(last)
+            home.writing.inbox.remove(last)
     return replace(done, record=record.n)
 
 
@@ -595,7 +595,7 @@ def propose(home: Home, change: Change, wish: Mapping[str, str], *, layer: str) 
     """A wish to forget that waits for the owner; None when too many of this session wait. It tells the agent nothing:
     what holds the words, the owner sees."""
     wish = {**wish, **({"layer": layer} if layer else {})}
-    now, content, pending = home.clock(), content_of([change], wish), home.writing.pending
+    now, content, pending = home.clock(), content_of([change], wish), home.writing.inbox
     if sum(p.session == change.session for p in pending.all(now)) > MOST_PER_SESSION:
         return None
     drawn = plan(home, _asked_by(wish), purge=False)

@@ -176,7 +176,7 @@ class Choice:
 
     def __init__(self, home: Home, asked: Asked, sessions: frozenset[str]) -> None:
         self._home, self._asked, self.sessions = home, asked, sessions
-        self._view = home.books.view if home.books.begun else None
+        self._view = home.books.provenance if home.books.begun else None
         self._filter = asked.words if asked.texts or asked.pattern else None
         self.layer = layer_of(asked.sender, home.config.owner) if asked.sender else ""
         self._said = flat(asked.said).text if asked.said else ""

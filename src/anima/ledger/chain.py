@@ -249,11 +249,24 @@ _HINT = "anima audit verify says what is wrong; anima doctor --repair goes on fr
 class Ledger:
     """A view of one log that knows its last record. It lives as long as its log; threads may read while one adds."""
 
-    def __init__(self, log: Log, *, clock: Callable[[], datetime], keep: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        *,
+        clock: Callable[[], datetime],
+        keep: Callable[[bytes], None] | None = None,
+        key: Key | None = None,
+    ) -> None:
         """Opening reads the last record only. `keep` is given the bytes of a torn line before they are cut."""
-        self._log, self._clock, self._keep = log, clock, keep
+        self._log, self._clock, self._keep, self._key = log, clock, keep, key
         self._alarm: str | None = None
         self._tip = _last(log)
+
+    @property
+    def key(self) -> Key:
+        """The key of the digests in this ledger."""
+        assert self._key is not None, "this ledger was opened without its key"
+        return self._key
 
     @property
     def tip(self) -> Tip:
@@ -318,6 +331,16 @@ class Ledger:
             if len(settled) > _SETTLED_ENOUGH:
                 break
         return found[::-1]
+
+    def carried_out(self, proposal: str) -> bool:
+        """Whether a batch that carries out a proposal (`p` and the number of its record) was begun and done."""
+        begun = set()
+        for record in self.records(int(proposal[1:]), kinds=("intent", "done")):
+            if record.kind == "intent" and record.fields.get("of") == proposal:
+                begun.add(record.fields.get("id"))
+            elif record.kind == "done" and record.fields.get("id") in begun:
+                return True
+        return False
 
     def records(self, after: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Record]:
         """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.

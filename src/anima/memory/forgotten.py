@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anima.errors import Damaged, refuse_newer
 from anima.ledger.chain import Key
-from anima.store.private import Machine
+from anima.store import State
 from anima.text.markdown import lines_of
 from anima.text.phrases import LEAD, cut, flat, placed_words, words_of
 
@@ -32,8 +32,8 @@ class Phrase(NamedTuple):
 class Forgotten:
     """The list of one home. Read again whenever its file changed."""
 
-    def __init__(self, machine: Machine, key: Callable[[], Key]) -> None:
-        self._machine, self._key = machine, key
+    def __init__(self, state: State, key: Callable[[], Key]) -> None:
+        self._state, self._key = state, key
         self._seen: object = None
         self._held: dict[str, Phrase] = {}
         self._leads: dict[int, dict[str, list[Phrase]]] = {}
@@ -118,7 +118,7 @@ class Forgotten:
         return self._key().phrase(" ".join(words))
 
     def _list(self) -> dict[str, Phrase]:
-        seen = self._machine.signature(FILE)
+        seen = self._state.version(FILE)
         if seen != self._seen:
             self._held = self._load() if seen is not None else {}
             self._leads = {}
@@ -129,11 +129,11 @@ class Forgotten:
         return self._held
 
     def _load(self) -> dict[str, Phrase]:
-        raw = self._machine.get(FILE)
+        raw = self._state.get(FILE)
         return {} if raw is None else loaded(raw)
 
     def _save(self, held: dict[str, Phrase]) -> None:
-        self._machine.put(FILE, dumped(held.values()))
+        self._state.put(FILE, dumped(held.values()))
 
 
 def dumped(phrases: Iterable[Phrase]) -> bytes:

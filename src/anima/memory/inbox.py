@@ -18,7 +18,7 @@ from typing import Any
 
 from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
-from anima.store.private import Machine
+from anima.store import State
 
 FOLDER = "pending"
 FORMAT = 1
@@ -66,7 +66,7 @@ def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
 
 
 def _one_diff(change: Change, base: str | None) -> str:
-    new, name = text_after(change, base), change.path.text
+    new, name = change.after(base), change.path.text
     to = change.to.text if change.to else name
     before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
     return diff_of_texts(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
@@ -80,27 +80,15 @@ def diff_of_texts(old: str, new: str, *, before: str = "a", after: str = "b") ->
     return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 
-def text_after(change: Change, base: str | None) -> str | None:
-    """What a document's text would be after a change; None when it would be gone."""
-    if change.kind is Kind.DELETE:
-        return None
-    if change.kind is Kind.MOVE:
-        return base
-    if change.kind is Kind.APPEND:
-        held = change.opening if base is None else base
-        return held + ("" if not held or held.endswith("\n") else "\n") + change.text
-    return change.text
-
-
-class Pending:
+class Inbox:
     """The proposals of one home, a file each."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, state: State) -> None:
+        self._state = state
 
     def all(self, now: datetime) -> list[Proposal]:
         """Those that still wait, oldest first; lapsed ones are passed over."""
-        names = [name.removesuffix(".json") for name in self._machine.names(FOLDER) if name.endswith(".json")]
+        names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
         found = [self._load(name) for name in names if _ID.fullmatch(name)]
         return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
 
@@ -119,20 +107,20 @@ class Pending:
         return next((p for p in self.all(now) if p.content == content and p.session == session), None)
 
     def save(self, proposal: Proposal) -> None:
-        self._machine.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
+        self._state.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
-        for name in self._machine.names(FOLDER):
-            if (data := self._machine.get(f"{FOLDER}/{name}")) is not None:
+        for name in self._state.names(FOLDER):
+            if (data := self._state.get(f"{FOLDER}/{name}")) is not None:
                 yield name.removesuffix(".json"), data
 
     def remove(self, proposal: str) -> bool:
-        return self._machine.remove(f"{FOLDER}/{proposal}.json")
+        return self._state.remove(f"{FOLDER}/{proposal}.json")
 
     def _load(self, proposal: str) -> Proposal | None:
         """The proposal; None when there is none, or no longer."""
-        raw = self._machine.get(f"{FOLDER}/{proposal}.json")
+        raw = self._state.get(f"{FOLDER}/{proposal}.json")
         if raw is None:
             return None
         try:

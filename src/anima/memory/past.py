@@ -8,7 +8,7 @@ Not here: writing itself (writing), what the ledger's records look like (ledger)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import chain
@@ -17,10 +17,10 @@ from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, 
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source, sentence
 from anima.memory.inbox import content_of, diff_of
-from anima.memory.write import Writing
+from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
+from anima.site import Site
 from anima.store.git import History, Note, Revision
-from anima.store.place import FolderStore
 from anima.text.markdown import lines_of
 from anima.text.merge import merge
 
@@ -65,18 +65,18 @@ class TakingBack:
     content: str
 
 
-class Keeping:
+class Past:
     """The past of one home."""
 
-    def __init__(self, books: FolderStore, writing: Writing, *, clock: Callable[[], datetime]) -> None:
-        self.books, self.writing, self.clock = books, writing, clock
+    def __init__(self, site: Site, writer: Writer) -> None:
+        self.store, self.writer, self.clock = site.store, writer, site.clock
         self._looked_up: tuple[str | None, str, tuple[str, ...]] = (None, "", ())  # tip, change, its revisions
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
     def history(self, path: DocPath | None = None, *, limit: int = 20) -> list[Revision]:
         """The newest revisions, of the home or of one document."""
-        self.books.commit()
+        self.store.commit()
         found = self._history()
         spelt = self._spelt(path) if path else None
         return found.log(spelt, limit=limit) if found else []
@@ -95,12 +95,12 @@ class Keeping:
         return found[::-1][:limit]
 
     def why(self, path: DocPath, line: int) -> Why:
-        document = self.books.documents.read(path)
+        document = self.store.documents.read(path)
         lines = lines_of(document.text)
         if not 1 <= line <= len(lines):
             raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
         text = lines[line - 1].rstrip("\r\n")
-        source = self.books.view.source(document.path, text) if self.books.begun else OWNERS
+        source = self.store.provenance.source(document.path, text) if self.store.begun else OWNERS
         when = f"{source.time:%Y-%m-%d %H:%M} UTC" if source.time else ""
         return Why(
             path=document.path,
@@ -118,28 +118,28 @@ class Keeping:
 
     def audit(self) -> Verification:
         """Whether the ledger is whole: every record in its place, none altered, none cut off at the end."""
-        if not self.books.begun:
+        if not self.store.begun:
             gone = Fault(line=1, offset=0, kind="truncated", what="the ledger is gone, and this home had one")
-            return Verification(records=0, fault=gone if self.books.had_ledger() else None)
+            return Verification(records=0, fault=gone if self.store.had_ledger() else None)
         history = self._history()
-        return verify(self.books.log, key=self.books.key, anchors=history.anchors() if history else ())
+        return verify(self.store.log, key=self.store.key, anchors=history.anchors() if history else ())
 
     def history_problems(self) -> list[str]:
         """What is wrong with history; nothing when it is switched off."""
         history = self._history()
         if history is None:
-            return [self.books.history_problem] if self.books.begun and self.books.history_problem else []
+            return [self.store.history_problem] if self.store.begun and self.store.history_problem else []
         return history.check()
 
     def repair_history(self) -> list[str]:
         """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
-        self.books.reset_history()
-        history = self.books.history
+        self.store.reset_history()
+        history = self.store.history
         if history is None:
-            raise Damaged(f"history cannot be mended: {self.books.history_problem or 'it is switched off'}")
-        tip = self.books.ledger.tip
-        note = Note(what="repair", actor="owner", author=self.books.author, time=self.clock(), anchor=(tip.n, tip.hash))
-        return history.repair(self.books.held_documents(), note)
+            raise Damaged(f"history cannot be mended: {self.store.history_problem or 'it is switched off'}")
+        tip = self.store.ledger.tip
+        note = Note(what="repair", actor="owner", author=self.store.author, time=self.clock(), anchor=(tip.n, tip.hash))
+        return history.repair(self.store.held_documents(), note)
 
     # -- taking back ----------------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class Keeping:
             raise StaleWrite(wanted[0].path.text if wanted else chosen[0].edits[0].path, theirs=None, ours=None)
         if not wanted:
             return ()
-        return self.writing.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
+        return self.writer.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
 
     def last_sweep(self) -> str:
         """The id of the newest night of dreaming that was not taken back."""
@@ -172,7 +172,7 @@ class Keeping:
 
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
         """What would be taken back, and the changes that do it. Nothing is written."""
-        self.books.commit()
+        self.store.commit()
         chosen = self._chosen(change, session)
         texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # key: path, text now, text wanted
         for intent in chosen:
@@ -211,7 +211,7 @@ class Keeping:
         if edit.kind is Kind.APPEND:
             texts[path.key] = (path, now, self._without(held or "", edit))
             return
-        if edit.base is None and held is not None and self.books.key.of(held) != edit.digest:
+        if edit.base is None and held is not None and self.store.key.of(held) != edit.digest:
             rest = self._without(held, edit)  # others wrote into the document this change made
             texts[path.key] = (path, now, rest if rest.strip() else None)
             return
@@ -232,11 +232,11 @@ class Keeping:
         """A text without what one change added: those very bytes, or where they moved, the last run of its lines."""
         data, before, after = text.encode("utf-8"), edit.before or 0, edit.after or 0
         piece = data[before:after].decode("utf-8", "replace")
-        if self.books.key.of(piece) == edit.digest and piece.encode("utf-8") == data[before:after]:
+        if self.store.key.of(piece) == edit.digest and piece.encode("utf-8") == data[before:after]:
             first, rest = data[:before].decode("utf-8"), data[after:].decode("utf-8")
             return first + ("\n" if first and rest and not first.endswith("\n") else "") + rest
         lines = lines_of(text)
-        keyed = [self.books.key.line(line) for line in lines]
+        keyed = [self.store.key.line(line) for line in lines]
         solid = [n for n, digest in enumerate(keyed) if digest]
         wanted = [line.digest for line in edit.lines]
         found = last_run([keyed[n] for n in solid], wanted)
@@ -254,7 +254,7 @@ class Keeping:
         nearest = self._nearest(history, intent.id)
         for revision in chain(nearest, (r.id for r in history.log(self._spelt(path), limit=100_000))):
             text = self._shown(history, revision, path)
-            if text is not None and self.books.key.of(text) == digest:
+            if text is not None and self.store.key.of(text) == digest:
                 return text
         raise NoSuchRevision(
             f"history does not hold {path} as it was around change {intent.id}",
@@ -271,13 +271,13 @@ class Keeping:
         return self._looked_up[2]
 
     def _keyed(self, text: str | None) -> str | None:
-        return None if text is None else self.books.key.of(text)
+        return None if text is None else self.store.key.of(text)
 
     def restore(self, path: DocPath, at: str, *, base: str | None = None) -> tuple[Receipt, ...]:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
         is to replace ("" for nothing)."""
         history = self._need_history()
-        self.books.commit()
+        self.store.commit()
         revision = at if _REVISION.match(at) else self._at(history, at)
         text = self._shown(history, revision, path)
         if text is None:
@@ -286,7 +286,7 @@ class Keeping:
         if base is not None and base != (digest_of(now) if now is not None else ""):
             raise StaleWrite(path.text, theirs=now, ours=text)
         change = self._change(path, now, text)
-        return self.writing.submit([change], what="restore", of=revision[:12])
+        return self.writer.submit([change], what="restore", of=revision[:12])
 
     def text_at(self, path: DocPath, revision: str) -> str | None:
         """A document as a revision holds it; None when it was not there, or there is no history."""
@@ -306,29 +306,29 @@ class Keeping:
         """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
         fields: dict[str, object] = {"session": session} if session else {}
         if path is not None:
-            document = self.books.documents.read(path)
+            document = self.store.documents.read(path)
             lines = lines_of(document.text)
             if line is not None and not 1 <= line <= len(lines):
                 raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
             chosen = lines if line is None else [lines[line - 1]]
-            digests = [d for d in dict.fromkeys(map(self.books.key.line, chosen)) if d]
+            digests = [d for d in dict.fromkeys(map(self.store.key.line, chosen)) if d]
             fields |= {"path": document.path.text, "lines": digests}
         if bool(fields) == every:
             raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
         before = self._distrusted()
-        self.books.append("trust", fields)
+        self.store.append("trust", fields)
         return before - self._distrusted()
 
     def _distrusted(self) -> int:
-        return self.books.view.distrusted()
+        return self.store.provenance.distrusted()
 
     # -- small ----------------------------------------------------------------------------------------------------------
 
     def _done(self) -> Iterator[tuple[Intent, Record]]:
-        if not self.books.begun:
+        if not self.store.begun:
             return
         begun: dict[str, tuple[Intent, Record]] = {}
-        for record in self.books.ledger.records(kinds=("intent", "done")):
+        for record in self.store.ledger.records(kinds=("intent", "done")):
             if record.kind == "intent":
                 begun[str(record.fields.get("id"))] = (Intent.from_record(record), record)
             elif found := begun.pop(str(record.fields.get("id")), None):
@@ -341,20 +341,20 @@ class Keeping:
 
     def _text(self, path: DocPath) -> str | None:
         try:
-            return self.books.documents.read(path).text
+            return self.store.documents.read(path).text
         except NoSuchDocument:
             return None
 
     def _spelt(self, path: DocPath) -> str:
-        return self.books.documents.actual(path) or path.text
+        return self.store.documents.actual(path) or path.text
 
     def _history(self) -> History | None:
-        return self.books.history if self.books.begun else None
+        return self.store.history if self.store.begun else None
 
     def _need_history(self) -> History:
         history = self._history()
         if history is None:
-            why = self.books.history_problem if self.books.begun else "nothing was written here yet"
+            why = self.store.history_problem if self.store.begun else "nothing was written here yet"
             raise NoSuchRevision(f"there is no history: {why or 'it is switched off'}", hint="anima doctor says more")
         return history
 

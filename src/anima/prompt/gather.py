@@ -330,7 +330,7 @@ class Reading:
         """
         assert self._books_of is not None
         try:
-            known, lines = self._books_of().view, lines_of(text)
+            known, lines = self._books_of().provenance, lines_of(text)
         except Damaged as error:  # nothing vouches for any line now; a prompt without them is better than none
             at.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
             reasons.append("left out, because nothing vouches for its lines")

@@ -205,9 +205,9 @@ class Indexing:
         return held and not self._retention.skips_index(path)
 
     def _doubt(self, path: DocPath) -> str:
-        if not self._books.begun or not self._books.view.has_doubt(path):
+        if not self._books.begun or not self._books.provenance.has_doubt(path):
             return ""
-        return f"?{self._books.view.distrusted_in(path)}"
+        return f"?{self._books.provenance.distrusted_in(path)}"
 
     def bring_up(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> IndexReport:
         """Everything now; with `rebuild`, from an empty index."""
@@ -288,7 +288,7 @@ class Indexing:
     def _labels(self, document: Document, bits: int, private: int) -> Iterator[Label]:
         """Runs of lines that differ from the document's own scopes, or are not trusted."""
         text = document.text
-        doubtful = self._books.begun and self._books.view.has_doubt(document.path)
+        doubtful = self._books.begun and self._books.provenance.has_doubt(document.path)
         if "<!--" not in text and not doubtful:
             return
         lines = lines_of(text)
@@ -296,7 +296,7 @@ class Indexing:
         for start, end, mask, keep in _marked(text, lines):
             for n in range(start, end):
                 found[n] = private if mask is None else (found[n] | mask if keep else found[n])
-        trusted = [not doubtful or self._books.view.source(document.path, line).trusted for line in lines]
+        trusted = [not doubtful or self._books.provenance.source(document.path, line).trusted for line in lines]
         number = 1
         for (scopes, good), run in groupby(zip(found, trusted, strict=True)):
             length = len(list(run))

@@ -194,8 +194,8 @@ class Calling:
         session, books = self._session, self._home.books
         session.took_in(FlowEvent(path=path, by_tool=True))
         books.need_ledger()
-        if books.begun and books.view.has_doubt(path):
-            sources = [books.view.source(path, line) for line in lines_of(text)]
+        if books.begun and books.provenance.has_doubt(path):
+            sources = [books.provenance.source(path, line) for line in lines_of(text)]
             for origin in frozenset[Origin]().union(*(source.doubts for source in sources)):
                 session.taint(origin)
 

@@ -162,7 +162,7 @@ class Flushing:
         if not wanted:
             return [], []
         suspicious = {line for line in wanted if scan_text(line)}  # one such line must not take the others with it
-        with self._home.books.machine.lock.hold():
+        with self._home.books.lock():
             held = self._held(now, turns)
             fresh = [line for line in wanted if _bare(line) not in held]
             plain = [line for line in fresh if line not in suspicious]

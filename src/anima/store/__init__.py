@@ -1,1 +1,186 @@
-"""Where documents live. `folder` is a folder on disk; every module that opens a file of a home is in this package."""
+"""The canonical state of one home: documents, ledger, logs, small state and history, and the one way to write them.
+
+Promise: `Store` is the seam behind which a folder, a database or a test's memory keeps a home; nothing above this
+package knows a descriptor, a stat, a root path or `.anima`. `Store.write` is the one way to change documents: bases
+compared, texts, ledger record and revision, all or nothing. A version is an opaque string: equal means unchanged.
+Not here: whether a change may happen (gate), and what can be deleted and made again (search).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from anima.model import Change, DocPath, Document, Entry, Verdict
+
+if TYPE_CHECKING:
+    from anima.ledger.chain import Key, Ledger, Record
+    from anima.ledger.provenance import Provenance
+    from anima.store.gitformat import Note, Revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Changes that are written together or not at all, with the verdict that allows them.
+
+    `what` and `of` name the batch in the ledger (an undo is of a change, an approval of a proposal); an approval that was
+    carried out before is not carried out again. `marked` are lines nobody is to obey until the owner vouches for them.
+    """
+
+    changes: tuple[Change, ...]
+    verdict: Verdict
+    what: str = "write"
+    of: str | None = None
+    approver: str | None = None
+    marked: frozenset[str] = frozenset()
+
+    @property
+    def is_log(self) -> bool:
+        """Whether this is one free append: it conflicts with nobody, and gets its revision with others, later."""
+        return len(self.changes) == 1 and self.changes[0].is_free
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of a batch: its number in the ledger (None where nothing changed), its revision, and the digest of
+    each new text (None for an append). `repeated` says that this approval was carried out before."""
+
+    change: str | None = None
+    revision: str | None = None
+    digests: tuple[str | None, ...] = ()
+    repeated: bool = False
+
+
+class Documents(Protocol):
+    """The texts of one home, by checked path; a name is found in any case or Unicode form. Reading changes nothing."""
+
+    def read(self, path: DocPath) -> Document:
+        """The document. Raises NoSuchDocument, BadText (not UTF-8, too large, not a file) or Damaged."""
+        ...
+
+    def raw(self, path: DocPath, *, most: int) -> bytes:
+        """A file's bytes, for what is no text. Raises NoSuchDocument, or BadText when it has more than `most`."""
+        ...
+
+    def exists(self, path: DocPath) -> bool: ...
+
+    def actual(self, path: DocPath) -> str | None:
+        """How this document's path is spelt in the store; None when it is not there."""
+        ...
+
+    def version(self, path: str) -> str | None:
+        """What tells that a document, as spelt in the store, changed; None when it is not there. Reads nothing."""
+        ...
+
+    def names(self, folder: str) -> tuple[str, ...]: ...
+
+    def list(self, folder: str = "") -> tuple[Entry, ...]: ...
+
+    def list_all(self, folder: str = "") -> Iterator[Entry]: ...
+
+
+class State(Protocol):
+    """Small things the machine keeps for itself, by name: proposals, marks, lists. No document can have such a name."""
+
+    def get(self, name: str) -> bytes | None: ...
+
+    def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
+        """Replaces it atomically and durably; with `only_new`, leaves one that is there."""
+        ...
+
+    def remove(self, name: str) -> bool: ...
+
+    def names(self, folder: str) -> Sequence[str]: ...
+
+    def version(self, name: str) -> str | None: ...
+
+
+class History(Protocol):
+    """Every version of every document, newest first."""
+
+    def head(self) -> str | None: ...
+
+    def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]: ...
+
+    def show(self, revision: str, path: str) -> bytes | None: ...
+
+    def tree(self, revision: str) -> Mapping[str, str]: ...
+
+    def diff(self, old: str | None, new: str, path: str | None = None) -> str: ...
+
+    def anchors(self) -> list[tuple[int, str]]: ...
+
+    def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
+
+
+class Store(Protocol):
+    """One home's canonical state; bound to one home, and one tenant, when it is opened."""
+
+    @property
+    def name(self) -> str:
+        """The store's name for people: a folder, or an address without a password."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What trust in this home is bound to."""
+        ...
+
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was ever written through us here."""
+        ...
+
+    @property
+    def key(self) -> Key: ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, begun if it was not; asking for it ends what a crash left half done."""
+        ...
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where each line came from, folded up to the ledger's end."""
+        ...
+
+    @property
+    def history(self) -> History | None:
+        """The history; None when it is switched off or broken (`history_problem` says)."""
+        ...
+
+    @property
+    def history_problem(self) -> str | None: ...
+
+    def write(self, batch: Batch) -> Written:
+        """Writes a batch, all or nothing. Raises StaleWrite, Refused or Damaged with nothing changed."""
+        ...
+
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        ...
+
+    def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
+        """One record of another kind in the ledger."""
+        ...
+
+    def commit(self, *, reason: str = "") -> str | None:
+        """Gives every change that no revision holds yet its revision; None when there is nothing."""
+        ...
+
+    def lock(self, name: str = "home", *, patience: float = 30.0) -> AbstractContextManager[None]:
+        """The home's lock, or a lease of another name; a database opens its transaction here. Raises HomeBusy."""
+        ...
+
+    def close(self) -> None: ...
+
+
+__all__ = ["Batch", "Documents", "History", "State", "Store", "Written"]

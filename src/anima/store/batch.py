@@ -1,322 +1,352 @@
-"""The writing half of the folder store: stage, then carry out, and finish what a crash left half done.
+"""A batch of changes written all or nothing into a folder, with its record; and what a crash left of one.
 
-Promise: nothing is carried out without an allowing Verdict; a text is durably staged before the ledger says that it
-will be used, so every begun batch can be finished; a document is old or new, never mixed; links are neither followed
-nor written through. Whoever calls holds the home lock. Not here: the ledger, the gate, the order of things (writing).
+Promise: every base is compared under the lock; texts are staged durably before the ledger says what will happen, so a
+begun batch can always be finished; whoever writes or opens next finishes it, or takes it back where nothing was done.
+What somebody else wrote in between stays theirs. Whoever calls holds the home lock.
+Not here: whether a change may happen (gate), history (place), single files (steps).
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
 
-from anima.errors import BadPath, Damaged, HomeError, Refused, StaleWrite
-from anima.model import Answer, DocPath, Verdict
-from anima.store.folder import Folder, Signature, signature_of, write_all
-from anima.store.private import STAGE, Machine, read_all
-from anima.store.safe_open import open_beneath, open_regular
-
-# A batch that the gate allowed before the crash is finished, not judged again.
-RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
+from anima.errors import BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
+from anima.ledger.chain import Edit, Intent, Ledger, Line
+from anima.ledger.provenance import Provenance
+from anima.model import UNTRUSTED, Change, DocPath, Kind, Origin, digest_of
+from anima.store import Batch
+from anima.store.folder import MAX_BYTES, Folder
+from anima.store.steps import Standing, Step, Steps, Unconfirmed
+from anima.text.markdown import lines_of
 
 
-class Unconfirmed(Damaged):
-    """Everything is in its place, but the disk did not confirm that it will stay there."""
+class _State(Enum):
+    """What a crash left of one edit."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A document as it stands on disk now: how it is spelt there, its text, and what tells that it changed."""
-
-    actual: str
-    text: str | None  # None: nothing stands there; "" too when only its size was asked for
-    signature: Signature | None
-    mode: int = 0o600
-
-    @property
-    def size(self) -> int:
-        return self.signature[2] if self.signature else 0
+    STANDS = 1
+    HALF = 2  # begun, and can be finished
+    READY = 3  # not begun, and can be
+    TORN = 4  # a piece of an append is there
+    LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One file's part of a batch: put a staged text in place, remove the file, or add bytes at its end."""
+class _Plan:
+    """What one change comes to: the ledger's edit, the steps and the new text's digest."""
 
-    path: DocPath
-    actual: str
-    do: Literal["put", "remove", "append"]
-    staged: str | None = None
-    data: bytes = b""
-    was: Signature | None = None  # what stood there when we looked
-
-    @property
-    def folder(self) -> str:
-        return self.actual.rpartition("/")[0]
+    edit: Edit
+    steps: tuple[Step, ...]
+    digest: str | None = None  # None for an append: a long log is not read again only to tell it
 
 
-class Hand:
-    """Writes documents of one store."""
+class Batches:
+    """Writes the batches of one folder, and ends those that were interrupted."""
 
-    def __init__(self, store: Folder, machine: Machine) -> None:
-        self._store, self._machine = store, machine
+    def __init__(
+        self,
+        folder: Folder,
+        steps: Steps,
+        *,
+        ledger: Callable[[], Ledger],
+        provenance: Callable[[], Provenance],
+        is_closed: Callable[[DocPath], bool],
+        keep_torn: Callable[[bytes], None],
+        mark_doubt: Callable[[], None],
+    ) -> None:
+        self._folder, self._steps = folder, steps
+        self._ledger, self._provenance, self._is_closed = ledger, provenance, is_closed
+        self._keep_torn, self._mark_doubt = keep_torn, mark_doubt
 
-    # -- before: look, and stage ----------------------------------------------------------------------------------------
+    # -- writing --------------------------------------------------------------------------------------------------------
 
-    def look(self, path: DocPath, *, whole: bool = True) -> Standing:
-        """What stands at a path, checked to be something we may write: a regular file with one name, or nothing."""
-        actual = self._store.actual(path)
-        found = self._store.stat(actual) if actual is not None else None
-        if actual is None or found is None:
-            return Standing(actual=actual or self._spelt(path), text=None, signature=None)
-        _check_writable(path, found)
-        text = self._store.read(path).text if whole else ""
-        return Standing(actual=actual, text=text, signature=signature_of(found), mode=stat.S_IMODE(found.st_mode))
+    def write(
+        self, batch: Batch, *, before_texts: Callable[[], object]
+    ) -> tuple[Intent | None, tuple[str | None, ...]]:
+        """Writes a batch: its intent, None where nothing changed, and the digest of each new text.
 
-    def _spelt(self, path: DocPath) -> str:
-        """The path of a document to be, in the spelling of the folders that are there."""
-        spelt, parts = "", path.parts
-        for n, part in enumerate(parts):
-            there = self._store.actual(DocPath.parse("/".join(parts[: n + 1])))
-            spelt = there if there is not None else f"{spelt}/{part}".lstrip("/")
-        return spelt
-
-    def stage(self, path: DocPath, standing: Standing, text: str, *, mode: int | None = None) -> Step:
-        """A durable copy of a document's new text, not yet in its place."""
-        try:
-            staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        return Step(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
-
-    def hold_staged(self) -> None:
-        """Makes the names of staged texts durable: a batch of several must be able to go on after the first."""
-        try:
-            self._machine.sync_folder(STAGE)
-        except OSError as error:
-            raise Damaged(f"nothing was written ({os.strerror(error.errno or 0)})") from None
-
-    def let_go(self, steps: Iterable[Step]) -> None:
-        """Forgets what was staged for steps that are not carried out."""
-        for step in steps:
-            if step.staged:
-                self._machine.unstage(step.staged)
-
-    def removal(self, path: DocPath, standing: Standing) -> Step:
-        return Step(path=path, actual=standing.actual, do="remove", was=standing.signature)
-
-    def addition(self, path: DocPath, standing: Standing, data: bytes) -> Step:
-        """Bytes for the end of a file, with a line end first when the file lacks its last one."""
-        try:
-            if standing.size and self._last_byte(standing.actual) != b"\n":
-                data = b"\n" + data
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        return Step(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
-
-    def _last_byte(self, actual: str) -> bytes:
-        fd, found = open_regular(self._store.fd, actual)
-        try:
-            return os.pread(fd, 1, max(0, found.st_size - 1))
-        finally:
-            os.close(fd)
-
-    # -- carrying out ---------------------------------------------------------------------------------------------------
-
-    def carry_out(self, steps: Iterable[Step], verdict: Verdict) -> None:
-        """Does the steps in order. Raises StaleWrite, before the first of them, when somebody wrote since we looked.
-
-        Raises Unconfirmed when all was done and only the disk's word for it is missing; any other error may leave
-        some steps done, which recovery then finishes.
+        `before_texts` is called once every base was compared and before anything is staged. Raises StaleWrite or
+        Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word.
         """
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
-        steps = list(steps)
-        for step in steps:
-            if self._store.signature(step.actual) != step.was:
-                raise self._stale(step.path)
-        for step in steps:
-            self._do(step)
-        for folder in dict.fromkeys(step.folder for step in steps if step.do != "append"):
-            self._confirm_folder(folder)
+        standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
+        before_texts()
+        plans = self._plan_all(batch, standings)
+        edits = self._marked(tuple(plan.edit for plan in plans if plan), batch)
+        intent = self._intent(batch, edits) if edits else None
+        if intent is not None:
+            self._carry_out(intent, [step for plan in plans if plan for step in plan.steps], batch)
+        return intent, tuple(plan.digest if plan else None for plan in plans)
 
-    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
-        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
-        if self._store.actual(path) is not None:
-            return False
-        actual = self._spelt(path)
+    def _carry_out(self, intent: Intent, steps: list[Step], batch: Batch) -> None:
         try:
-            staged = self._machine.stage(pieces, mode=mode)
-            try:
-                self._store.make_folder(actual.rpartition("/")[0])
-                self._machine.move(staged, actual, only_new=True)
-                self._machine.sync_folder(actual.rpartition("/")[0])
-            finally:
-                self._machine.unstage(staged)
-                self._store.forget(actual)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        return True
-
-    def _stale(self, path: DocPath) -> StaleWrite:
+            marked = any(line.taint for edit in intent.edits for line in edit.lines)
+            if intent.approver is None and (marked or ({intent.origin} | intent.taint) & UNTRUSTED):
+                self._mark_doubt()
+            if len(steps) > 1:
+                self._steps.hold_staged()
+            self._ledger().intend(intent)
+            self._steps.carry_out(steps, batch.verdict)
+        except HomeError as error:
+            if not self._stands_after_all(intent) or isinstance(error, Unconfirmed):
+                raise
+            return
         try:
-            theirs = self._store.read(path).text
+            self._ledger().done(intent.id, sync=False)
         except HomeError:
-            theirs = None
-        return StaleWrite(path.text, theirs=theirs, ours=None)
+            pass  # the intent is on the disk and the files are: whoever looks next finds that it stands
 
-    def _do(self, step: Step) -> None:
+    def _stands_after_all(self, intent: Intent) -> bool:
+        """After an error: what was begun is finished, what was not is given up, so that nothing is half done."""
         try:
-            if step.do == "put":
-                self._put(step)
-            elif step.do == "remove":
-                self._machine.unlink(step.actual, sync=False)  # with the others, at the end
-            else:
-                self._append(step)
-        except OSError as error:
-            raise _unwritten(step.path, error) from None
-        finally:
-            self._store.forget(step.actual)
+            return self.settle(back=True).get(intent.id, False)
+        except HomeError:
+            return False  # the disk is still failing; whoever writes or opens next finishes it
 
-    def _put(self, step: Step) -> None:
-        if self._store.stat(step.folder or ".") is None:
-            self._store.make_folder(step.folder)
-        self._machine.move(step.staged or "", step.actual)
+    def _intent(self, batch: Batch, edits: tuple[Edit, ...]) -> Intent:
+        first, ledger = batch.changes[0], self._ledger()
+        return Intent(
+            id=str(ledger.tip.n + 1),
+            what=batch.what,
+            edits=edits,
+            actor=first.actor,
+            origin=first.origin,
+            session=first.session,
+            scope=first.scope,
+            taint=first.taint,
+            rule=batch.verdict.rule,
+            approver=batch.approver,
+            reason=ledger.key.of(first.reason) if first.reason else None,
+            of=batch.of,
+        )
 
-    def _append(self, step: Step) -> None:
-        fd = open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    # -- what each change comes to --------------------------------------------------------------------------------------
+
+    def _look(self, change: Change, *, is_log: bool) -> Standing:
+        """What stands there, once it is known where it came from. A log that is as we left it is not read."""
+        view = self._provenance()
+        if is_log and view.knows(change.path):
+            standing = self._steps.look(change.path, whole=False)
+            if standing.signature is not None and view.size_of(change.path) == standing.size:
+                return standing
+        standing = self._steps.look(change.path)
+        self._note_standing(change.path, standing)
+        change.check_base(standing.text)
+        return standing
+
+    def _note_standing(self, path: DocPath, standing: Standing) -> None:
+        """Writes down a document we did not leave like this, so that its lines are known for what they are."""
+        view, text = self._provenance(), standing.text
+        known = view.knows(path)
+        if view.is_ours(path, text) if known else text is None:
+            return
+        fields: dict[str, object] = {"path": standing.actual, "digest": self._keyed(text), "size": standing.size}
+        fields["lines"] = view.new_lines(path, text or "")
+        self._ledger().add("outside" if known else "found", {k: v for k, v in fields.items() if v is not None})
+
+    def _plan_all(self, batch: Batch, standings: list[Standing]) -> list[_Plan | None]:
+        """What each change comes to, None where nothing would change."""
+        plans: list[_Plan | None] = []
         try:
-            if signature_of(found := os.fstat(fd)) != step.was:
-                raise self._stale(step.path)
-            _check_writable(step.path, found)
-            try:
-                write_all(fd, step.data)
-                os.fsync(fd)
-            except OSError as error:
-                self._take_back(fd, found.st_size, step.path)
-                raise error
-        finally:
-            os.close(fd)
+            for change, standing in zip(batch.changes, standings, strict=True):
+                plans.append(self._plan(change, standing, is_log=batch.is_log))
+        except BaseException:
+            self._steps.let_go(step for plan in plans if plan for step in plan.steps)
+            raise
+        return plans
 
-    def _take_back(self, fd: int, size: int, path: DocPath) -> None:
-        """Cuts off what was just written: half a line is worse than none, and a line that may not last is no better."""
-        try:
-            os.ftruncate(fd, size)
-            os.fsync(fd)
-        except OSError as error:
-            raise _unconfirmed(path.text, error) from None
+    def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan | None:
+        if change.kind is Kind.MOVE:
+            return self._plan_move(change, standing)
+        if is_log and standing.signature is not None:
+            return self._plan_append(change, standing)
+        new = change.after(standing.text)
+        if new == standing.text:
+            return None
+        if new is None:
+            edit = Edit(path=standing.actual, kind=Kind.DELETE, base=self._keyed(standing.text), before=standing.size)
+            return _Plan(edit=edit, steps=(self._steps.removal(change.path, standing),), digest="")
+        return self._plan_write(change, standing, new)
 
-    def _confirm_folder(self, folder: str) -> None:
-        try:
-            self._machine.sync_folder(folder)
-        except OSError as error:
-            raise _unconfirmed(folder or "the home", error) from None
+    def _plan_append(self, change: Change, standing: Standing) -> _Plan:
+        step = self._steps.addition(change.path, standing, change.text.encode("utf-8"))
+        after = standing.size + len(step.data)
+        if after > MAX_BYTES:
+            raise BadText(
+                change.path.text, f"it would grow past {MAX_BYTES:,} bytes", hint="move older lines to another document"
+            )
+        edit = Edit(
+            path=standing.actual,
+            kind=Kind.APPEND,
+            digest=self._keyed(step.data.decode("utf-8")),
+            before=standing.size,
+            after=after,
+            lines=self._lines("", change.text),
+        )
+        return _Plan(edit=edit, steps=(step,))
+
+    def _plan_write(self, change: Change, standing: Standing, new: str) -> _Plan:
+        size = len(new.encode("utf-8"))
+        if size > MAX_BYTES:
+            raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
+        step = self._steps.stage(change.path, standing, new)
+        edit = Edit(
+            path=standing.actual,
+            kind=Kind.WRITE,
+            base=self._keyed(standing.text),
+            digest=self._keyed(new),
+            before=standing.size,
+            after=size,
+            temp=step.staged,
+            lines=self._lines(standing.text or "", new),
+        )
+        return _Plan(edit=edit, steps=(step,), digest=digest_of(new))
+
+    def _plan_move(self, change: Change, standing: Standing) -> _Plan:
+        if standing.text is None:
+            raise NoSuchDocument(change.path.text)
+        assert change.to is not None
+        there = self._steps.look(change.to)
+        if there.text is not None:
+            raise StaleWrite(change.to.text, theirs=there.text, ours=standing.text)
+        step = self._steps.stage(change.to, there, standing.text, mode=standing.mode)
+        keyed = self._keyed(standing.text)
+        edit = Edit(
+            path=standing.actual,
+            kind=Kind.MOVE,
+            to=there.actual,
+            base=keyed,
+            digest=keyed,
+            before=standing.size,
+            after=standing.size,
+            temp=step.staged,
+        )
+        steps = (step, self._steps.removal(change.path, standing))
+        return _Plan(edit=edit, steps=steps, digest=digest_of(standing.text))
+
+    def _marked(self, edits: tuple[Edit, ...], batch: Batch) -> tuple[Edit, ...]:
+        """The edits, with the lines that the batch marks as nobody's to obey."""
+        marked = {self._ledger().key.line(line) for line in batch.marked}
+        if not marked:
+            return edits
+        return tuple(
+            replace(
+                edit,
+                lines=tuple(
+                    replace(line, taint=line.taint | {Origin.PEER}) if line.digest in marked else line
+                    for line in edit.lines
+                ),
+            )
+            for edit in edits
+        )
+
+    def _lines(self, old: str, new: str) -> tuple[Line, ...]:
+        """The digests of lines that are new; those that stay keep the source they have."""
+        key = self._ledger().key
+        held = {line.strip() for line in lines_of(old)}
+        added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
+        return tuple(Line(digest=digest) for digest in added if digest)
+
+    def _keyed(self, text: str | None) -> str | None:
+        return None if text is None else self._ledger().key.of(text)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
-    def staged_bytes(self, staged: str | None) -> bytes | None:
-        """The staged text of an interrupted batch, if it is still there."""
-        return self._machine.staged_bytes(staged) if staged else None
+    def settle(self, *, back: bool = False) -> dict[str, bool]:
+        """Ends every begun batch, all or nothing: by id, whether it stands now.
 
-    def finish_put(self, path: DocPath, staged: str) -> None:
-        """Puts a staged text of an interrupted batch in its place."""
-        standing = self.look(path, whole=False)
-        step = Step(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
-        self.carry_out([step], RECOVERY)
+        A batch of which nothing was done yet is finished too, or with `back` given up. Raises Damaged when the disk
+        does not let us; the batch is then still begun, and is tried again before anything else is written.
+        """
+        ended = {}
+        for intent in self._ledger().pending():
+            states = [self._state(edit) for edit in intent.edits]
+            begun = _State.STANDS in states or _State.HALF in states
+            ended[intent.id] = begun or not (back or _State.LOST in states or _State.TORN in states)
+            if ended[intent.id]:
+                self._finish(intent, states)
+            else:
+                self._give_up(intent, states)
+        self._steps.sweep()
+        return ended
 
-    def finish_removal(self, path: DocPath) -> None:
-        standing = self.look(path, whole=False)
-        if standing.signature is not None:
-            self.carry_out([self.removal(path, standing)], RECOVERY)
+    def _finish(self, intent: Intent, states: list[_State]) -> None:
+        """An edit that is lost is passed over: somebody wrote over it, as they might have a moment later."""
+        for edit, state in zip(intent.edits, states, strict=True):
+            try:
+                if state in (_State.HALF, _State.READY):
+                    self._carry_on(edit)
+                for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
+                    self._steps.confirm(DocPath.parse(path))
+            except Damaged as error:
+                raise Damaged(
+                    f"change {intent.id} was interrupted and cannot be finished yet: {error}", hint=error.hint
+                ) from None
+            except HomeError:
+                continue
+        self._ledger().done(intent.id)
 
-    def confirm(self, path: DocPath) -> None:
-        """Makes durable what stands, or no longer stands, at a path. Raises Unconfirmed."""
-        actual = self._store.actual(path)
+    def _give_up(self, intent: Intent, states: list[_State]) -> None:
+        for edit, state in zip(intent.edits, states, strict=True):
+            if state is _State.TORN:
+                path, size = DocPath.parse(edit.path), edit.before or 0
+                self._keep_torn((self._steps.raw(path) or b"")[size:])
+                self._steps.cut_back(path, size)
+        self._steps.sweep()  # first, so that what was given up cannot be finished later
+        self._ledger().failed(intent.id, why="interrupted")
+
+    def _carry_on(self, edit: Edit) -> None:
+        path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
+        if edit.kind is not Kind.DELETE and edit.temp and self._digest(target) != edit.digest:
+            self._steps.finish_put(target, edit.temp)
+        if edit.kind in (Kind.DELETE, Kind.MOVE) and self._digest(path) == edit.base:
+            self._steps.finish_removal(path)
+
+    def _state(self, edit: Edit) -> _State:
+        """What stands of an edit. Raises Damaged where the disk does not tell."""
         try:
-            if actual is not None:
-                fd, _ = open_regular(self._store.fd, actual)
-                try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
-        except OSError as error:
-            raise _unconfirmed(path.text, error) from None
-        folder = (actual or self._spelt(path)).rpartition("/")[0]
-        if self._store.stat(folder or ".") is not None:
-            self._confirm_folder(folder)
+            path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
+            if not (self._is_open(path) and self._is_open(target)):
+                return _State.LOST  # no record of ours says so
+            if edit.kind is Kind.APPEND:
+                return self._append_state(path, edit)
+            return self._text_state(edit, here=self._digest(path), there=self._digest(target))
+        except Damaged:
+            raise
+        except HomeError:
+            return _State.LOST
 
-    def raw(self, path: DocPath) -> bytes | None:
-        """The bytes of a document, whatever they are; None when nothing stands there. Raises BadPath or Damaged."""
-        actual = self._store.actual(path)
-        if actual is None:
+    def _is_open(self, path: DocPath) -> bool:
+        return path.is_markdown and not self._is_closed(path)
+
+    def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
+        if edit.kind is Kind.DELETE:
+            return _State.STANDS if here is None else _State.READY if here == edit.base else _State.LOST
+        if there == edit.digest:
+            return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
+        staged = self._steps.staged_bytes(edit.temp)
+        usable = staged is not None and self._keyed(staged.decode("utf-8", "replace")) == edit.digest
+        if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
+            return _State.LOST
+        return _State.HALF if edit.kind is Kind.MOVE and here is None else _State.READY
+
+    def _append_state(self, path: DocPath, edit: Edit) -> _State:
+        """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""
+        key, data = self._ledger().key, self._steps.raw(path) or b""
+        before, after = edit.before or 0, edit.after or 0
+        tail = data[before:]
+        if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
+            return _State.STANDS
+        *whole, _ = tail.split(b"\n")
+        ours = {"", *(line.digest for line in edit.lines)}
+        fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
+        if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
+            return _State.LOST
+        is_ours = self._provenance().is_ours(path, data[:before].decode("utf-8", "replace"))
+        return _State.TORN if is_ours else _State.LOST
+
+    def _digest(self, path: DocPath) -> str | None:
+        try:
+            return self._keyed(self._folder.read(path).text)
+        except NoSuchDocument:
             return None
-        try:
-            fd, found = open_regular(self._store.fd, actual)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        try:
-            _check_writable(path, found)
-            return read_all(fd)
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        finally:
-            os.close(fd)
-
-    def cut_back(self, path: DocPath, size: int) -> None:
-        """Takes a torn append back. Only the bytes after `size` go."""
-        actual = self._store.actual(path)
-        if actual is None:
-            return
-        try:
-            fd = open_beneath(self._store.fd, actual, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        try:
-            found = os.fstat(fd)
-            _check_writable(path, found)
-            if found.st_size > size:
-                os.ftruncate(fd, size)
-                os.fsync(fd)
-        except OSError as error:
-            raise _unwritten(path, error) from None
-        finally:
-            os.close(fd)
-            self._store.forget(actual)
-
-    def sweep(self) -> None:
-        """Forgets every staged text. Nobody can need one while we hold the lock and no batch is begun."""
-        self._machine.sweep()
-
-
-def _check_writable(path: DocPath, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise BadPath(path.text, "this is not a regular file, so it is not written")
-    if found.st_nlink > 1:
-        raise Refused(
-            f"{path}: the file has several names (hard links), so it is not written",
-            rule="several-links",
-            hint="copy it, and put the copy in its place",
-        )
-
-
-def _unconfirmed(what: str, error: OSError) -> Unconfirmed:
-    return Unconfirmed(
-        f"{what}: it is written, but the disk did not confirm it ({os.strerror(error.errno or 0)})",
-        hint="look at the disk; the next write or opening makes sure of it",
-    )
-
-
-def _unwritten(path: DocPath, error: OSError) -> Exception:
-    if error.errno in (errno.ELOOP, errno.EXDEV):
-        return BadPath(path.text, "it lies behind a link or on another file system; nothing was written")
-    hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
-    return Damaged(f"{path}: cannot be written ({os.strerror(error.errno or 0)})", hint=hint)

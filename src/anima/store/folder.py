@@ -163,6 +163,11 @@ class Folder:
         found = self.stat(actual)
         return signature_of(found) if found else None
 
+    def version(self, path: str) -> str | None:
+        """What tells that a file, as it is spelt on disk, changed; None when it is not there. Reads nothing."""
+        found = self.signature(path)
+        return ".".join(map(str, found)) if found else None
+
     def actual(self, path: DocPath) -> str | None:
         """How this document's path is spelt on disk, in whatever case or Unicode form; None when it is not there.
 

@@ -57,7 +57,7 @@ __all__ = ["MAX_BYTES", "History", "Note", "Revision", "Rewritten", "blob_id"]
 
 MAX_BYTES = 2**20
 
-_INDEXED = "anima.search.index"  # the commit that git's index was last made to follow
+_INDEXED = "anima.index"  # the commit that git's index was last made to follow
 _MAX_ENTRIES = 500_000  # a hostile tree can name itself a billion times in a few kilobytes
 _MAX_DEPTH = 64
 _BROKEN = (Damaged, *FOREIGN)

@@ -42,7 +42,7 @@ _FILES = (
     "config",
     "info/exclude",
     "anima.lock",
-    "anima.search.index",
+    "anima.index",
 )
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 _ID = re.compile(rb"[0-9a-f]{40}\n?")

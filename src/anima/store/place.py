@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from anima.config import FILE
-from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, refuse_newer
-from anima.ledger.chain import FORMAT, Edit, Intent, Key, Ledger, Record
+from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
+from anima.ledger.chain import FORMAT, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
-from anima.model import Actor, DocPath, Kind
-from anima.store.batch import Hand
+from anima.model import Actor, Answer, DocPath, Kind, Verdict
+from anima.store import Batch, Written
+from anima.store.batch import Batches
 from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
 from anima.store.private import TORN, Machine
+from anima.store.steps import Steps
 
 if TYPE_CHECKING:
     from anima.store.git import History
@@ -43,16 +44,6 @@ _HISTORIES = (".git", ".anima/history.git")
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
 
-class _State(Enum):
-    """What a crash left of one edit."""
-
-    STANDS = 1
-    HALF = 2  # begun, and can be finished
-    READY = 3  # not begun, and can be
-    TORN = 4  # a piece of an append is there
-    LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What holds for one store, as whoever opens it has read from the home's configuration and layout."""
@@ -70,7 +61,16 @@ class FolderStore:
     def __init__(self, folder: Folder, rules: Rules) -> None:
         self.documents, self.rules, self.clock, self.author = folder, rules, rules.clock, rules.author
         self.machine = Machine(folder)
-        self.hand = Hand(folder, self.machine)
+        self._steps = Steps(folder, self.machine)
+        self._batches = Batches(
+            folder,
+            self._steps,
+            ledger=lambda: self.ledger,
+            provenance=lambda: self.provenance,
+            is_closed=rules.is_closed,
+            keep_torn=self._keep_torn,
+            mark_doubt=self.mark_doubt,
+        )
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
         self._key: Key | None = None
@@ -167,11 +167,11 @@ class FolderStore:
             )
 
     def _open_ledger(self) -> None:
-        ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn)
+        ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn, key=self.key)
         ledger.begin(self.key.id[:16], key=self.key)
         self._ledger = ledger
         try:
-            if self.settle():
+            if self._batches.settle():
                 self.commit()
         except HomeError:
             pass  # the disk does not let us; documents can be read all the same, and a write tries again and says so
@@ -180,7 +180,7 @@ class FolderStore:
         self.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", torn)
 
     @property
-    def view(self) -> Provenance:
+    def provenance(self) -> Provenance:
         """Provenance, folded up to the ledger's end. Empty, and cheap, where nothing was ever written."""
         ledger, size = self.ledger, self.log.size()
         with self._mutex:
@@ -211,115 +211,51 @@ class FolderStore:
 
     def finish(self) -> None:
         """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock."""
-        if self.view.is_doubtful:
+        if self.provenance.is_doubtful:
             self.mark_doubt()  # an empty file is easily lost on the way through a backup
-        if self.view.intents():
-            self.settle()
+        if self.provenance.intents():
+            self._batches.settle()
 
     def recover(self) -> list[str]:
         """Finishes what a crash left half done; gives a sentence for each. Whoever calls holds the lock."""
         return [
             f"change {name} was interrupted and is {'finished' if stands else 'taken back'}"
-            for name, stands in self.settle().items()
+            for name, stands in self._batches.settle().items()
         ]
 
-    def settle(self, *, back: bool = False) -> dict[str, bool]:
-        """Ends every begun batch, all or nothing: by id, whether it stands now. Whoever calls holds the lock.
+    # -- writing --------------------------------------------------------------------------------------------------------
 
-        A batch of which nothing was done yet is finished too, or with `back` given up. Raises Damaged when the disk
-        does not let us; the batch is then still begun, and is tried again before anything else is written.
+    def write(self, batch: Batch) -> Written:
+        """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed.
+
+        Only Unconfirmed means that all is written, and the disk did not give its word for it.
         """
-        ledger, ended = self.ledger, {}
-        for intent in ledger.pending():
-            states = [self._state(edit) for edit in intent.edits]
-            begun = _State.STANDS in states or _State.HALF in states
-            ended[intent.id] = begun or not (back or _State.LOST in states or _State.TORN in states)
-            if ended[intent.id]:
-                self._finish(intent, states)
-            else:
-                self._give_up(intent, states)
-        if any(True for _ in self.machine.staged()):
-            self.hand.sweep()
-        return ended
+        if batch.verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        with self.lock():
+            self.finish()
+            if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
+                return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
+            intent, digests = self._batches.write(batch, before_texts=lambda: self._commit_before(batch))
+        revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
+        return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
-    def _finish(self, intent: Intent, states: list[_State]) -> None:
-        """An edit that is lost is passed over: somebody wrote over it, as they might have a moment later."""
-        for edit, state in zip(intent.edits, states, strict=True):
-            try:
-                if state in (_State.HALF, _State.READY):
-                    self._carry_on(edit)
-                for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
-                    self.hand.confirm(DocPath.parse(path))
-            except Damaged as error:
-                raise Damaged(
-                    f"change {intent.id} was interrupted and cannot be finished yet: {error}", hint=error.hint
-                ) from None
-            except HomeError:
-                continue
-        self.ledger.done(intent.id)
+    def _commit_before(self, batch: Batch) -> None:
+        """What stood there before is in history by then, so that this batch can be taken back alone."""
+        if not batch.is_log or self._has_late_text:
+            self.commit()
 
-    def _give_up(self, intent: Intent, states: list[_State]) -> None:
-        for edit, state in zip(intent.edits, states, strict=True):
-            if state is _State.TORN:
-                path, size = DocPath.parse(edit.path), edit.before or 0
-                self._keep_torn((self.hand.raw(path) or b"")[size:])
-                self.hand.cut_back(path, size)
-        self.hand.sweep()  # first, so that what was given up cannot be finished later
-        self.ledger.failed(intent.id, why="interrupted")
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        return self._steps.bring(path, pieces, verdict, mode=mode)
 
-    def _carry_on(self, edit: Edit) -> None:
-        path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
-        if edit.kind is not Kind.DELETE and edit.temp and self._digest(target) != edit.digest:
-            self.hand.finish_put(target, edit.temp)
-        if edit.kind in (Kind.DELETE, Kind.MOVE) and self._digest(path) == edit.base:
-            self.hand.finish_removal(path)
+    def check_writable(self, path: DocPath) -> None:
+        """Raises Refused or BadPath where something stands that is not ours to write."""
+        self._steps.look(path, whole=False)
 
-    def _state(self, edit: Edit) -> _State:
-        """What stands of an edit. Raises Damaged where the disk does not tell."""
-        try:
-            path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
-            if not (self._is_open(path) and self._is_open(target)):
-                return _State.LOST  # no record of ours says so
-            if edit.kind is Kind.APPEND:
-                return self._append_state(path, edit)
-            return self._text_state(edit, here=self._digest(path), there=self._digest(target))
-        except Damaged:
-            raise
-        except HomeError:
-            return _State.LOST
-
-    def _is_open(self, path: DocPath) -> bool:
-        return path.is_markdown and not self.rules.is_closed(path)
-
-    def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
-        if edit.kind is Kind.DELETE:
-            return _State.STANDS if here is None else _State.READY if here == edit.base else _State.LOST
-        if there == edit.digest:
-            return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
-        staged = self.hand.staged_bytes(edit.temp)
-        usable = staged is not None and self.key.of(staged.decode("utf-8", "replace")) == edit.digest
-        if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
-            return _State.LOST
-        return _State.HALF if edit.kind is Kind.MOVE and here is None else _State.READY
-
-    def _append_state(self, path: DocPath, edit: Edit) -> _State:
-        """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""
-        data, before, after = self.hand.raw(path) or b"", edit.before or 0, edit.after or 0
-        tail = data[before:]
-        if self.key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
-            return _State.STANDS
-        *whole, _ = tail.split(b"\n")
-        ours = {"", *(line.digest for line in edit.lines)}
-        fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
-        if not fits or any(self.key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
-            return _State.LOST
-        return _State.TORN if self.view.is_ours(path, data[:before].decode("utf-8", "replace")) else _State.LOST
-
-    def _digest(self, path: DocPath) -> str | None:
-        try:
-            return self.key.of(self.documents.read(path).text)
-        except NoSuchDocument:
-            return None
+    def sweep(self) -> None:
+        """Drops staged texts that no batch needs. Under the lock."""
+        self._steps.sweep()
 
     # -- history --------------------------------------------------------------------------------------------------------
 
@@ -363,7 +299,7 @@ class FolderStore:
             self._history, self._history_problem, self._anchored = None, None, (None, 0)
 
     @property
-    def has_late_text(self) -> bool:
+    def _has_late_text(self) -> bool:
         """Whether a text was replaced that history may not hold yet; appending to it would bury it.
 
         No while history is broken: a log must not wait for it line by line.
@@ -451,7 +387,7 @@ class FolderStore:
         found[FILE] = self._settings()
         return {path: data for path, data in found.items() if data is not None}
 
-    def append(self, kind: str, fields: dict[str, object], *, sync: bool = True) -> Record:
+    def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
         """One record of another kind, under the lock."""
         with self.machine.lock.hold():
             return self.ledger.add(kind, fields, sync=sync)

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from anima.errors import Damaged, Refused
-from anima.store.folder import RESTORED, Folder, Signature, is_restoring, write_all
+from anima.store.folder import RESTORED, Folder, is_restoring, write_all
 from anima.store.lock import HomeLock
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
@@ -100,9 +100,9 @@ class Machine:
         finally:
             os.close(fd)
 
-    def signature(self, name: str) -> Signature | None:
+    def version(self, name: str) -> str | None:
         """What tells that a small file was replaced; None when there is none."""
-        return self._store.signature(f"{FOLDER}/{name}")
+        return self._store.version(f"{FOLDER}/{name}")
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         """Replaces a small file atomically and durably; with `only_new`, leaves one that is there."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadInput, Damaged
 from anima.store.archive import refusal
-from anima.store.batch import Unconfirmed
 from anima.store.folder import Folder, write_all
 from anima.store.safe_open import open_beneath, open_regular
+from anima.store.steps import Unconfirmed
 
 if TYPE_CHECKING:
     from anima.store.private import Machine

@@ -26,7 +26,7 @@ from anima.ledger.provenance import Provenance
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Forgotten
 from anima.memory.inbox import FOLDER as PENDING
-from anima.memory.inbox import Pending
+from anima.memory.inbox import Inbox
 from anima.model import DocPath
 from anima.site import rules_for
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
@@ -374,11 +374,11 @@ def _waiting(patient: Patient) -> Iterator[Remark]:
 
 def broken_proposals(patient: Patient) -> list[str]:
     """The files among the waiting changes that are none."""
-    pending, names = Pending(patient.machine), patient.machine.names(PENDING)
+    pending, names = Inbox(patient.machine), patient.machine.names(PENDING)
     return [name for name in sorted(names) if not _is_proposal(pending, name, patient.now)]
 
 
-def _is_proposal(pending: Pending, name: str, now: datetime) -> bool:
+def _is_proposal(pending: Inbox, name: str, now: datetime) -> bool:
     try:
         pending.get(name.removesuffix(".json"), now)
     except Damaged:

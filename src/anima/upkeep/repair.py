@@ -412,14 +412,14 @@ def _configuration(work: _Work) -> None:
 def _opened(work: _Work) -> None:
     with work.open() as home:
         if home.books.begun:
-            with home.books.machine.lock.hold():
+            with home.books.lock():
                 _ = home.books.ledger
                 for said in home.books.recover() or [""] * work.has("batch-interrupted", "stage-leftover"):
                     name = "batch-interrupted" if work.has("batch-interrupted") else "stage-leftover"
                     work.tell(name, LEDGER, said or "ended, and what was staged is swept up")
         elif work.has("stage-leftover"):
-            with home.books.machine.lock.hold():
-                home.books.hand.sweep()
+            with home.books.lock():
+                home.books.sweep()
             work.tell("stage-leftover", LEDGER, "swept up")
         if not work.has("history-busy", "home-wiped") and home.config.history.enabled:
             work.tried("history", partial(_history, work, home))

@@ -211,7 +211,7 @@ def _take(home: Home, memory: _Memory, document: Document, row: Row) -> None:
         day = day_named(path)
         if rank == _LOGS and day is not None:
             memory.logs[path.text] = day
-    view = home.books.view if home.books.begun else None
+    view = home.books.provenance if home.books.begun else None
     doubtful = view is not None and view.has_doubt(path)
     for said in statements(document.text):
         trusted = not doubtful or view is None or view.source(path, said.text).trusted
@@ -280,7 +280,7 @@ def _dated(home: Home, found: Contradiction) -> Contradiction:
 
 
 def _written(home: Home, line: Line) -> date | None:
-    when = home.books.view.source(DocPath.parse(line.path), line.text).time
+    when = home.books.provenance.source(DocPath.parse(line.path), line.text).time
     return when.astimezone(home.reading.now().tzinfo).date() if when else None
 
 
@@ -331,7 +331,7 @@ class _Sparing:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._view = home.books.view if home.books.begun else None
+        self._view = home.books.provenance if home.books.begun else None
 
     def may_go(self, gone: Line, kept: Line) -> bool:
         """Not a log's line that a night made memory of: it is where that came from. Not what happened on two days."""

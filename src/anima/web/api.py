@@ -374,7 +374,7 @@ def pending(home: TheHome) -> object:
 
 @router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
 def proposal(home: TheHome, id: str) -> Proposal:
-    return home.writing.pending.get(id, home.clock())
+    return home.writing.inbox.get(id, home.clock())
 
 
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
@@ -389,7 +389,7 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
 def deny(here: Here, id: str) -> None:
     """Says no. The proposal is removed."""
-    here.home.writing.pending.get(id, here.home.clock())
+    here.home.writing.inbox.get(id, here.home.clock())
     here.home.deny(id)
     here.bulletin.look_soon()
 

@@ -35,7 +35,7 @@ class Mark:
 
 def marks(home: Home, document: Document) -> Iterator[Mark | None]:
     """A mark for each line of a document; None for a line with nothing on it, which nobody wrote."""
-    view = home.books.view if home.books.begun else None
+    view = home.books.provenance if home.books.begun else None
     before = ("", "")
     told: dict[Source, str] = {}
     for line in lines_of(document.text):
@@ -52,7 +52,7 @@ def marks(home: Home, document: Document) -> Iterator[Mark | None]:
 
 def doubtful(home: Home, document: Document) -> int:
     """How many lines of a document are not trusted, as it stands."""
-    if not home.books.begun or not home.books.view.distrusted_in(document.path):
+    if not home.books.begun or not home.books.provenance.distrusted_in(document.path):
         return 0
     return sum(mark is not None and not mark.trusted for mark in marks(home, document))
 

@@ -61,7 +61,7 @@ def browse(home: Home, folder: str = "") -> Browsed:
     entries = [entry for entry in every if not _is_talk(home, entry.path)]
     top = Node(name="", path=folder, is_folder=True)
     folders = {folder: top}
-    view = home.books.view if home.books.begun else None
+    view = home.books.provenance if home.books.begun else None
     for entry in entries[:MOST]:
         path = DocPath.parse(entry.path)
         doubt = _doubt(home, path) if view and view.has_doubt(path) else 0

@@ -259,7 +259,7 @@ def _kept(home: Home) -> list[dict[str, Any]]:
     path = DocPath.parse(home.layout.curated)
     if not home.books.begun or not home.exists(path):
         return []
-    text, view = home.read(path).text, home.books.view
+    text, view = home.read(path).text, home.books.provenance
     if not view.knows(path):
         return []
     nights = dreamed_on(text)
