@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.draw import pieces_of
-from anima.web.pages.sessions import spark
 from serving import Desk
 
 HOSTILE = (
@@ -337,14 +336,6 @@ def test_where_no_transcripts_are_kept_the_page_says_how_to_keep_them(tmp_path: 
         assert "No transcripts are kept here" in page(desk.owner, "/search?q=tea&talks=1")
         page(desk.owner, "/sessions/anything", status=404)
         desk.app.state.served.close()
-
-
-@given(st.lists(st.integers(0, 10**6), max_size=40))
-def test_a_small_line_stays_in_its_frame(values: list[int]) -> None:
-    points = [tuple(map(float, point.split(","))) for point in spark(values).split()]
-
-    assert len(points) == len(values)
-    assert all(0 <= x <= 120 and 0 <= y <= 28 for x, y in points)
 
 
 # -- graph ---------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A home in figures: sessions, recalls, writes and memory, day by day.
 
 Promise: everything is counted from transcripts, ledger and history; nothing is kept for it. Days are the user's.
-Not here: how it is drawn (cli, plots), what an agent may be told of it (knowing).
+Not here: how it is drawn (cli, web), what an agent may be told of it (knowing).
 """
 
 from __future__ import annotations

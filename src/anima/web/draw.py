@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -54,8 +55,9 @@ class Drawing:
         self._templates.filters |= {"inert": inert, "ago": self._ago, "moment": moment, "count": count}
         self._templates.globals |= {"version": __version__, "diff_lines": diff_lines}
         # A part is drawn without what stands outside its block, imports among it, so shared macros are known everywhere.
-        shared: Any = self._templates.get_template("shared.html").module
-        self._templates.globals |= {"diff": shared.diff, "bar": shared.bar, "prose": shared.prose}
+        for name in ("shared.html", "chart.html"):
+            macros = vars(self._templates.get_template(name).module)
+            self._templates.globals |= {name: macro for name, macro in macros.items() if isinstance(macro, Macro)}
 
     def page(self, request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A page, or the part of it that `?part=` names: the template's block of that name."""

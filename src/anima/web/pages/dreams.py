@@ -2,7 +2,7 @@
 
 Promise: looking writes nothing, and begins no books where there are none; all text of the home is shown inert; what
 taking a night back would change is shown before it is done, and exactly that night is taken back. Not here: dreaming
-itself (sweeps), the two writes (the API), how a drawing is made (plots).
+itself (sweeps), the two writes (the API), how a drawing is made (chart.html).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
 from starlette.requests import Request
 
 from anima.dream.diary import OPENING, dreamed_on, fact_of, items
@@ -22,7 +21,8 @@ from anima.dream.when import due, following
 from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.model import Actor, DocPath
-from anima.web import plots, query
+from anima.upkeep.numbers import figures
+from anima.web import query
 from anima.web.pages import Page, View
 from anima.web.prose import ProseLine, prose
 from anima.web.served import Served
@@ -69,7 +69,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
             given["nights"] or given["candidates"] or given["kept"] or given["wrong"] or given["unread"]
         )
     if part != "night":
-        given["drawings"] = _drawings(home)
+        given |= {"days": figures(home).days, "budget": BUDGET}
     if part is None and request.query_params.get("undo"):
         given["undo"] = _undo(home)
     return given
@@ -293,19 +293,6 @@ def _undo(home: Home) -> dict[str, Any]:
         return {"change": change, "back": home.keeping.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
         return {"change": change, "back": None, "wrong": str(error)}
-
-
-# -- drawings -------------------------------------------------------------------------------------------------------------
-
-
-def _drawings(home: Home) -> tuple[Markup, Markup]:
-    """Our own SVG, in which every text is escaped already."""
-    from anima.upkeep.numbers import figures
-
-    days = figures(home).days
-    grown = [plots.Day(day=each.day, value=each.memory_chars) for each in days]
-    recalled = [plots.Day(day=each.day, value=each.recalls) for each in days]
-    return Markup(plots.growth(grown, budget=BUDGET)), Markup(plots.recalls(recalled))
 
 
 PAGE = Page(name="dreams", title="Dreams", order=60, key="d", views=(View(show=show),))

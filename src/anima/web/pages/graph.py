@@ -20,7 +20,6 @@ from anima.search.about import About, look_up
 from anima.search.graph import MOST, Graph, links_of, plain
 from anima.web import query
 from anima.web.pages import Page, View
-from anima.web.pages.sessions import spark
 from anima.web.served import Served
 
 KINDS = (
@@ -91,7 +90,7 @@ def about(here: Served, request: Request) -> dict[str, Any]:
     }
 
 
-def _months(home: Home, found: About) -> dict[str, Any] | None:
+def _months(home: Home, found: About) -> list[int]:
     """How often it was named in each of the last months, from every mention."""
     every = found if found.total <= MENTIONS else look_up(home, found.name, scope=Scope.MAIN, limit=5_000)
     today = home.reading.today()
@@ -100,7 +99,7 @@ def _months(home: Home, found: About) -> dict[str, Any] | None:
         back = (today.year - mention.day.year) * 12 + today.month - mention.day.month if mention.day else MONTHS
         if 0 <= back < MONTHS:
             counts[MONTHS - 1 - back] += 1
-    return {"line": spark(counts), "said": f"{sum(counts):,} in the last {MONTHS} months"} if sum(counts) else None
+    return counts
 
 
 PAGE = Page(

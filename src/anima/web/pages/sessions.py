@@ -19,7 +19,7 @@ from anima.home import Home
 from anima.sessions.listing import Listed
 from anima.sessions.replay import Boundary, Close, Damage, Flush, Forgotten, Header, Record, State, Turn, time_of
 from anima.text.words import ask
-from anima.upkeep.numbers import Day, figures
+from anima.upkeep.numbers import figures
 from anima.web import query
 from anima.web.draw import pieces_of
 from anima.web.pages import Page, View
@@ -29,14 +29,7 @@ ROWS, TURNS, HITS = 40, 50, 40
 SHOWN = 20_000  # characters of one entry
 FOLDED = 1_500  # a system's text longer than this is folded, as a tool's always is
 GOING_ON = timedelta(minutes=10)
-SPARK = (120, 28)
 _WHO = {"user": "User", "assistant": "Agent", "tool": "Tool", "system": "System"}
-_MEASURES = (
-    ("sessions", "sessions begun"),
-    ("recalls", "recalls"),
-    ("writes", "changes written"),
-    ("memories", "lines of memory"),
-)
 
 
 def place_of(id: str, entry: int) -> str:
@@ -63,7 +56,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         "total": 0,
         "end": 0,
         "notes": (),
-        "measures": lambda: _measures(home),
+        "measures": lambda: figures(home),
         "size": ROWS,
     }
     if not given["kept"]:
@@ -108,36 +101,6 @@ def _found(home: Home, wish: dict[str, Any]) -> dict[str, Any]:
         for hit in found.hits
     ]
     return {"hits": hits, "notes": found.notes}
-
-
-def _measures(home: Home) -> list[dict[str, Any]]:
-    """Figures of the last thirty days, each with the points of a small line."""
-    found = figures(home, days=30)
-    return [
-        {
-            "name": name,
-            "total": getattr(found, key),
-            "line": spark([getattr(day, key) for day in found.days]),
-            "said": _said(found.days, key),
-            "width": SPARK[0],
-            "height": SPARK[1],
-        }
-        for key, name in _MEASURES
-    ]
-
-
-def _said(days: Sequence[Day], key: str) -> str:
-    most = max(days, key=lambda day: getattr(day, key))
-    if not getattr(most, key):
-        return "none in the last 30 days"
-    return f"at most {getattr(most, key):,}, on {most.day.isoformat()}"
-
-
-def spark(values: Sequence[int]) -> str:
-    """The points of a line through some values, for an SVG of `SPARK`."""
-    width, height = SPARK
-    most, step = max([*values, 1]), (width - 4) / max(1, len(values) - 1)
-    return " ".join(f"{2 + n * step:.1f},{height - 3 - (height - 6) * v / most:.1f}" for n, v in enumerate(values))
 
 
 # -- one session -------------------------------------------------------------------------------------------------------------
