@@ -123,6 +123,33 @@ def test_a_layer_stands_in_for_user_memory_and_logs_and_for_nothing_else() -> No
     assert Listener(scope=Scope.MAIN).path_of(layout.row("memory")) == "MEMORY.md"
 
 
+SHARING = "# Boat\n\nquiet\n\n## Team <!-- share: group, main -->\n\noars\n\n## Mine <!-- private -->\n\nkey\n"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_a_heading_shares_reaches_the_scope_it_names_of_whose_it_is(dialect: str) -> None:
+    layout = DIALECTS[dialect]
+    for place, layer in ((layout.curated, ""), ("notes/boat.md", ""), ("users/ana/MEMORY.md", "ana")):
+        path = DocPath.parse(place)
+        for listener in (Listener(scope=scope, layer=who) for scope in Scope for who in ("", "ana", "bob")):
+            part = listener.view(layout, path, SHARING)
+            theirs = listener.layer == layer
+            is_read_over = listener.sees_all and layer == "ana"  # the owner reads a user's, but for what is private
+            assert ("oars" in part.text) == (
+                is_read_over or (theirs and listener.scope in (Scope.MAIN, Scope.GROUP)) or listener.sees(layout, path)
+            ), (place, listener)
+            assert ("key" in part.text) == (theirs and listener.scope is Scope.MAIN), (place, listener)
+            assert part.text == "".join(SHARING[start:end] for start, end in part.spans)
+
+
+def test_a_text_without_a_place_is_nobodys_until_somebody_says_so() -> None:
+    layout, group = DIALECTS["anima"], Listener(scope=Scope.GROUP)
+
+    assert group.view(layout, None, SHARING).text == ""
+    assert "oars" in group.view(layout, None, SHARING, visible=True).text
+    assert "key" not in group.view(layout, None, SHARING, visible=True).text
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_row_the_configuration_adds_can_loosen_one_of_the_table(dialect: str) -> None:
     from dataclasses import replace

@@ -16,6 +16,7 @@ from datetime import date
 
 from anima.layout.table import Layout, Row
 from anima.model import DocPath, Document, Scope
+from anima.text.markdown import Marks, View, view
 
 # `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.
 _PLAIN_ID = re.compile(r"(?!u-|(?:con|prn|aux|nul|com\d|lpt\d)\Z)[a-z0-9](?:[a-z0-9_-]{0,46}[a-z0-9])?\Z")
@@ -65,35 +66,57 @@ class Listener:
     def daily_path(self, layout: Layout, day: date) -> DocPath:
         return DocPath.parse(f"{self.daily_folder(layout)}/{day.isoformat()}.md")
 
-    def owns(self, path: DocPath) -> bool:
-        """Whether a document is this listener's own, so that its private sections are theirs to see."""
-        owner = layer_at(path)
-        return owner == self.layer if owner is not None else self.is_owner
+    def view(
+        self,
+        layout: Layout,
+        path: DocPath | None,
+        text: str,
+        *,
+        visible: bool | None = None,
+        marked: Marks | None = None,
+    ) -> View:
+        """What this listener sees of a document: the one mask that prompts, search, tools and answers derive from.
+
+        `visible` is for texts of which something else than the table says who may see them: a file the owner lists, a
+        soul that is worn, a text without a place. `marked`, for whoever asks for several listeners, spares reading it
+        again.
+        """
+        if visible is None:
+            visible = path is not None and self.sees(layout, path)
+        if not visible and (path is None or self._is_anothers(layout, path)):
+            return NOTHING  # whatever its headings share
+        return view(text, scope=self.scope, visible=visible, owner=self.owns(path), marked=marked)
+
+    def sees(self, layout: Layout, path: DocPath) -> bool:
+        """Whether this listener may see a document's unmarked text."""
+        return self.scope in self.scopes_of(layout, path)
 
     def scopes_of(self, layout: Layout, path: DocPath) -> frozenset[Scope]:
         """The scopes in which this listener may see a document's unmarked text."""
-        owner = layer_at(path)
-        if owner is not None:
-            if owner == self.layer:
-                return layer_row(layout, path).scopes or _OWNER_ALONE
+        if self._is_anothers(layout, path):
             return _OWNER_ALONE if self.is_owner else frozenset()
-        row = layout.row_of(path)
-        return (row.scopes or _OWNER_ALONE) if self.is_owner or _is_for_others(row) else frozenset()
+        return row_at(layout, path).scopes or _OWNER_ALONE
 
-    def sees(self, layout: Layout, path: DocPath) -> bool:
-        return self.scope in self.scopes_of(layout, path)
+    def _is_anothers(self, layout: Layout, path: DocPath) -> bool:
+        return keeper_of(layout, path) not in (None, self.layer)
 
-    def is_shared_with(self, layout: Layout, path: DocPath) -> bool:
-        """Whether a section that a document shares may reach this listener: never out of what is another person's."""
-        owner = layer_at(path)
-        if owner is not None:
-            return owner == self.layer
-        return self.is_owner or _is_for_others(layout.row_of(path))
+    def owns(self, path: DocPath | None) -> bool:
+        """Whether private sections of a document are this listener's to see."""
+        return (layer_at(path) or "" if path else "") == self.layer
 
 
-def _is_for_others(row: Row) -> bool:
-    """Whether anybody but the owner may see something of a row's files: of their memory, and of what no prompt shows, never."""
-    return bool(row.scopes) and not row.personal
+NOTHING = View(text="", hidden=0, whole=False, spans=())
+
+
+def keeper_of(layout: Layout, path: DocPath) -> str | None:
+    """Whose alone a document is: a user's layer, or "" for the owner's; None where the table shows it to others too.
+
+    The owner's are USER, MEMORY and the logs, and whatever no listener is shown by the table.
+    """
+    layer, row = layer_at(path), layout.row_of(path)
+    if layer is None:
+        return None if row.scopes and not row.personal else ""
+    return layer
 
 
 def layer_at(path: DocPath) -> str | None:
@@ -102,8 +125,10 @@ def layer_at(path: DocPath) -> str | None:
     return parts[1] if len(parts) > 2 and parts[0] == "users" else None
 
 
-def layer_row(layout: Layout, path: DocPath) -> Row:
-    """The row whose place a document in a layer takes."""
+def row_at(layout: Layout, path: DocPath) -> Row:
+    """The row that governs a document; in a layer, the one whose place it takes."""
+    if layer_at(path) is None:
+        return layout.row_of(path)
     inner = path.key.split("/", 2)[2]
     role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")
     return layout.row(role) if role and layout.has(role) else Row(role="note")

@@ -28,7 +28,7 @@ from anima.prompt import persona as personas
 from anima.prompt.compose import Limits, Line, Piece, Prompt, compose
 from anima.store.folder import Folder, Signature, signature_of
 from anima.text.invisible import may_hide
-from anima.text.markdown import front_matter, lines_of, sections, view
+from anima.text.markdown import front_matter, lines_of, sections
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -313,9 +313,7 @@ class Reading:
 
     def _allowed(self, listener: Listener, document: Document, visible: bool, reasons: list[str]) -> str:
         """What section marks leave of a document for a listener; says what they kept back."""
-        if not visible and not (_has_comment(document.text) and listener.is_shared_with(self.layout, document.path)):
-            return ""
-        part = view(document.text, scope=listener.scope, visible=visible, owner=listener.owns(document.path))
+        part = listener.view(self.layout, document.path, document.text, visible=visible)
         if not visible:
             reasons.append("only the sections shared with this scope")
         if part.hidden:
@@ -566,7 +564,7 @@ class Reading:
             return _hidden(piece.row, piece.path, at.listener)
         if secrets.stand_in(piece.text, place, wide=True):
             return _hidden(piece.row, piece.path, at.listener, copy=True)
-        part = view(piece.text, scope=at.listener.scope, visible=True, owner=at.listener.is_owner)
+        part = at.listener.view(self.layout, None, piece.text, visible=True)
         return piece if part.whole else replace(piece, text=part.text, whole=False)
 
     def _out_of_place(self, at: _Gathered, row: Row, place: DocPath | None) -> bool:

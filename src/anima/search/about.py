@@ -19,7 +19,7 @@ from anima.errors import BadArguments, HomeError
 from anima.layout.listener import Listener, layer_at
 from anima.model import DocPath, Document, Scope, fold
 from anima.text.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
-from anima.text.markdown import bullet_text, lines_of, view
+from anima.text.markdown import View, bullet_text, lines_of, lines_shown
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -126,29 +126,20 @@ def texts(home: Home, listener: Listener) -> Iterator[tuple[DocPath, str]]:
         path = DocPath.parse(entry.path)
         if not path.is_markdown or (layer_at(path) is not None and layer_at(path) != listener.layer):
             continue
-        seen = listener.sees(home.layout, path)
         try:
             text = home.store.read(path).text
         except HomeError:
             continue
-        part = view(text, scope=listener.scope, visible=seen, owner=listener.owns(path))
+        part = listener.view(home.layout, path, text)
         if part.text:
-            shown = part.text if part.whole else _blanked(text, part.text)
+            shown = text if part.whole else _blanked(text, part)
             yield path, outside_blocks(shown) if path.key.startswith(FOLDER + "/") else shown
 
 
-def _blanked(whole: str, part: str) -> str:
+def _blanked(text: str, part: View) -> str:
     """The visible part with line numbers as in the file: hidden lines become empty ones."""
-    kept = iter(lines_of(part))
-    following = next(kept, None)
-    lines = []
-    for line in lines_of(whole):
-        if line == following:
-            lines.append(line)
-            following = next(kept, None)
-        else:
-            lines.append("\n")
-    return "".join(lines)
+    seen = zip(lines_of(text), lines_shown(text, part), strict=True)
+    return "".join(line if is_shown else "\n" for line, is_shown in seen)
 
 
 def _page(home: Home, listener: Listener, plain: str) -> Document | None:

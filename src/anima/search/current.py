@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from anima.config import HygieneConfig
 from anima.errors import HomeError
-from anima.layout.listener import Listener, layer_at, layer_row
+from anima.layout.listener import Listener, keeper_of, row_at
 from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.index import DocumentIn, Filter, Label
 from anima.store.folder import Folder, signature_of
 from anima.store.place import FolderStore
-from anima.text.markdown import lines_of, sections
+from anima.text.markdown import lines_of, lines_shown, marks_in
 from anima.upkeep.retention import Retention
 
 if TYPE_CHECKING:
@@ -266,36 +266,27 @@ class Indexing:
 
     def document_in(self, document: Document, mark: str) -> DocumentIn:
         """A document with the labels that say who may find which of its lines."""
-        path = document.path
-        layer = layer_at(path)
-        row = layer_row(self._layout, path) if layer is not None else self._layout.row_of(path)
-        scopes = row.scopes if row.form and row.scopes else frozenset({Scope.MAIN})
-        whose = layer if layer is not None else ("" if row.personal or row.form is None else SHARED)
-        private = _BITS[Scope.MAIN] if layer is not None else _OWNER_ALONE
-        kind = row.kind if row.kind in _KINDS else "note"
-        bits = sum(_BITS[scope] for scope in scopes)
+        path, kind = document.path, row_at(self._layout, document.path).kind
+        keeper = keeper_of(self._layout, path)
+        bits, by_line = scopes_by_line(self._layout, path, document.text)
         return DocumentIn(
             path=path.text,
             digest=mark,
             text=document.text,
-            kind=kind,
-            layer=whose,
+            kind=kind if kind in _KINDS else "note",
+            layer=SHARED if keeper is None else keeper,
             date=_date_of(path),
             scopes=bits,
-            labels=tuple(self._labels(document, bits, private)),
+            labels=tuple(self._labels(document, bits, by_line)),
         )
 
-    def _labels(self, document: Document, bits: int, private: int) -> Iterator[Label]:
+    def _labels(self, document: Document, bits: int, by_line: list[int] | None) -> Iterator[Label]:
         """Runs of lines that differ from the document's own scopes, or are not trusted."""
-        text = document.text
         doubtful = self._books.begun and self._books.provenance.has_doubt(document.path)
-        if "<!--" not in text and not doubtful:
+        if by_line is None and not doubtful:
             return
-        lines = lines_of(text)
-        found = [bits] * len(lines)
-        for start, end, mask, keep in _marked(text, lines):
-            for n in range(start, end):
-                found[n] = private if mask is None else (found[n] | mask if keep else found[n])
+        lines = lines_of(document.text)
+        found = [bits] * len(lines) if by_line is None else by_line
         trusted = [not doubtful or self._books.provenance.source(document.path, line).trusted for line in lines]
         number = 1
         for (scopes, good), run in groupby(zip(found, trusted, strict=True)):
@@ -311,22 +302,23 @@ class Indexing:
         return Filter(scope=bits, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)
 
 
-def _marked(text: str, lines: list[str]) -> Iterator[tuple[int, int, int | None, bool]]:
-    """(first line, line after the last, scope bits or None for private, keep) of marked sections; private ones come last."""
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    place = {offset: number for number, offset in enumerate(starts)}
-    found = [s for s in sections(text) if s.shared or s.private]
-    for section in found:
-        if section.shared:
-            yield place[section.start], place[section.end], sum(_BITS[scope] for scope in section.shared), True
-    for section in found:
-        if section.private:
-            yield place[section.start], place[section.end], None, False
-    for number, line in enumerate(lines):
-        if re.search(r"<!--\s*private\b", line, re.IGNORECASE):
-            yield number, number + 1, None, False
+def scopes_by_line(layout: Layout, path: DocPath, text: str) -> tuple[int, list[int] | None]:
+    """Who may find a document's unmarked lines, and, where any line is marked, who may find each line; as bits.
+
+    A line is found by whoever sees all of it: each bit is the view of one kind of listener.
+    """
+    keeper = keeper_of(layout, path)
+    listeners = {bit: Listener(scope=scope, layer=SHARED if keeper is None else keeper) for scope, bit in _BITS.items()}
+    listeners[_OWNER_ALONE] = Listener(scope=Scope.MAIN)
+    bits = sum(bit for bit, listener in listeners.items() if listener.sees(layout, path))
+    marked = marks_in(text)
+    if not marked:
+        return bits, None
+    by_line = [0] * len(lines_of(text))
+    for bit, listener in listeners.items():
+        part = listener.view(layout, path, text, marked=marked)
+        by_line = [scopes | bit * shown for scopes, shown in zip(by_line, lines_shown(text, part), strict=True)]
+    return bits, by_line
 
 
 def _date_of(path: DocPath) -> date | None:

@@ -24,7 +24,7 @@ from anima.search.prepared import HeldPart, Prepared, PreparedPart, prepare
 from anima.search.units import CUTTING, Place
 from anima.text.words import cut, first_person, tags
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 NAMES: Final = ("document", "part", "unit", "posting", "vector")
 

@@ -16,7 +16,7 @@ from anima.gate import FlowEvent
 from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
 from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
-from anima.text.markdown import lines_of, view
+from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
     from anima.search.rank import Answer
@@ -165,12 +165,7 @@ class Calling:
             if self.listener.sees(layout, place):
                 raise
             raise NoSuchDocument(place.text) from None
-        part = view(
-            document.text,
-            scope=self.listener.scope,
-            visible=self.listener.sees(layout, document.path),
-            owner=self.listener.owns(document.path),
-        )
+        part = self.listener.view(layout, document.path, document.text)
         if not part.text and (document.text or not self.listener.sees(layout, document.path)):
             raise NoSuchDocument(place.text)
         return document.path, part.text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from anima.dream.trace import Dreams, dreams
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath
-from anima.text.markdown import bullet_text, lines_of, view
+from anima.text.markdown import bullet_text, lines_of
 from anima.text.words import tags
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _soul(home: Home, listener: Listener, persona: str | None) -> str | None:
         text = home.read(persona).text
     except HomeError:
         return None
-    shown = view(text, scope=listener.scope, visible=True, owner=listener.is_owner).text.strip()
+    shown = listener.view(home.layout, None, text, visible=True).text.strip()
     return shown if len(shown) <= SOUL_CHARS else shown[:SOUL_CHARS] + "…"
 
 
@@ -177,8 +177,7 @@ def _lines_seen(home: Home, listener: Listener, path: str) -> list[str]:
         text = home.read(place).text
     except HomeError:
         return []
-    visible = listener.sees(home.layout, place)
-    return lines_of(view(text, scope=listener.scope, visible=visible, owner=listener.owns(place)).text)
+    return lines_of(listener.view(home.layout, place, text).text)
 
 
 def _present(home: Home, listener: Listener) -> list[str]:

@@ -42,7 +42,7 @@ from anima.sessions.replay import Header
 from anima.sessions.tools import Tool, chosen
 from anima.sessions.transcripts import origins
 from anima.sessions.worth import Said
-from anima.text.markdown import sections, view
+from anima.text.markdown import sections
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -411,7 +411,7 @@ class Session:
             text = self.home.read(path).text
         except HomeError:
             return ""
-        return view(text, scope=self.listener.scope, visible=True, owner=self.listener.owns(path)).text
+        return self.listener.view(self.home.layout, path, text).text
 
     def now(self) -> datetime:
         """The moment in the timezone of whoever this session is with."""

@@ -67,6 +67,7 @@ class View:
     text: str
     hidden: int
     whole: bool  # nothing was left out, so line numbers are those of the file
+    spans: tuple[tuple[int, int], ...]  # where in the file it stands, in order; joined, these are the text
 
 
 def lines_of(text: str) -> list[str]:
@@ -313,27 +314,62 @@ def marks(heading: str) -> tuple[bool, frozenset[Scope]]:
     return bool(_PRIVATE.search(heading)), frozenset(shared)
 
 
-def view(text: str, *, scope: Scope, visible: bool, owner: bool) -> View:
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where a text is marked: spans with whom each is shared, and spans that are private; sections, and single lines."""
+
+    shared: tuple[tuple[int, int, frozenset[Scope]], ...] = ()
+    private: tuple[tuple[int, int], ...] = ()
+    lines: tuple[tuple[int, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.shared or self.private or self.lines)
+
+
+def marks_in(text: str) -> Marks:
+    """All that is marked in a text."""
+    if not _HAS_MARK.search(text):
+        return Marks()
+    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
+    found = sections(plain)
+    return Marks(
+        shared=tuple((s.start, s.shared_end, s.shared) for s in found if s.shared),
+        private=tuple((s.start, s.private_end) for s in found if s.private),
+        lines=tuple(line.span() for line in _PRIVATE_LINE.finditer(plain)),  # a mark on no heading hides its line
+    )
+
+
+def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks | None = None) -> View:
     """What `scope` sees of a text whose file is `visible` to it or not.
 
     A private section is for the owner in MAIN alone; a shared one also for the scopes it names. Private wins.
     """
-    if not _HAS_MARK.search(text):
-        return View(text=text if visible else "", hidden=0, whole=visible)
-    private_ok = scope is Scope.MAIN and owner
+    marked = marks_in(text) if marked is None else marked
+    if not marked:
+        return View(text=text if visible else "", hidden=0, whole=visible, spans=((0, len(text)),) if visible else ())
     shown = bytearray(b"\x01" if visible else b"\x00") * len(text)
-    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
-    found = sections(plain)
     if owner or scope is not Scope.MAIN:  # what is shared with MAIN is shared with the owner
-        _paint(shown, [(s.start, s.shared_end) for s in found if scope in s.shared], b"\x01")
-    if private_ok:
-        return View(text=_kept(text, shown), hidden=0, whole=all(shown))
-    private = [(s.start, s.private_end) for s in found if s.private]
-    _paint(shown, private, b"\x00")
-    lines = [line.span() for line in _PRIVATE_LINE.finditer(plain)]  # a mark on a line that is no heading hides it
-    kept_back = len(private) + sum(any(shown[start:end]) for start, end in lines)
-    _paint(shown, lines, b"\x00")
-    return View(text=_kept(text, shown), hidden=kept_back, whole=all(shown))
+        _paint(shown, ((start, end) for start, end, shared in marked.shared if scope in shared), b"\x01")
+    kept_back = 0
+    if not (owner and scope is Scope.MAIN):
+        _paint(shown, marked.private, b"\x00")
+        kept_back = len(marked.private) + sum(any(shown[start:end]) for start, end in marked.lines)
+        _paint(shown, marked.lines, b"\x00")
+    spans = tuple(run.span() for run in re.finditer(rb"\x01+", bytes(shown)))
+    seen = "".join(text[start:end] for start, end in spans)
+    return View(text=seen, hidden=kept_back, whole=all(shown), spans=spans)
+
+
+def lines_shown(text: str, part: View) -> list[bool]:
+    """Of each line of a text whether all of it is in the view."""
+    spans, found, end = iter(part.spans), [], 0
+    first, last = next(spans, (0, 0))
+    for line in lines_of(text):
+        start, end = end, end + len(line)
+        while last < end and (following := next(spans, None)):
+            first, last = following
+        found.append(first <= start and end <= last)
+    return found
 
 
 def _paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) -> None:
@@ -344,11 +380,6 @@ def _paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) ->
             start = max(start, done)
             shown[start:end] = colour * (end - start)
             done = end
-
-
-def _kept(text: str, shown: bytearray) -> str:
-    runs = re.finditer(rb"\x01+", bytes(shown))
-    return "".join(text[run.start() : run.end()] for run in runs)
 
 
 @lru_cache(maxsize=64)

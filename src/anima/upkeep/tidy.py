@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
-from anima.layout.listener import layer_at, layer_row
+from anima.layout.listener import layer_at, row_at
 from anima.layout.table import ANYTHING, Policy, day_named
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
@@ -195,9 +195,8 @@ def _read(home: Home, progress: Progress | None) -> _Memory:
 
 def _row(home: Home, path: DocPath) -> Row | None:
     """The row of a document that holds memory; None for rules, souls, skills, reference books and diaries."""
-    row = home.layout.row_of(path)
+    row = row_at(home.layout, path)
     if layer_at(path) is not None:
-        row = layer_row(home.layout, path)
         return row if row.role in ("memory", "daily") else None
     held = row is ANYTHING or row.kind in ("curated", "daily", "topic", "bank")
     return row if held and row.policy is Policy.MEMORY else None

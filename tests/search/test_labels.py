@@ -1,0 +1,62 @@
+"""Search finds what the view shows and nothing else: every line's labels are those of the one mask."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anima.layout.dialects import DIALECTS
+from anima.layout.listener import Listener, keeper_of
+from anima.layout.table import Layout
+from anima.model import DocPath, Scope
+from anima.search.current import SHARED, Indexing, scopes_by_line
+from anima.text.markdown import lines_of, lines_shown
+
+LINES = (
+    *("text", "- item", "", "# One", "## Two", "### Three", " ## Indented", "    ## Code", "> # Quoted", "- # Item"),
+    *("## Secret <!-- private -->", "# Secret <!--- private --->", "said <!-- PRIVATE -->", "- x <!--private", "---"),
+    *("## Team <!-- share: group, subagent -->", "# All <!-- share: main, cron, heartbeat -->", "===", "a\rb", "```"),
+    *("> ## Secret <!-- private -->", "Team <!-- share: group -->", "<!--", "-->", "<div>", "  ```", "\r"),
+)
+PLACES = (
+    "MEMORY.md",
+    "USER.md",
+    "TOOLS.md",
+    "memory/2026-05-08.md",
+    "notes/boat.md",
+    "users/ana/MEMORY.md",
+    "bank/w.md",
+)
+LISTENERS = [Listener(scope=scope, layer=layer) for scope in Scope for layer in ("", "ana", "bob")]
+
+
+def found_by(listener: Listener, layout: Layout, path: DocPath, text: str) -> list[bool]:
+    """Of each line whether the filter of this listener passes its label."""
+    wanted, keeper = Indexing.filter_for(listener), keeper_of(layout, path)
+    bits, by_line = scopes_by_line(layout, path, text)
+    is_mine = (SHARED if keeper is None else keeper) in wanted.layers
+    each = [bits] * len(lines_of(text)) if by_line is None else by_line
+    return [is_mine and bool(scopes & wanted.scope) for scopes in each]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=150)
+@given(
+    lines=st.lists(st.sampled_from(LINES), max_size=12),
+    place=st.sampled_from(PLACES),
+    ending=st.sampled_from(["\n", "\r\n"]),
+)
+def test_what_search_labels_for_a_listener_is_in_their_view(
+    dialect: str, lines: list[str], place: str, ending: str
+) -> None:
+    text, path = ending.join(lines), DocPath.parse(place)
+    for listener in LISTENERS:
+        shown = lines_shown(text, listener.view(DIALECTS[dialect], path, text))
+        found = found_by(listener, DIALECTS[dialect], path, text)
+        if listener.is_owner and place.startswith(
+            "users/"
+        ):  # the owner may read what is another's, and need not find it
+            assert not any(found)
+        else:
+            assert found == shown, listener
