@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from anima.store.gitformat import Note, Revision
 
 
+MAX_BYTES = 8 * 2**20  # of one document
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Changes that are written together or not at all, with the verdict that allows them.
@@ -183,4 +186,4 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Batch", "Documents", "History", "State", "Store", "Written"]
+__all__ = ["MAX_BYTES", "Batch", "Documents", "History", "State", "Store", "Written"]

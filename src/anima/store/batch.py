@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from anima.errors import BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
-from anima.ledger.chain import Edit, Intent, Ledger, Line
+from anima.errors import Damaged, HomeError, NoSuchDocument, StaleWrite
+from anima.ledger.chain import Edit, Intent, Ledger
 from anima.ledger.provenance import Provenance
-from anima.model import UNTRUSTED, Change, DocPath, Kind, Origin, digest_of
+from anima.model import UNTRUSTED, Change, DocPath, Kind, digest_of
 from anima.store import Batch
-from anima.store.folder import MAX_BYTES, Folder
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
+from anima.store.folder import Folder
 from anima.store.steps import Standing, Step, Steps, Unconfirmed
-from anima.text.markdown import lines_of
 
 
 class _State(Enum):
@@ -72,8 +72,8 @@ class Batches:
         standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
         before_texts()
         plans = self._plan_all(batch, standings)
-        edits = self._marked(tuple(plan.edit for plan in plans if plan), batch)
-        intent = self._intent(batch, edits) if edits else None
+        edits = [plan.edit for plan in plans if plan]
+        intent = intent_of(batch, edits, ledger=self._ledger()) if edits else None
         if intent is not None:
             self._carry_out(intent, [step for plan in plans if plan for step in plan.steps], batch)
         return intent, tuple(plan.digest if plan else None for plan in plans)
@@ -103,23 +103,6 @@ class Batches:
         except HomeError:
             return False  # the disk is still failing; whoever writes or opens next finishes it
 
-    def _intent(self, batch: Batch, edits: tuple[Edit, ...]) -> Intent:
-        first, ledger = batch.changes[0], self._ledger()
-        return Intent(
-            id=str(ledger.tip.n + 1),
-            what=batch.what,
-            edits=edits,
-            actor=first.actor,
-            origin=first.origin,
-            session=first.session,
-            scope=first.scope,
-            taint=first.taint,
-            rule=batch.verdict.rule,
-            approver=batch.approver,
-            reason=ledger.key.of(first.reason) if first.reason else None,
-            of=batch.of,
-        )
-
     # -- what each change comes to --------------------------------------------------------------------------------------
 
     def _look(self, change: Change, *, is_log: bool) -> Standing:
@@ -136,13 +119,8 @@ class Batches:
 
     def _note_standing(self, path: DocPath, standing: Standing) -> None:
         """Writes down a document we did not leave like this, so that its lines are known for what they are."""
-        view, text = self._provenance(), standing.text
-        known = view.knows(path)
-        if view.is_ours(path, text) if known else text is None:
-            return
-        fields: dict[str, object] = {"path": standing.actual, "digest": self._keyed(text), "size": standing.size}
-        fields["lines"] = view.new_lines(path, text or "")
-        self._ledger().add("outside" if known else "found", {k: v for k, v in fields.items() if v is not None})
+        if seen := seen_record(self._provenance(), path, _present(standing), key=self._ledger().key):
+            self._ledger().add(*seen)
 
     def _plan_all(self, batch: Batch, standings: list[Standing]) -> list[_Plan | None]:
         """What each change comes to, None where nothing would change."""
@@ -156,96 +134,36 @@ class Batches:
         return plans
 
     def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan | None:
-        if change.kind is Kind.MOVE:
-            return self._plan_move(change, standing)
+        key = self._ledger().key
         if is_log and standing.signature is not None:
-            return self._plan_append(change, standing)
-        new = change.after(standing.text)
-        if new == standing.text:
+            step = self._steps.addition(change.path, standing, change.text.encode("utf-8"))
+            piece = step.data.decode("utf-8")
+            edit = edit_of_append(change, actual=standing.actual, size=standing.size, piece=piece, key=key)
+            return _Plan(edit=edit, steps=(step,))
+        there = self._look_at_target(change, standing) if change.kind is Kind.MOVE else None
+        found = edit_of(change, _present(standing), key=key, there=_present(there) if there else None)
+        if found is None:
             return None
-        if new is None:
-            edit = Edit(path=standing.actual, kind=Kind.DELETE, base=self._keyed(standing.text), before=standing.size)
-            return _Plan(edit=edit, steps=(self._steps.removal(change.path, standing),), digest="")
-        return self._plan_write(change, standing, new)
-
-    def _plan_append(self, change: Change, standing: Standing) -> _Plan:
-        step = self._steps.addition(change.path, standing, change.text.encode("utf-8"))
-        after = standing.size + len(step.data)
-        if after > MAX_BYTES:
-            raise BadText(
-                change.path.text, f"it would grow past {MAX_BYTES:,} bytes", hint="move older lines to another document"
-            )
-        edit = Edit(
-            path=standing.actual,
-            kind=Kind.APPEND,
-            digest=self._keyed(step.data.decode("utf-8")),
-            before=standing.size,
-            after=after,
-            lines=self._lines("", change.text),
-        )
-        return _Plan(edit=edit, steps=(step,))
-
-    def _plan_write(self, change: Change, standing: Standing, new: str) -> _Plan:
-        size = len(new.encode("utf-8"))
-        if size > MAX_BYTES:
-            raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
+        removal = self._steps.removal(change.path, standing)
+        if found.kind is Kind.DELETE:
+            return _Plan(edit=found, steps=(removal,), digest="")
+        if there is not None:
+            step = self._steps.stage(change.to or change.path, there, standing.text or "", mode=standing.mode)
+            edit = replace(found, temp=step.staged)
+            return _Plan(edit=edit, steps=(step, removal), digest=digest_of(standing.text or ""))
+        new = change.after(standing.text) or ""
         step = self._steps.stage(change.path, standing, new)
-        edit = Edit(
-            path=standing.actual,
-            kind=Kind.WRITE,
-            base=self._keyed(standing.text),
-            digest=self._keyed(new),
-            before=standing.size,
-            after=size,
-            temp=step.staged,
-            lines=self._lines(standing.text or "", new),
-        )
-        return _Plan(edit=edit, steps=(step,), digest=digest_of(new))
+        return _Plan(edit=replace(found, temp=step.staged), steps=(step,), digest=digest_of(new))
 
-    def _plan_move(self, change: Change, standing: Standing) -> _Plan:
+    def _look_at_target(self, change: Change, standing: Standing) -> Standing:
+        """What stands where a move goes: nothing, or the move is stale."""
         if standing.text is None:
             raise NoSuchDocument(change.path.text)
         assert change.to is not None
         there = self._steps.look(change.to)
         if there.text is not None:
             raise StaleWrite(change.to.text, theirs=there.text, ours=standing.text)
-        step = self._steps.stage(change.to, there, standing.text, mode=standing.mode)
-        keyed = self._keyed(standing.text)
-        edit = Edit(
-            path=standing.actual,
-            kind=Kind.MOVE,
-            to=there.actual,
-            base=keyed,
-            digest=keyed,
-            before=standing.size,
-            after=standing.size,
-            temp=step.staged,
-        )
-        steps = (step, self._steps.removal(change.path, standing))
-        return _Plan(edit=edit, steps=steps, digest=digest_of(standing.text))
-
-    def _marked(self, edits: tuple[Edit, ...], batch: Batch) -> tuple[Edit, ...]:
-        """The edits, with the lines that the batch marks as nobody's to obey."""
-        marked = {self._ledger().key.line(line) for line in batch.marked}
-        if not marked:
-            return edits
-        return tuple(
-            replace(
-                edit,
-                lines=tuple(
-                    replace(line, taint=line.taint | {Origin.PEER}) if line.digest in marked else line
-                    for line in edit.lines
-                ),
-            )
-            for edit in edits
-        )
-
-    def _lines(self, old: str, new: str) -> tuple[Line, ...]:
-        """The digests of lines that are new; those that stay keep the source they have."""
-        key = self._ledger().key
-        held = {line.strip() for line in lines_of(old)}
-        added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
-        return tuple(Line(digest=digest) for digest in added if digest)
+        return there
 
     def _keyed(self, text: str | None) -> str | None:
         return None if text is None else self._ledger().key.of(text)
@@ -350,3 +268,7 @@ class Batches:
             return self._keyed(self._folder.read(path).text)
         except NoSuchDocument:
             return None
+
+
+def _present(standing: Standing) -> Present:
+    return Present(actual=standing.actual, text=standing.text, size=standing.size)

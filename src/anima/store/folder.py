@@ -23,9 +23,9 @@ from pathlib import Path
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable, refuse_newer
 from anima.ledger.chain import FORMAT
 from anima.model import DocPath, Document, Entry, fold
+from anima.store import MAX_BYTES
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
-MAX_BYTES = 8 * 2**20
 RESTORED = ".anima/restored"  # the record of restores
 MOST_HELD = 2**24  # characters of documents that are kept from one reading to the next
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock

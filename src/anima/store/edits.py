@@ -1,0 +1,126 @@
+"""What a batch comes to in the ledger: edits with their digests, the intent, and what was only seen. Pure.
+
+Promise: every store writes the same records for the same batch, so a chain moves from one kind of store to another
+unchanged. Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from anima.errors import BadText
+from anima.ledger.chain import Edit, Intent, Key, Ledger, Line
+from anima.ledger.provenance import Provenance
+from anima.model import Change, DocPath, Kind, Origin
+from anima.store import MAX_BYTES, Batch
+from anima.text.markdown import lines_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """A document as it stands: how its path is spelt, its text (None where nothing stands) and its size in bytes."""
+
+    actual: str
+    text: str | None
+    size: int = 0
+
+
+def edit_of(change: Change, present: Present, *, key: Key, there: Present | None = None) -> Edit | None:
+    """What a change does to a document; None where nothing would change. `there` is where a move goes.
+
+    Raises BadText for a text that is too large.
+    """
+    new = change.after(present.text)
+    base = None if present.text is None else key.of(present.text)
+    if change.kind is Kind.MOVE and there is not None:
+        return Edit(
+            path=present.actual,
+            kind=Kind.MOVE,
+            to=there.actual,
+            base=base,
+            digest=base,
+            before=present.size,
+            after=present.size,
+        )
+    if new == present.text:
+        return None
+    if new is None:
+        return Edit(path=present.actual, kind=Kind.DELETE, base=base, before=present.size)
+    size = len(new.encode("utf-8"))
+    if size > MAX_BYTES:
+        raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
+    return Edit(
+        path=present.actual,
+        kind=Kind.WRITE,
+        base=base,
+        digest=key.of(new),
+        before=present.size,
+        after=size,
+        lines=new_lines(present.text or "", new, key=key),
+    )
+
+
+def edit_of_append(change: Change, *, actual: str, size: int, piece: str, key: Key) -> Edit:
+    """What an append does to a log that stands: `piece` is what is added, a missing line end before it included.
+
+    Raises BadText for a log that would become too large.
+    """
+    after = size + len(piece.encode("utf-8"))
+    if after > MAX_BYTES:
+        raise BadText(
+            change.path.text, f"it would grow past {MAX_BYTES:,} bytes", hint="move older lines to another document"
+        )
+    return Edit(
+        path=actual,
+        kind=Kind.APPEND,
+        digest=key.of(piece),
+        before=size,
+        after=after,
+        lines=new_lines("", change.text, key=key),
+    )
+
+
+def new_lines(old: str, new: str, *, key: Key) -> tuple[Line, ...]:
+    """The digests of lines that are new; those that stay keep the source they have."""
+    held = {line.strip() for line in lines_of(old)}
+    added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
+    return tuple(Line(digest=digest) for digest in added if digest)
+
+
+def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
+    """The record that says what a batch is about to do, with the lines that the batch marks."""
+    first = batch.changes[0]
+    return Intent(
+        id=str(ledger.tip.n + 1),
+        what=batch.what,
+        edits=_with_marks(edits, {ledger.key.line(line) for line in batch.marked}),
+        actor=first.actor,
+        origin=first.origin,
+        session=first.session,
+        scope=first.scope,
+        taint=first.taint,
+        rule=batch.verdict.rule,
+        approver=batch.approver,
+        reason=ledger.key.of(first.reason) if first.reason else None,
+        of=batch.of,
+    )
+
+
+def _with_marks(edits: Sequence[Edit], marked: set[str]) -> tuple[Edit, ...]:
+    def mark(line: Line) -> Line:
+        return replace(line, taint=line.taint | {Origin.PEER}) if line.digest in marked else line
+
+    return tuple(replace(edit, lines=tuple(map(mark, edit.lines))) for edit in edits) if marked else tuple(edits)
+
+
+def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:
+    """Kind and fields of the record for a document that we did not leave like this, so that its lines are known for
+    what they are; None for one that is as we left it."""
+    known, text = view.knows(path), present.text
+    if view.is_ours(path, text) if known else text is None:
+        return None
+    fields: dict[str, object] = {"path": present.actual, "size": present.size}
+    fields["digest"] = None if text is None else key.of(text)
+    fields["lines"] = view.new_lines(path, text or "")
+    return "outside" if known else "found", {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,392 @@
+"""A store that keeps a home in memory: the second one behind the seam, for tests and for whoever builds a third.
+
+Promise: everything the contract of a `Store` asks (`anima.testing.store_contract`), with nothing on a disk; several
+MemoryStores over one `Shelf` are one home opened several times. Not here: whatever outlives its process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from anima.errors import BadText, HomeBusy, NoSuchDocument, NoSuchRevision, Refused, StaleWrite
+from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
+from anima.ledger.provenance import Provenance
+from anima.model import Actor, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
+from anima.store import MAX_BYTES, Batch, Written
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
+from anima.store.gitformat import Note, Revision, message_of, patch_of
+from anima.store.place import Rules
+
+
+@dataclass(slots=True)
+class _File:
+    path: str
+    data: bytes
+    version: int
+    time: datetime
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What one home in memory holds, whoever has it open."""
+
+    files: dict[str, _File] = field(default_factory=dict)  # by folded path
+    small: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    ledger: bytearray = field(default_factory=bytearray)
+    revisions: list[tuple[Revision, dict[str, bytes]]] = field(default_factory=list)  # each with its whole tree
+    locks: dict[str, threading.RLock] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)
+    counter: int = 0
+
+    def next_version(self) -> int:
+        self.counter += 1
+        return self.counter
+
+
+class MemoryDocuments:
+    """The texts of a home in memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def _file(self, path: DocPath) -> _File:
+        found = self._shelf.files.get(path.key)
+        if found is None:
+            raise NoSuchDocument(path.text)
+        return found
+
+    def read(self, path: DocPath) -> Document:
+        found = self._file(path)
+        try:
+            text = found.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})") from None
+        digest = hashlib.sha256(found.data).hexdigest()
+        return Document(path=DocPath.parse(found.path), text=text, digest=digest, time=found.time)
+
+    def raw(self, path: DocPath, *, most: int) -> bytes:
+        found = self._file(path)
+        if len(found.data) > most:
+            raise BadText(path.text, f"it has {len(found.data):,} bytes, and at most {most:,} are read")
+        return found.data
+
+    def exists(self, path: DocPath) -> bool:
+        return path.key in self._shelf.files
+
+    def actual(self, path: DocPath) -> str | None:
+        found = self._shelf.files.get(path.key)
+        return found.path if found else next((f for f in self._folders() if fold(f) == path.key), None)
+
+    def version(self, path: str) -> str | None:
+        found = self._shelf.files.get(DocPath.parse(path).key)
+        return str(found.version) if found else None
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        return tuple(sorted(entry.path.rpartition("/")[2] for entry in self.list(folder)))
+
+    def list(self, folder: str = "") -> tuple[Entry, ...]:
+        prefix = f"{fold(folder.rstrip('/'))}/" if folder else ""
+        found: dict[str, Entry] = {}
+        for file in self._shelf.files.values():
+            if fold(file.path).startswith(prefix):
+                depth = prefix.count("/") + 1
+                path = "/".join(file.path.split("/")[:depth])
+                is_folder = path != file.path
+                found[path] = Entry(
+                    path=path, is_folder=is_folder, size=0 if is_folder else len(file.data), time=file.time
+                )
+        return tuple(sorted(found.values(), key=lambda entry: (not entry.is_folder, entry.path)))
+
+    def list_all(self, folder: str = "") -> Iterator[Entry]:
+        for entry in sorted(self.list(folder), key=lambda entry: entry.path):
+            if entry.is_folder:
+                yield from self.list_all(entry.path)
+            else:
+                yield entry
+
+    def _folders(self) -> set[str]:
+        parts = [file.path.split("/")[:-1] for file in self._shelf.files.values()]
+        return {"/".join(each[: n + 1]) for each in parts for n in range(len(each))}
+
+
+class MemoryState:
+    """Small things of a home in memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def get(self, name: str) -> bytes | None:
+        found = self._shelf.small.get(name)
+        return found[1] if found else None
+
+    def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
+        if not (only_new and name in self._shelf.small):
+            self._shelf.small[name] = (self._shelf.next_version(), data)
+
+    def remove(self, name: str) -> bool:
+        return self._shelf.small.pop(name, None) is not None
+
+    def names(self, folder: str) -> Sequence[str]:
+        inside = (name.removeprefix(f"{folder}/") for name in self._shelf.small if name.startswith(f"{folder}/"))
+        return [name for name in inside if "/" not in name]
+
+    def version(self, name: str) -> str | None:
+        found = self._shelf.small.get(name)
+        return str(found[0]) if found else None
+
+
+class MemoryLog:
+    """The ledger's bytes in memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def size(self) -> int:
+        return len(self._shelf.ledger)
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        return bytes(self._shelf.ledger[start:end])
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        self._shelf.ledger += data
+
+    def truncate(self, size: int) -> None:
+        del self._shelf.ledger[size:]
+
+
+class MemoryHistory:
+    """Every version of every document, in memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def head(self) -> str | None:
+        return self._shelf.revisions[-1][0].id if self._shelf.revisions else None
+
+    def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]:
+        newest_first = (revision for revision, _ in reversed(self._shelf.revisions))
+        return [revision for revision in newest_first if path is None or path in revision.paths][:limit]
+
+    def show(self, revision: str, path: str) -> bytes | None:
+        return self._tree(revision).get(path)
+
+    def tree(self, revision: str) -> Mapping[str, str]:
+        return {path: hashlib.sha1(data).hexdigest() for path, data in self._tree(revision).items()}
+
+    def diff(self, old: str | None, new: str, path: str | None = None) -> str:
+        before, after = self._tree(old) if old else {}, self._tree(new)
+        paths = sorted({*before, *after} if path is None else {path})
+        changed = (p for p in paths if before.get(p) != after.get(p))
+        return "".join(patch_of(p, before.get(p), after.get(p)) for p in changed)
+
+    def anchors(self) -> list[tuple[int, str]]:
+        return [revision.anchor for revision, _ in self._shelf.revisions if revision.anchor]
+
+    def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
+        before = self._shelf.revisions[-1][1] if self._shelf.revisions else {}
+        after = {path: data for path, data in {**before, **files}.items() if data is not None}
+        paths = tuple(sorted(path for path in files if before.get(path) != after.get(path)))
+        if not paths:
+            return None
+        message = message_of(note, paths, ())
+        identity = hashlib.sha1(f"{self.head()} {message} {sorted(after)}".encode()).hexdigest()
+        revision = Revision(
+            id=identity,
+            time=note.time,
+            author=note.author,
+            actor=note.actor,
+            subject=message.partition("\n")[0],
+            reason=note.reason or None,
+            session=note.session,
+            rule=note.rule,
+            batch=note.batch,
+            anchor=note.anchor,
+            paths=paths,
+        )
+        self._shelf.revisions.append((revision, after))
+        return identity
+
+    def _tree(self, revision: str) -> dict[str, bytes]:
+        found = next((tree for known, tree in self._shelf.revisions if known.id.startswith(revision)), None)
+        if found is None:
+            raise NoSuchRevision(f"history has no revision {revision}")
+        return found
+
+
+class MemoryStore:
+    """One home in memory. Two of them over one Shelf are one home opened twice."""
+
+    def __init__(self, shelf: Shelf, rules: Rules) -> None:
+        self._shelf, self.rules = shelf, rules
+        self.documents, self.state = MemoryDocuments(shelf), MemoryState(shelf)
+        self._ledger: Ledger | None = None
+        self._provenance: Provenance | None = None
+
+    @property
+    def name(self) -> str:
+        return f"memory:{self.identity}"
+
+    @property
+    def identity(self) -> str:
+        return str(id(self._shelf))
+
+    @property
+    def begun(self) -> bool:
+        return bool(self._shelf.ledger)
+
+    @property
+    def key(self) -> Key:
+        self.state.put("key", hashlib.blake2b(self.identity.encode(), digest_size=32).digest(), only_new=True)
+        return Key(self.state.get("key") or b"")
+
+    @property
+    def ledger(self) -> Ledger:
+        with self.lock():
+            if self._ledger is None:
+                ledger = Ledger(MemoryLog(self._shelf), clock=self.rules.clock, key=self.key)
+                ledger.begin(self.key.id[:16], key=self.key)
+                self._ledger = ledger
+        return self._ledger
+
+    @property
+    def provenance(self) -> Provenance:
+        with self.lock():
+            if self._provenance is None:
+                self._provenance = Provenance(self.key)
+            self._provenance.fold(self.ledger.records(self._provenance.through))
+            return self._provenance
+
+    @property
+    def history(self) -> MemoryHistory | None:
+        return MemoryHistory(self._shelf) if self.rules.history else None
+
+    @property
+    def history_problem(self) -> str | None:
+        return None
+
+    # -- writing --------------------------------------------------------------------------------------------------------
+
+    def write(self, batch: Batch) -> Written:
+        if batch.verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        with self.lock():
+            if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
+                return Written(digests=(None,) * len(batch.changes), repeated=True)
+            present = [self._look(change) for change in batch.changes]
+            if not batch.is_log:
+                self.commit()
+            edits = [self._edit(change, found, batch) for change, found in zip(batch.changes, present, strict=True)]
+            if not any(edits):
+                return Written(digests=(None,) * len(edits))
+            intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
+            self.ledger.intend(intent)
+            digests = tuple(
+                self._apply(change, found) if edit else None
+                for change, found, edit in zip(batch.changes, present, edits, strict=True)
+            )
+            self.ledger.done(intent.id, sync=False)
+            revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
+        is_log = batch.is_log and present[0].text is not None
+        return Written(change=intent.id, revision=revision, digests=(None,) if is_log else digests)
+
+    def _present(self, path: DocPath) -> Present:
+        try:
+            text: str | None = self.documents.read(path).text
+        except NoSuchDocument:
+            text = None
+        actual = self.documents.actual(path) or path.text
+        return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")))
+
+    def _look(self, change: Change) -> Present:
+        found = self._present(change.path)
+        if seen := seen_record(self.provenance, change.path, found, key=self.key):
+            self.ledger.add(*seen)
+        change.check_base(found.text)
+        return found
+
+    def _edit(self, change: Change, found: Present, batch: Batch) -> Edit | None:
+        if batch.is_log and found.text is not None:
+            gap = "" if not found.text or found.text.endswith("\n") else "\n"
+            piece = gap + change.text
+            return edit_of_append(change, actual=found.actual, size=found.size, piece=piece, key=self.key)
+        there = None
+        if change.kind is Kind.MOVE and change.to is not None:
+            there = self._present(change.to)
+            if there.text is not None:
+                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text)
+        return edit_of(change, found, key=self.key, there=there)
+
+    def _apply(self, change: Change, found: Present) -> str:
+        new = change.after(found.text)
+        if change.kind is Kind.MOVE and change.to is not None:
+            self._put(change.to, change.to.text, (new or "").encode("utf-8"))
+        if new is None or change.kind is Kind.MOVE:
+            del self._shelf.files[change.path.key]
+            return "" if new is None else digest_of(new)
+        self._put(change.path, found.actual, new.encode("utf-8"))
+        return digest_of(new)
+
+    def _put(self, path: DocPath, actual: str, data: bytes) -> None:
+        self._shelf.files[path.key] = _File(actual, data, self._shelf.next_version(), self.rules.clock())
+
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        if verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        with self.lock():
+            if self.documents.exists(path):
+                return False
+            data = b"".join(pieces)
+            if len(data) > 32 * MAX_BYTES:
+                raise BadText(path.text, "it is too large to be kept in memory")
+            self._put(path, path.text, data)
+            return True
+
+    def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
+        with self.lock():
+            return self.ledger.add(kind, fields, sync=sync)
+
+    def commit(self, *, reason: str = "") -> str | None:
+        with self.lock():
+            history = self.history
+            if history is None or not self.begun:
+                return None
+            anchored = max((anchor[0] for anchor in history.anchors()), default=0)
+            late = list(self.ledger.records(anchored, kinds=("intent", "outside", "found")))
+            return self._commit_late(history, late, reason) if late else None
+
+    def _commit_late(self, history: MemoryHistory, late: list[Record], reason: str) -> str | None:
+        own = [Intent.from_record(record) for record in late if record.kind == "intent"]
+        last, newest = own[-1] if own else None, late[-1]
+        note = Note(
+            what=newest.kind if last is None else last.what if len(own) == 1 else "changes",
+            actor=str(last.actor if last else Actor.OUTSIDE),
+            author=self.rules.author,
+            time=newest.time,
+            session=last.session if last else None,
+            rule=last.rule if last else None,
+            batch=" ".join(intent.id for intent in own) or None,
+            reason=reason,
+            anchor=(newest.n, newest.hash),
+        )
+        paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
+        paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
+        files = {path: self._shelf.files.get(DocPath.parse(path).key) for path in paths}
+        return history.commit({path: file.data if file else None for path, file in files.items()}, note)
+
+    @contextmanager
+    def lock(self, name: str = "home", *, patience: float = 30.0) -> Iterator[None]:
+        held = self._shelf.locks.setdefault(name, threading.RLock())
+        if not held.acquire(timeout=patience):
+            raise HomeBusy("another thread of this process", seconds=patience)
+        try:
+            yield
+        finally:
+            held.release()
+
+    def close(self) -> None:
+        self._ledger = self._provenance = None

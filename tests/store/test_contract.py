@@ -1,0 +1,39 @@
+"""The contract of a store, passed by the folder's and by the one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from anima.store.folder import Folder
+from anima.store.place import FolderStore, Rules
+from anima.testing.memory_store import MemoryStore, Shelf
+from anima.testing.store_contract import Opens, StoreContract
+
+
+def rules(clock: Callable[[], datetime]) -> Rules:
+    return Rules(clock=clock, author="aria", is_closed=lambda path: False)
+
+
+class TestFolderStore(StoreContract):
+    @pytest.fixture
+    def home(self, tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Opens]:
+        opened: list[FolderStore] = []
+
+        def once_more() -> FolderStore:
+            opened.append(FolderStore(Folder(tmp_path), rules(clock)))
+            return opened[-1]
+
+        yield once_more
+        for store in opened:
+            store.close()
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def home(self, clock: Callable[[], datetime]) -> Opens:
+        shelf = Shelf()
+        return lambda: MemoryStore(shelf, rules(clock))
