@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from anima.backup.import_ import Imported
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshot
-    from anima.dream.sweep import Sweep, Sweeps
+    from anima.dream.sweep import Dreams, Sweep
     from anima.forget.forget import Forgetting
     from anima.ledger.chain import Verification
     from anima.memory.inbox import Proposal
@@ -86,7 +86,7 @@ class Home:
         self._keeping: Past | None = None
         self._indexing: Indexing | None = None
         self._transcripts: Transcripts | None = None
-        self._sweeps: Sweeps | None = None
+        self._dreams: Dreams | None = None
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
         self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
 
@@ -177,8 +177,8 @@ class Home:
         """Commits what is late and lets everything go. Closing twice does no harm."""
         with self._mutex:
             if self.store.fd >= 0:
-                if self._sweeps is not None:
-                    self._sweeps.close()
+                if self._dreams is not None:
+                    self._dreams.close()
                 if self._indexing is not None:
                     self._indexing.close()
                 if self._transcripts is not None:
@@ -259,14 +259,14 @@ class Home:
             return self._transcripts
 
     @property
-    def sweeps(self) -> Sweeps:
-        """Dreaming."""
+    def dreams(self) -> Dreams:
+        """What recalls speak for becomes memory."""
         with self._mutex:
-            if self._sweeps is None:
-                from anima.dream.sweep import Sweeps
+            if self._dreams is None:
+                from anima.dream.sweep import Dreams
 
-                self._sweeps = Sweeps(self)
-            return self._sweeps
+                self._dreams = Dreams(self.site, lambda: self.writing, zone=self.reading.zone)
+            return self._dreams
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
         from anima.forget.forget import approve
@@ -592,20 +592,16 @@ class Home:
         """
         if not dry_run:
             self.flush_idle()
-        return self.sweeps.run(dry_run=dry_run, preset=preset, since=since, complete=complete)
+            return self.dreams.sweep(preset=preset, since=since, complete=complete)
+        return self.dreams.tonight(preset=preset, since=since, complete=complete)
 
     def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
         """A night whose hour has come (`dream.at`, in the user's timezone), or None. For a server's rounds and heartbeats.
 
         Nights that were missed are dreamed as one.
         """
-        from anima.dream.when import due
-
-        asked = self.config.dream
-        zone = str(self.reading.zone() or "UTC")
-        if not asked.enabled or due(asked.at, zone, self.sweeps.tried(), self.clock()) is None:
-            return None
-        return self.dream(complete=complete)
+        is_due = self.config.dream.enabled and self.dreams.due() is not None
+        return self.dream(complete=complete) if is_due else None
 
     # -- approving ------------------------------------------------------------------------------------------------------
 
@@ -769,8 +765,9 @@ class Home:
     def snapshot_if_due(self) -> Snapshot | None:
         """A snapshot whose hour has come (`snapshot.at`), or None. For a server's rounds and heartbeats."""
         from anima.backup.snapshot import if_due
+        from anima.dream.when import due
 
-        return if_due(self)
+        return if_due(self, due)
 
     @classmethod
     def restore_snapshot(

@@ -284,6 +284,15 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Nights:
+    """All dreaming of a home that was not taken back: when the last was, and how many lines it brought into memory."""
+
+    nights: int = 0
+    kept: int = 0
+    last: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A wish to write one document. Several in one batch are carried out all or nothing.
 

@@ -14,7 +14,6 @@ import pytest
 from anima import Home, Scope
 from anima.dream.consult import CHANGED_MEANWHILE, NO_PROSE, NOTHING_TO_ASK, narrated
 from anima.dream.sweep import unsafe
-from anima.dream.trace import dreamed_from
 from anima.testing import Clock, Model
 
 FACTS = (
@@ -207,7 +206,7 @@ def test_a_candidate_merged_with_a_line_of_ours_takes_its_place_and_its_sources(
     [merged] = [line for line in memory(home).splitlines() if "Bruno" in line]
     assert new in merged and not home.exists("memory/topics/past.md")
     first, second = home.read("memory/2026-04-20.md").text, home.read("memory/2026-04-23.md").text
-    key, found = home.books.key, dreamed_from(home.books)
+    key, found = home.books.key, home.dreams.dreamed_from()
     for path, text in (("memory/2026-04-20.md", first), ("memory/2026-04-23.md", second)):
         source = key.line(next(line for line in text.splitlines() if "Bruno" in line))
         assert key.line(merged) in found[path, source]
@@ -366,7 +365,7 @@ def test_a_model_that_never_answers_is_not_waited_for_and_not_asked_again(ready:
 
     with twin(ready, clock) as other:
         other.dream()
-        ready.sweeps.patience = 0.05
+        ready.dreams.patience = 0.05
         ready.dream(complete=slow)
         over.set()
 
@@ -420,7 +419,7 @@ def test_nothing_is_locked_while_a_model_is_asked_and_what_is_written_then_is_ke
             with Home.open(ready.root, clock=clock) as other:
                 assert other.remember("Written while the model thought").status == "written"
                 assert other.dream().status == "busy"
-            assert ready.sweeps.last is None
+            assert ready.dreams.last is None
             return json.dumps({"operations": adding(candidates(question), None)})
         return PROSE
 

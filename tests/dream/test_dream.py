@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from anima.dream.diary import dreamed_on, fact_of, folded, items, with_section, without
 from anima.dream.material import BUDGET, Held, LogNote, Material, SweepPlan
-from anima.dream.plan import plan
-from anima.dream.score import PRESETS, Evidence, Tallies, Tally, preset, score
+from anima.dream.plan import plan_sweep
+from anima.dream.score import PRESETS, Evidence, Tallies, Tally, preset_of, score
 from anima.dream.worth import why_junk
 from anima.errors import BadArguments
 from anima.ledger.chain import Record
@@ -49,11 +49,11 @@ def night(
     *notes: LogNote, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
 ) -> SweepPlan:
     ordered = tuple(sorted(notes, key=lambda n: (n.day, n.line)))
-    return plan(
+    return plan_sweep(
         Material(
             now=NOW,
             today=TODAY,
-            rules=preset(rules),
+            rules=preset_of(rules),
             notes=ordered,
             memory=memory,
             held=lines,
@@ -277,7 +277,8 @@ def recall(n: int, **fields: object) -> Record:
 
 def test_only_searches_of_the_owners_main_sessions_are_counted() -> None:
     tallies = Tallies()
-    tallies.fold([recall(1), recall(2, scope="group"), recall(3, layer="bob"), recall(4, scope="cron")])
+    for record in (recall(1), recall(2, scope="group"), recall(3, layer="bob"), recall(4, scope="cron")):
+        tallies.fold(record)
     found = tallies.of("memory/a.md", ["d1"])
 
     assert found is not None and found.hits == 1
@@ -286,7 +287,8 @@ def test_only_searches_of_the_owners_main_sessions_are_counted() -> None:
 
 def test_a_hit_far_below_the_best_is_no_strong_one_and_a_question_counts_once_a_day() -> None:
     tallies = Tallies()
-    tallies.fold([recall(1, query="same"), recall(2, query="same")])
+    for record in (recall(1, query="same"), recall(2, query="same")):
+        tallies.fold(record)
     first, second = tallies.of("memory/a.md", ["d1"]), tallies.of("memory/a.md", ["d2"])
 
     assert first and second
@@ -301,7 +303,7 @@ def evidence(**given: object) -> Evidence:
 
 
 def test_the_presets_have_the_numbers_of_their_systems() -> None:
-    found = score(evidence(), today=TODAY, rules=preset("nexo"))
+    found = score(evidence(), today=TODAY, rules=preset_of("nexo"))
 
     assert (PRESETS["nexo"].score, PRESETS["nexo"].recalls, PRESETS["nexo"].questions, PRESETS["nexo"].limit) == (
         0.35,
@@ -331,7 +333,7 @@ def test_a_score_lies_between_0_and_1_in_every_preset(
 
 def test_a_preset_that_is_none_is_told() -> None:
     with pytest.raises(BadArguments, match="there are anima, nexo, openclaw"):
-        preset("lucid")
+        preset_of("lucid")
 
 
 # -- a night -----------------------------------------------------------------------------------------------------------------

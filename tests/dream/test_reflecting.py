@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.dream.reflect import bank_changes
+from anima.dream.bank import Reflection
 
 RETAIN = "# Log\n\n## Retain\n\n"
 
@@ -20,7 +20,7 @@ def home(tmp_path, clock):
 
 def reflected(home) -> list[str]:
     """Does what a night does: submits the changes, all in one batch."""
-    changes = bank_changes(home)
+    changes = Reflection(home.site).changes()
     return [f"{receipt.path} {receipt.status}" for receipt in home.writing.submit(changes)] if changes else []
 
 
@@ -35,7 +35,7 @@ def test_what_logs_retain_becomes_pages_by_the_road_of_the_dreamer(home):
 def test_a_home_without_anything_retained_gets_no_pages(home):
     home.note("W is a letter")
 
-    assert bank_changes(home) == ()
+    assert Reflection(home.site).changes() == []
 
 
 def test_archived_logs_still_count(home):

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.dream.trace import dreamed_from
 from anima.errors import NoSuchRevision
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.search.about import look_up
@@ -245,19 +244,19 @@ def digests(home: Home, path: str, words: str) -> set[str]:
 
 
 def test_every_line_that_came_of_a_note_is_known_by_it(home: Home, clock: Clock) -> None:
-    assert dreamed_from(home.books) == {}
+    assert home.dreams.dreamed_from() == {}
     noted(home, "Luis lives in Bogotá")
     asked(home, clock, "where does Luis live")
     home.dream()
     [source] = digests(home, "memory/2026-04-20.md", "Bogotá")
     promoted = digests(home, "MEMORY.md", "Bogotá")
 
-    assert dreamed_from(home.books)["memory/2026-04-20.md", source] == promoted | digests(home, "DREAMS.md", "Bogotá")
+    assert home.dreams.dreamed_from()["memory/2026-04-20.md", source] == promoted | digests(home, "DREAMS.md", "Bogotá")
 
     noted(home, "Luis moved to Medellín")
     clock.forward(hours=18)
     home.dream()
-    found = dreamed_from(home.books)
+    found = home.dreams.dreamed_from()
     past = digests(home, "memory/topics/past.md", "Bogotá")
     [newer] = digests(home, "memory/2026-04-23.md", "Medellín")
 
@@ -268,16 +267,16 @@ def test_every_line_that_came_of_a_note_is_known_by_it(home: Home, clock: Clock)
 def test_a_crash_before_the_mark_loses_no_trace_of_where_lines_came_from(home: Home, clock: Clock) -> None:
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
-    sweeps = home.sweeps
-    draft = sweeps._drafted(sweeps.rules(None), None)
-    sweeps._submitted(sweeps._changes(draft), [], sweeps._fields(draft), draft.began)
-    traced = dreamed_from(home.books)
+    dreams = home.dreams
+    draft = dreams._drafted(dreams.rules(), None)
+    dreams._submitted(dreams._changes(draft), [], dreams._fields(draft), draft.began)
+    traced = home.dreams.dreamed_from()
 
     home.dream()
     [mark] = home.books.ledger.records(kinds=("sweep",))
 
     assert mark.fields["after"] == "crash" and mark.fields["promoted"] and mark.fields["change"]
-    assert dreamed_from(home.books) == traced
+    assert home.dreams.dreamed_from() == traced
     home.undo(mark.fields["change"])
     asked(home, clock, "what is Ana allergic to", days=1)
     home.dream()
@@ -327,15 +326,15 @@ def test_without_a_night_there_is_none_to_take_back(home: Home) -> None:
 def test_a_night_whose_mark_is_missing_is_not_dreamed_twice(home: Home, clock: Clock) -> None:
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
-    sweeps = home.sweeps
-    draft = sweeps._drafted(sweeps.rules(None), None)
-    sweeps._submitted(sweeps._changes(draft), [], sweeps._fields(draft), draft.began)  # and here the process dies
+    dreams = home.dreams
+    draft = dreams._drafted(dreams.rules(), None)
+    dreams._submitted(dreams._changes(draft), [], dreams._fields(draft), draft.began)  # and here the process dies
     before = documents(home)
 
     with Home.open(home.root, clock=clock) as again:
         assert again.dream().status == "nothing"
         assert documents(again) == before
-        assert again.sweeps.last is not None
+        assert again.dreams.last is not None
 
 
 RUN = """
@@ -373,7 +372,7 @@ def watch(event, arguments):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 with Home.open(sys.argv[1], clock=Clock(sys.argv[2])) as home:
-    home.sweeps.last
+    home.dreams.last
     sys.addaudithook(watch)
     home.dream()
 """

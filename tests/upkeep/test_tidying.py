@@ -408,7 +408,9 @@ def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_a
         assert (hit.path.text, hit.date) == (there.text, date(2025, 12, 30))
         [mention] = look_up(home, "Chiloe", scope=Scope.MAIN).mentions
         assert mention.day == date(2025, 12, 30)
-        assert there.text not in {note.path for note in home.sweeps._notes(home.sweeps._since(date(2020, 1, 1)))}
+        assert there.text not in {
+            note.path for note in home.dreams._notes(home.dreams._tallies_since(date(2020, 1, 1)))
+        }
 
 
 def test_a_name_that_is_taken_in_the_archive_is_not_written_over(home: Home) -> None:

@@ -55,8 +55,9 @@ def plain(text: str) -> str:
 
 
 def configured(desk: Desk, **dream: Any) -> None:
-    config = desk.home.config
-    desk.home.config = replace(config, dream=config.dream._replace(**dream))
+    home = desk.home
+    home.config = replace(home.config, dream=home.config.dream._replace(**dream))
+    home.site, home._dreams = replace(home.site, config=home.config), None
 
 
 # -- who sees it, and what cannot happen ----------------------------------------------------------------------------------

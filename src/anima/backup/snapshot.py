@@ -422,10 +422,11 @@ def outlived(kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Cal
     return [each for each in old if each is not sound]
 
 
-def if_due(home: Home) -> Snapshot | None:
-    """One whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not time."""
-    from anima.dream.when import due
+def if_due(home: Home, due: Callable[[str, str, datetime | None, datetime], object | None]) -> Snapshot | None:
+    """A snapshot whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not time.
 
+    `due` gives the run of a cron expression, in a timezone, that is due after the last one by now.
+    """
     asked, zone, now = home.config.snapshot, str(home.reading.zone() or "UTC"), home.clock()
     if not asked.at or due(asked.at, zone, _tried(home), now) is None:
         return None

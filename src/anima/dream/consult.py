@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from anima.dream.diary import bullet, dreamed_page, evidence_of, fact_of, past_line, without
+from anima.dream.diary import bullet, dreamed_page, evidence_of, fact_of, without
 from anima.dream.material import Held, Material, Promotion, Retirement, Rewording, SweepPlan
 from anima.dream.operations import (
     Candidate,
@@ -176,14 +176,12 @@ class _Night:
         page = self._page(kept, gone, instead, fold=self.fold)
         if len(page) > self.most and not self.fold:
             page = self._page(kept, gone, instead, fold=True)
-        past = "".join(map(past_line, late))
         return replace(
             self.made,
             promotions=tuple(kept),
             retirements=tuple(retired),
             reworded=tuple(anew),
             memory=page,
-            past=self.made.past + past,
         )
 
     def _page(self, kept: Sequence[Promotion], gone: set[int], instead: dict[int, str], *, fold: bool) -> str:

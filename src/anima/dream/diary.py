@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from anima.dream.material import Candidate, Held, LogNote, Promotion, Retirement, SweepPlan, Theme, Truth
+from anima.dream.material import Candidate, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.text.lasting import POSSIBLE
 from anima.text.markdown import bullet_text, ended, lines_of, newline_of
@@ -187,15 +187,6 @@ def folded(markdown: str) -> str:
     return "".join(out)
 
 
-def past_line(gone: Retirement) -> str:
-    start = f"{gone.since} to " if gone.since else "until "
-    return f"- {gone.held.fact} _({start}{gone.until}; then: {gone.by.fact})_\n"
-
-
-def moved_line(held: Held, *, on: date) -> str:
-    return f"- {held.fact} _(moved here on {on}, hits={held.hits})_\n"
-
-
 # -- the diary --------------------------------------------------------------------------------------------------------
 
 
@@ -207,25 +198,25 @@ def subject(made: SweepPlan) -> str:
 
 
 def with_diary(
-    made: SweepPlan, *, today: date, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
+    made: SweepPlan, *, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
 ) -> SweepPlan:
     """The plan with its themes, its truths and its diary entry.
 
     `prose` opens the entry, in a model's words; `remark` says what became of asking one.
     """
-    week = [c for c in made.considered if today - c.evidence.last <= REM and why_junk(c.note.text) is None]
+    week = [c for c in made.considered if made.today - c.evidence.last <= REM and why_junk(c.note.text) is None]
     truths = tuple(truth for truth in _truths_of(week) if doubt(truth.note) is None)
     made = replace(made, themes=_themes_of(week), truths=truths)
     if not made.recalls and not made.changes_memory:
         return made
     opening, ending = [prose, ""] if prose else [], [remark] if remark else []
-    lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *opening, *_entry(made, today), *ending, ""]
+    lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *opening, *_entry(made), *ending, ""]
     return replace(made, diary="\n".join(lines) + "\n")
 
 
-def _entry(made: SweepPlan, today: date) -> Iterator[str]:
+def _entry(made: SweepPlan) -> Iterator[str]:
     searches = _count(made.recalls, "search", "searches")
-    lines = _count(sum(today - candidate.evidence.last <= LIGHT for candidate in made.considered), "line")
+    lines = _count(sum(made.today - candidate.evidence.last <= LIGHT for candidate in made.considered), "line")
     yield f"Light sleep: {searches} since last night, {lines} came back to me."
     if made.themes:
         yield f"REM sleep: the week circled around {_listed([f'*{theme.tag}*' for theme in made.themes])}."

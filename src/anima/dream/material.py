@@ -127,6 +127,12 @@ class Retirement:
     since: date | None
     until: date
 
+    @property
+    def line(self) -> str:
+        """What the page of what is past says of it."""
+        start = f"{self.since} to " if self.since else "until "
+        return f"- {self.held.fact} _({start}{self.until}; then: {self.by.fact})_"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
@@ -151,6 +157,7 @@ class SweepPlan:
     """What one sweep would do."""
 
     now: datetime
+    today: date  # where the user lives
     rules: Preset
     promotions: tuple[Promotion, ...] = ()
     retirements: tuple[Retirement, ...] = ()
@@ -162,10 +169,21 @@ class SweepPlan:
     truths: tuple[Truth, ...] = ()
     recalls: int = 0
     memory: str | None = None  # the new text; None: unchanged
-    past: str = ""  # lines to add
-    moved: str = ""
     diary: str = ""
 
     @property
     def changes_memory(self) -> bool:
         return self.memory is not None
+
+    @property
+    def past(self) -> str:
+        """What the page of what is past gets."""
+        return "".join(f"{gone.line}\n" for gone in self.retirements)
+
+    @property
+    def moved(self) -> str:
+        """What the page of lines that found no room gets."""
+        return "".join(f"{self.moved_line(held)}\n" for held in self.moves)
+
+    def moved_line(self, held: Held) -> str:
+        return f"- {held.fact} _(moved here on {self.today}, hits={held.hits})_"

@@ -16,7 +16,7 @@ from datetime import date
 from functools import lru_cache, partial
 from typing import Any
 
-from anima.dream.diary import bullet, dreamed_page, moved_line, past_line
+from anima.dream.diary import bullet, dreamed_page
 from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
 from anima.dream.score import Evidence, Tally, score
 from anima.dream.worth import why_junk
@@ -54,7 +54,7 @@ class _Group:
         return self.notes[-1]
 
 
-def plan(material: Material) -> SweepPlan:
+def plan_sweep(material: Material) -> SweepPlan:
     """What tonight changes."""
     return _Night(material).plan()
 
@@ -85,6 +85,7 @@ class _Night:
         considered = [page.waiting.get(id(c), c) for c in considered]
         return SweepPlan(
             now=self.m.now,
+            today=self.m.today,
             rules=self.rules,
             promotions=tuple(page.promotions),
             retirements=tuple(retirements),
@@ -93,8 +94,6 @@ class _Night:
             considered=tuple(considered),
             recalls=self.m.recalls,
             memory=page.text if page.text != self.m.memory else None,
-            past="".join(map(past_line, retirements)),
-            moved="".join(moved_line(held, on=self.m.today) for held in page.moves),
         )
 
     # -- gathering --------------------------------------------------------------------------------------------------------
@@ -496,6 +495,3 @@ def frames(text: str) -> tuple[tuple[str, ...], ...]:
     return (
         (masked, *((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))) if len(masked) > 2 else (masked,)
     )
-
-
-__all__ = ["SweepPlan", "frames", "key_of", "meaning", "plan"]

@@ -86,14 +86,10 @@ class Tallies:
         self.through = 0
         self._lines: dict[tuple[str, str], Tally] = {}
 
-    def fold(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self.through = record.n
-            if record.kind == "recall" and record.fields.get("scope") == "main" and not record.fields.get("layer"):
-                self._add_recall(record)
-
-    def _add_recall(self, record: Record) -> None:
-        fields = record.fields
+    def fold(self, record: Record) -> None:
+        self.through, fields = record.n, record.fields
+        if record.kind != "recall" or fields.get("scope") != "main" or fields.get("layer"):
+            return
         day, question, hits = str(fields.get("day", "")), str(fields.get("query", "")), fields.get("hits") or ()
         best = max((float(hit.get("score", 0)) for hit in hits), default=0.0)
         for hit in hits:
@@ -130,7 +126,7 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset_of(name: str) -> Preset:
     if name not in PRESETS:
         raise BadArguments(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -17,7 +17,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from anima.backup import archived, snapshot
-from anima.dream.trace import dreamed_from
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget import purge as purging
 from anima.forget.purge import Left, Purge
@@ -164,7 +163,7 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
 
 def _dreamed(home: Home, choice: Choice, wanted: Wanted, documents: Iterable[Document]) -> frozenset[str]:
     """The lines that nights made of what goes, in a model's words too, by their digests."""
-    made = dreamed_from(home.books)
+    made = home.dreams.dreamed_from()
     found: set[str] = set()
     for document in documents if made else ():
         lines = lines_of(document.text)

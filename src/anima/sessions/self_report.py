@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from anima.dream.trace import Dreams, dreams
 from anima.errors import BadArguments, HomeError
-from anima.model import DocPath
+from anima.model import DocPath, Nights
 from anima.text.markdown import bullet_text, lines_of
 from anima.text.words import tags
 
@@ -124,7 +123,7 @@ def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -
     """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
     bullets = [line for line in lines_of(memory) if _BULLET.match(line)]
     recalls = list(_recalls(home, listener))
-    nights = dreams(home.books) if listener.is_owner else Dreams()
+    nights = home.dreams.nights() if listener.is_owner else Nights()
     return {
         "sessions_total": len(home.transcripts.rows(asker)) if asker else 0,
         "memories_stored": len(bullets),

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from anima.dream.trace import Dreams, dreams
 from anima.errors import HomeError
-from anima.model import DocPath
+from anima.model import DocPath, Nights
 from anima.sessions.replay import time_of
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Figures:
     memories: int
     memory_chars: int
     personas: tuple[tuple[str, int], ...]
-    dreams: Dreams
+    dreams: Nights
 
 
 def figures(home: Home, *, days: int = 30) -> Figures:
@@ -78,7 +77,7 @@ def figures(home: Home, *, days: int = 30) -> Figures:
         memories=grown[wanted[-1]][0],
         memory_chars=grown[wanted[-1]][1],
         personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()),
-        dreams=dreams(home.books),
+        dreams=home.dreams.nights(),
     )
 
 

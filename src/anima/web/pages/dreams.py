@@ -17,8 +17,7 @@ from starlette.requests import Request
 from anima.dream.diary import OPENING, dreamed_on, fact_of, items
 from anima.dream.material import BUDGET, Candidate, Gate, SweepPlan
 from anima.dream.score import WEIGHTS, Preset
-from anima.dream.when import due, following
-from anima.errors import HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima.errors import HomeError, NoSuchRevision, StaleWrite
 from anima.home import Home
 from anima.model import Actor, DocPath
 from anima.upkeep.numbers import figures
@@ -84,7 +83,7 @@ def _address(path: str, line: int) -> str:
 
 def _when(home: Home) -> dict[str, Any]:
     """When the next night comes, in the user's own time, and when the last one was."""
-    wanted, zone, now = home.config.dream, home.reading.zone(), home.clock()
+    wanted, zone = home.config.dream, home.reading.zone()
     found: dict[str, Any] = {
         "enabled": wanted.enabled,
         "at": wanted.at,
@@ -92,15 +91,13 @@ def _when(home: Home) -> dict[str, Any]:
         "next": None,
         "due": False,
         "shown": "",
-        "last": home.sweeps.last if home.books.begun else None,
+        "last": home.dreams.last if home.books.begun else None,
         "wrong": "",
     }
     if not wanted.enabled:
         return found
     try:
-        coming = following(wanted.at, found["zone"], now)
-        tried = home.sweeps.tried() if home.books.begun else None
-        is_due = due(wanted.at, found["zone"], tried, now) is not None
+        coming, is_due = home.dreams.coming(), home.dreams.due() is not None
     except HomeError as error:
         return found | {"wrong": str(error)}
     return found | {"next": coming, "due": is_due, "shown": _local(home, coming)}
@@ -115,7 +112,7 @@ def _local(home: Home, moment: datetime) -> str:
 
 def _tonight(home: Home) -> dict[str, Any]:
     """What a night would do now. Without books nothing was ever asked for, and asking would begin them."""
-    rules = home.sweeps.rules(None)
+    rules = home.dreams.rules()
     boosted = rules.name == "openclaw"
     legend = [(n, word) for n, (name, word) in enumerate(PARTS.items(), start=1) if boosted or name in WEIGHTS]
     found: dict[str, Any] = {
@@ -208,11 +205,9 @@ def _gate(gate: Gate) -> dict[str, Any]:
 
 def _diary(home: Home, older: int) -> dict[str, Any]:
     """The nights, newest first, from the one that is asked for."""
-    path, text, unread = home.sweeps.diary_path(), "", ""
+    path, text, unread = home.dreams.diary_path.text, "", ""
     try:
-        text = home.read(path).text
-    except NoSuchDocument:
-        pass
+        text = home.dreams.diary()
     except HomeError as error:
         unread = str(error)
     nights = list(_nights(text))[::-1]
