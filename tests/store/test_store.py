@@ -13,7 +13,7 @@ import pytest
 
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
-from anima.store.folder import MOST_HELD, Folder
+from anima.store.folder import Folder
 from anima.store.private import Machine
 from anima.store.steps import Steps
 from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
@@ -261,14 +261,3 @@ def test_a_file_that_is_too_large_to_be_ours_is_not_read(parts: FolderParts) -> 
         file.truncate(2**40)
     with pytest.raises(Damaged, match="too large"):
         parts.machine.get("key")
-
-
-def test_a_store_never_holds_the_text_of_a_whole_large_home(parts: FolderParts) -> None:
-    for n in range(5):
-        path = parts.root / f"{n}.md"
-        path.write_text(f"{n}" * 2**22, encoding="utf-8")
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-        assert parts.documents.read(DocPath.parse(path.name)).text[0] == str(n)
-
-    held = [document for _, document in parts.documents._read.values()]
-    assert 0 < sum(len(document.text) for document in held) <= MOST_HELD

@@ -100,7 +100,6 @@ class Reading:
         self._books_of = books
         self.store, self.layout, self.config, self.clock, self.dice = store, layout, config, clock, dice
         self._kept: dict[tuple[Listener, Runtime], _Kept] = {}
-        self._zones: dict[str, tuple[Document, tzinfo | None]] = {}
         asked = config.persona
         self.persona_rule = personas.PersonaRule.of(
             file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration
@@ -170,11 +169,8 @@ class Reading:
                 document = read(DocPath.parse(path))
             except HomeError:
                 continue
-            held = self._zones.get(path)
-            if held is None or held[0] is not document:
-                self._zones[path] = held = (document, stated_zone(document.text))
-            if held[1]:
-                return held[1]
+            if zone := stated_zone(document.text):
+                return zone
         return None
 
     # -- keeping ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from anima.store import MAX_BYTES
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
 RESTORED = ".anima/restored"  # the record of restores
-MOST_HELD = 2**24  # characters of documents that are kept from one reading to the next
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
@@ -59,8 +58,6 @@ class Folder:
         except (OSError, RuntimeError, ValueError) as error:
             raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({_why(error)})") from None
         self._check_owner(given)
-        self._read: dict[str, tuple[Signature, Document]] = {}
-        self._held = 0
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
@@ -118,9 +115,6 @@ class Folder:
             os.close(fd)
 
     def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
-        signature = signature_of(found)
-        if (held := self._read.get(actual)) and held[0] == signature:
-            return held[1]
         if found.st_size > MAX_BYTES:
             raise BadText(
                 path.text,
@@ -135,17 +129,7 @@ class Folder:
                 path.text, f"it is not UTF-8 text (byte {error.start + 1})", hint="save it as UTF-8"
             ) from None
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
-        document = Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
-        if time.time_ns() - found.st_mtime_ns > _FRESH_NS:
-            self._hold(actual, signature, document)
-        return document
-
-    def _hold(self, actual: str, signature: Signature, document: Document) -> None:
-        """Keeps a document for the next reading. A store never holds a whole large home: when it is full it begins anew."""
-        self._held += len(document.text)
-        if self._held > MOST_HELD:
-            self._read, self._held = {}, len(document.text)
-        self._read[actual] = (signature, document)
+        return Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
 
     def exists(self, path: DocPath) -> bool:
         actual = self.actual(path)
@@ -273,8 +257,7 @@ class Folder:
             os.close(fd)
 
     def forget(self, actual: str) -> None:
-        """Drops what is remembered of a file that was just written."""
-        self._read.pop(actual, None)
+        """Drops what is remembered of the folder of a file that was just written."""
         self._named.pop(actual.rpartition("/")[0], None)
 
     # -- listing ------------------------------------------------------------------------------------------------------
