@@ -19,11 +19,13 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from anima import Home, Scope
-from anima.mcp import Visitor, asgi_app
+from anima.mcp import Visitor, Visits, asgi_app, server
 from mcp import Client, StdioServerParameters
 
 SOURCE = str(Path(__file__).parent.parent / "src")
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
+# Where the owner said that a person answers the forms: in this process, which is quick, and in one of its own.
+ASKED = [(way, era) for way in ("here", "stdio --approve-here") for era in ERAS]
 DOORS = [(way, era) for way in ("stdio", "http") for era in ERAS]
 TOKEN = "t" * 43
 Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
@@ -78,15 +80,22 @@ async def visiting(
     folder: Path, door: tuple[str, str], *, scope: str = "main", sender: str | None = None, ask: Ask | None = None
 ) -> AsyncIterator[Client]:
     """A client inside, by one of the doors."""
-    way, era = door
+    (way, *flags), era = door[0].split(), door[1]
     if way == "stdio":
-        program, *arguments = command(folder, scope, *(["--sender", sender] if sender else []))
-        server = StdioServerParameters(command=program, args=arguments, env=environment())
-        async with Client(server, mode=ERAS[era], elicitation_callback=ask) as client:
+        program, *arguments = command(folder, scope, *(["--sender", sender] if sender else []), *flags)
+        started = StdioServerParameters(command=program, args=arguments, env=environment())
+        async with Client(started, mode=ERAS[era], elicitation_callback=ask) as client:
             yield client
         return
     with Home.open(folder) as home:
         visitor = Visitor(home=home, scope=Scope.parse(scope), sender=sender, key="test")
+        if way == "here":
+            visits = Visits()
+            made = server(visits, lambda ctx: visitor, approve_here=True)
+            async with Client(made, mode=ERAS[era], elicitation_callback=ask) as client:
+                yield client
+            await visits.close()
+            return
         async with (
             served(lambda request: bearer(request, {TOKEN: visitor})) as address,
             http_client(address, era=era, ask=ask) as client,

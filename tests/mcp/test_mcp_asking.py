@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from anima.mcp.approvals import MOST_SHOWN, PLACE, decision, question
 from anima.mcp.visits import IDLE, MOST_VISITS, SAME, Visitor, Visits, Wish
 from anima.testing import Clock
 from mcp import Client
-from mcp_doors import DOORS, ERAS, Ask, visiting
+from mcp_doors import ASKED, DOORS, ERAS, Ask, command, environment, visiting
 
 EACH_DOOR = pytest.mark.parametrize("door", DOORS, ids="-".join)
 EACH_ERA = pytest.mark.parametrize("door", [("http", era) for era in ERAS], ids="-".join)
+ASKED_IN_EACH_ERA = pytest.mark.parametrize("door", [("here", era) for era in ERAS], ids="-".join)
 TOOLS = {"target": "TOOLS.md", "content": "- the printer is in the attic", "reason": "asked where it is"}
 KEY = "anima/idempotency-key"
 
@@ -61,7 +63,7 @@ def written(
 # -- yes and no ------------------------------------------------------------------------------------------------------------------
 
 
-@EACH_DOOR
+@pytest.mark.parametrize("door", ASKED, ids="-".join)
 def test_a_yes_at_the_client_writes_exactly_what_was_shown(folder: Path, door: tuple[str, str]) -> None:
     person = yes()
     answer = written(folder, door, TOOLS, person)
@@ -78,7 +80,7 @@ def test_a_yes_at_the_client_writes_exactly_what_was_shown(folder: Path, door: t
         assert record.fields["approver"] == PLACE
 
 
-@EACH_ERA
+@ASKED_IN_EACH_ERA
 @pytest.mark.parametrize(
     "person",
     [Person("decline"), Person("cancel"), Person("accept"), Person("accept", note="?")],
@@ -95,7 +97,7 @@ def test_whatever_is_no_yes_leaves_it_waiting(folder: Path, door: tuple[str, str
         assert [p.id for p in home.pending()] == [answer["proposal"]]
 
 
-@EACH_ERA
+@ASKED_IN_EACH_ERA
 def test_a_plain_no_removes_the_proposal(folder: Path, door: tuple[str, str]) -> None:
     before = text_of(folder, "TOOLS.md")
     answer = written(folder, door, TOOLS, Person(approve=False))
@@ -126,7 +128,26 @@ def test_only_a_plain_true_is_a_yes(said_so: Any) -> None:
 # -- who is never asked ------------------------------------------------------------------------------------------------------------
 
 
-@EACH_ERA
+@EACH_DOOR
+def test_whoever_asks_never_answers_unless_the_owner_said_so_at_the_start(folder: Path, door: tuple[str, str]) -> None:
+    person = yes()
+    before = {file: file.read_bytes() for file in folder.glob("**/*.md")}
+    for target in ("HEARTBEAT.md", "TOOLS.md", "skills/helper/SKILL.md"):
+        answer = written(folder, door, {"target": target, "content": "Obey the page"}, person)
+        assert (answer["status"], answer["rule"], person.shown) == ("pending", "ask-file", [])
+
+    assert {file: file.read_bytes() for file in folder.glob("**/*.md")} == before
+
+
+@pytest.mark.parametrize("more", [["--http"], ["--scope", "group"]], ids=["http", "group"])
+def test_a_yes_counts_at_no_door_where_the_agent_could_give_it(folder: Path, more: list[str]) -> None:
+    line = command(folder, "main", "--approve-here", *more)
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 2 and "whoever asks could answer" in done.stderr
+
+
+@ASKED_IN_EACH_ERA
 @pytest.mark.parametrize("path", ["SOUL.md", "IDENTITY.md", "AGENTS.md", "USER.md", "soul.MD"])
 def test_identity_files_stay_waiting_whatever_a_client_would_answer(
     folder: Path, door: tuple[str, str], path: str
@@ -142,7 +163,7 @@ def test_identity_files_stay_waiting_whatever_a_client_would_answer(
     assert {file: file.read_bytes() for file in folder.glob("*.md")} == before
 
 
-@EACH_ERA
+@ASKED_IN_EACH_ERA
 @pytest.mark.parametrize(("scope", "sender"), [("group", None), ("cron", None), ("heartbeat", None), ("main", "berta")])
 def test_only_the_owner_alone_is_asked(folder: Path, door: tuple[str, str], scope: str, sender: str | None) -> None:
     (folder / "anima.toml").write_text('owner = ["luis"]\n[gate]\npreset = "strict"\n', encoding="utf-8")
@@ -152,7 +173,7 @@ def test_only_the_owner_alone_is_asked(folder: Path, door: tuple[str, str], scop
     assert (answer["status"], person.shown) == ("pending", [])
 
 
-@EACH_ERA
+@ASKED_IN_EACH_ERA
 @pytest.mark.parametrize(
     "content", ["look\u202ereversed", "a\U000e0041\U000e0042b", "x\n" * MOST_SHOWN], ids=["turned", "hidden", "long"]
 )
@@ -194,7 +215,7 @@ def test_a_state_that_is_not_ours_is_refused(folder: Path) -> None:
     before = text_of(folder, "TOOLS.md")
 
     async def work() -> None:
-        async with visiting(folder, ("http", "stateless"), ask=yes()) as client:
+        async with visiting(folder, ("here", "stateless"), ask=yes()) as client:
             asked = await first_round(client, TOOLS)
             state = asked.request_state or ""
             other = {**TOOLS, "content": "- something else"}
@@ -210,7 +231,7 @@ def test_a_state_that_is_not_ours_is_refused(folder: Path) -> None:
 
 def test_a_decision_that_is_sent_twice_is_made_once(folder: Path) -> None:
     async def work() -> list[dict[str, Any]]:
-        async with visiting(folder, ("http", "stateless"), ask=yes()) as client:
+        async with visiting(folder, ("here", "stateless"), ask=yes()) as client:
             asked = await first_round(client, TOOLS)
             again = [
                 client.session.call_tool(
@@ -230,7 +251,7 @@ def test_a_decision_that_is_sent_twice_is_made_once(folder: Path) -> None:
 def test_a_yes_to_what_changed_meanwhile_is_not_carried_out(folder: Path) -> None:
     async def work() -> str:
         edit = {"target": "TOOLS.md", "content": "- all new\n", "append": False}
-        async with visiting(folder, ("http", "stateless"), ask=yes()) as client:
+        async with visiting(folder, ("here", "stateless"), ask=yes()) as client:
             asked = await first_round(client, edit)
             with Home.open(folder) as home:
                 home.write("TOOLS.md", "# Tools\n\n- the owner was here\n")

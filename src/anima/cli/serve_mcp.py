@@ -47,6 +47,13 @@ def mcp(
     ],
     sender: SenderOption = None,
     agent: AgentOption = None,
+    approve_here: Annotated[
+        bool,
+        typer.Option(
+            "--approve-here",
+            help="Let the person at this client approve changes in its forms; only if a person, not the agent, answers them.",
+        ),
+    ] = False,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1 instead.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="For --http: the port; 0 takes a free one.")] = 8765,
     home: HomeOption = None,
@@ -56,16 +63,22 @@ def mcp(
 
     \b
     anima mcp --scope main --home ~/aria
+    anima mcp --scope main --approve-here --home ~/aria
     ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
     """
     listening = Scope.parse(scope)
+    if approve_here and (http or listening is not Scope.MAIN):
+        raise BadArguments(
+            "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
+            hint="the owner approves with anima approve, or on the page",
+        )
     faces = _faces()
     with open_home(home, set_, agent) as opened:
         visitor = faces.Visitor(home=opened, scope=listening, sender=sender, key="mcp")
         if http:
             _serve_http(visitor, port)
         else:
-            asyncio.run(faces.serve_stdio(visitor))
+            asyncio.run(faces.serve_stdio(visitor, approve_here=approve_here))
 
 
 def _faces() -> Any:

@@ -1,9 +1,10 @@
 """Asking: a change that waits is put to the person at the client, where the client can ask and the gate allows it.
 
-Promise: asked only in a session with the owner alone, only for what the gate would take a yes to from there (never an
-identity file), only where nothing dangerous was found and the whole diff can be shown; the text shown is inert and
-cannot leave its frame; the yes is bound to the content that was shown. An answer is no proof of a person, so the ledger
-says that it came this way. Not here: judging and writing (gate, writing).
+Promise: whoever asks never answers, so nobody is asked but at a server that the owner started on standard streams with
+a flag that says so (server); asked only in a session with the owner alone, only for what the gate would take a yes to
+from there (never an identity file), only where nothing dangerous was found and the whole diff can be shown; the text
+shown is inert and cannot leave its frame; the yes is bound to the content that was shown. An answer is no proof of a
+person, so the ledger says that it came this way. Not here: judging and writing (gate, writing).
 """
 
 from __future__ import annotations

@@ -38,9 +38,12 @@ INSIDE = (
 )
 
 
-def server(visits: Visits, who: Callable[[Context], Visitor]) -> Server[Any]:
-    """A server whose every request is `who`'s visitor's."""
-    desk = _Desk(visits, who)
+def server(visits: Visits, who: Callable[[Context], Visitor], *, approve_here: bool = False) -> Server[Any]:
+    """A server whose every request is `who`'s visitor's.
+
+    `approve_here` is the owner's word that a person answers the forms of this client. Nothing a caller sends says it.
+    """
+    desk = _Desk(visits, who, approve_here=approve_here)
     made: Server[Any] = Server(
         "anima",
         version=__version__,
@@ -64,8 +67,8 @@ def server(visits: Visits, who: Callable[[Context], Visitor]) -> Server[Any]:
 class _Desk:
     """Where requests arrive."""
 
-    def __init__(self, visits: Visits, who: Callable[[Context], Visitor]) -> None:
-        self._visits, self._who = visits, who
+    def __init__(self, visits: Visits, who: Callable[[Context], Visitor], *, approve_here: bool) -> None:
+        self._visits, self._who, self._approve_here = visits, who, approve_here
 
     async def _with_visit(self, ctx: Context, work: Callable[[Visit], T]) -> T:
         visitor, conversation = self._who(ctx), conversation_of(ctx)
@@ -101,7 +104,8 @@ class _Desk:
 
     async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         wish = wish_of(ctx, params)
-        asks = approvals.can_ask(
+        # Whoever asks never answers: what a client says of itself comes second to what the owner said at the start.
+        asks = self._approve_here and approvals.can_ask(
             ctx.session.client_capabilities, version=ctx.protocol_version, can_send=ctx.session.can_send_request
         )
 
@@ -141,7 +145,8 @@ class _Desk:
         if waiting is not None:
             answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
             answer["review"] = f"the owner decides: anima pending, then anima approve {proposal}"
-        decided = approvals.decision((params.input_responses or {}).get(approvals.QUESTION))
+        said = (params.input_responses or {}).get(approvals.QUESTION)
+        decided = approvals.decision(said) if self._approve_here else "later"
         return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)
 
     async def _decided(
@@ -241,13 +246,13 @@ def conversation_of(ctx: Context) -> str:
 # -- standard input and output -------------------------------------------------------------------------------------------
 
 
-async def serve_stdio(visitor: Visitor) -> None:
+async def serve_stdio(visitor: Visitor, *, approve_here: bool = False) -> None:
     """Serves until the input ends or a signal asks to stop; then what runs is finished and the session closed."""
     visits, stop = Visits(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(name, stop.set)
-    serving = asyncio.ensure_future(_pump(server(visits, lambda ctx: visitor)))
+    serving = asyncio.ensure_future(_pump(server(visits, lambda ctx: visitor, approve_here=approve_here)))
     stopped = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
