@@ -1,18 +1,20 @@
 """What the memory verbs write: a line under a section, a note in a day's log, one string for another. Pure.
 
-Promise: only the span that is asked for changes; a line that MEMORY.md says already, in the same or nearly the same
-words, is found and told with its place. Not here: writing (writing), who may (gate).
+Promise: only the span that is asked for changes; an edit looks for its text in what the listener sees and nowhere else;
+a line that MEMORY.md says already, in the same or nearly the same words, is found and told with its place.
+Not here: writing (writing), who may (gate).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from anima.errors import BadArguments
-from anima.text.markdown import BOM, add_under, bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import BOM, View, add_under, bullet_text, ended, lines_of, newline_of
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -125,3 +127,36 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
             f"{path}: the text to replace stands {count} times (lines {', '.join(lines)}); give more of it, or replace_all"
         )
     return text.replace(old, new)
+
+
+def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path: str) -> str:
+    """The whole text with one string for another in what this listener sees of it. What is hidden stays where it is, and
+    whatever is wrong gets one answer, so that trying tells nothing about it."""
+    if not old:
+        raise BadArguments("old_string is empty; say which text to replace")
+    if "\r\n" in part.text and "\r\n" not in old and old not in part.text:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    found = [match.start() for match in re.finditer(re.escape(old), part.text)]
+    if not found or (len(found) > 1 and not every):
+        raise BadArguments(
+            f"{path}: the text to replace must stand there exactly once, or be replaced with replace_all; "
+            "read the document and copy it exactly"
+        )
+    return "".join(_pieces(text, part, found, old, new))
+
+
+def _pieces(text: str, part: View, found: list[int], old: str, new: str) -> Iterator[str]:
+    """The new text, piece by piece: what is hidden as it is, and each part that is seen without the old string."""
+    edits = iter([*found, len(part.text)])
+    at, seen, done = next(edits), 0, 0  # the next match, where this part begins in the view, how far the view is done
+    for (start, end), before in zip(part.spans, [0, *(end for _, end in part.spans)], strict=False):
+        yield text[before:start]
+        piece, limit = "", seen + end - start
+        while at < limit:
+            piece += part.text[max(done, seen) : at] + new
+            done, at = at + len(old), next(edits)
+        piece += part.text[max(done, seen) : limit]
+        # What is hidden begins on a line of its own, and goes on doing so: else it might no longer be hidden.
+        yield piece + (newline_of(text) if end < len(text) and piece and not piece.endswith(("\n", "\r")) else "")
+        seen = limit
+    yield text[part.spans[-1][1] :]

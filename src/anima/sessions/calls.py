@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
 from anima.gate import FlowEvent
-from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
-from anima.model import Change, DocPath, Kind, Origin, Receipt, Scope, digest_of
+from anima.memory.line import log_heading, log_line, remembered, replaced, replaced_in, twin_of
+from anima.model import Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
-from anima.text.markdown import lines_of
+from anima.text.markdown import View, lines_of
 
 if TYPE_CHECKING:
     from anima.search.rank import Answer
@@ -154,7 +154,12 @@ class Calling:
         return text
 
     def _seen(self, path: str) -> tuple[DocPath, str]:
-        """A document as this listener may see it. Not theirs and not there are one answer."""
+        """A document's own path, and its text as this listener may see it."""
+        document, part = self._viewed(path)
+        return document.path, part.text
+
+    def _viewed(self, path: str) -> tuple[Document, View]:
+        """A document, and what this listener may see of it. Not theirs and not there are one answer."""
         place = self._place(path)
         layout = self._home.layout
         if layout.row_of(place).kind == "session":
@@ -168,7 +173,7 @@ class Calling:
         part = self.listener.view(layout, document.path, document.text)
         if not part.text and (document.text or not self.listener.sees(layout, document.path)):
             raise NoSuchDocument(place.text)
-        return document.path, part.text
+        return document, part
 
     def _place(self, path: str) -> DocPath:
         """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
@@ -371,11 +376,13 @@ class Calling:
         )
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
-        self._seen(path.text)  # one cannot edit what one may not see
-        text = self._home.read(path).text
-        return self._session.wish(
-            path, Kind.WRITE, replaced(text, old, new, every=every, path=path.text), base=digest_of(text)
-        )
+        """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
+        document, part = self._viewed(path.text)
+        if self.listener.sees_all and part.whole:
+            text = replaced(document.text, old, new, every=every, path=path.text)
+        else:
+            text = replaced_in(document.text, part, old, new, every=every, path=path.text)
+        return self._session.wish(path, Kind.WRITE, text, base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         if append:
