@@ -113,7 +113,6 @@ def test_what_is_remembered_in_a_new_home_is_no_open_question(home: Home) -> Non
     assert heading_above(home.read("MEMORY.md").text, "Sandpiper") != "Open questions"
 
 
-@not_yet(1, "after a dream the last heading is the dream's")
 def test_what_is_remembered_after_a_dream_does_not_stand_among_what_was_dreamed(home: Home, clock: Clock) -> None:
     dreamed(home, clock, "Ana is allergic to peanuts", "what is Ana allergic to")
     home.remember("The boat is called Sandpiper")

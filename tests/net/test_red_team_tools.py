@@ -114,3 +114,89 @@ def test_c2_text_that_is_seen_on_both_sides_of_a_hidden_part_is_edited_around_it
     assert home.read("AGENTS.md").text == (
         f"# Rules\n\n- be good\n\n## Out\n## Inside <!-- private -->\n\n- the PIN is {PIN}\n\n\n\n- be brief\n"
     )
+
+
+# -- a line that was given no place comes under no marked heading --------------------------------------------------------------
+
+MARKED = [
+    "## Team <!-- share: group -->",
+    "## Team <!-- share: subagent, group -->",
+    "## Mine <!-- private -->",
+    "# Team <!-- share: group -->",
+    "## Dreamed 2026-05-01 03:00 UTC",
+    "### Team <!-- share: cron, group -->",
+]
+
+
+def under(text: str, line: str) -> list[str]:
+    """The headings a line stands under, outermost first."""
+    above: list[str] = []
+    for each in text.splitlines():
+        if line in each:
+            return above
+        if each.startswith("#"):
+            level = len(each) - len(each.lstrip("#"))
+            above = [*(h for h in above if len(h) - len(h.lstrip("#")) < level), each]
+    raise AssertionError(f"{line!r} is not there:\n{text}")
+
+
+def seen_by_others(home: Home, path: str) -> str:
+    """What groups, sub-agents and timers see of a document, by tool and by prompt."""
+    found = ""
+    for scope in (Scope.GROUP, Scope.SUBAGENT, Scope.CRON):
+        with home.session(scope=scope) as session:
+            found += session.prompt.text + told(session, "memory_get", path=path)
+    return found
+
+
+@pytest.mark.parametrize("heading", MARKED)
+@pytest.mark.parametrize("ways", ["remember", "memory", "MEMORY.md"])
+def test_a_line_without_a_place_comes_under_no_heading_that_is_shared_private_or_dreamed(
+    home: Home, heading: str, ways: str
+) -> None:
+    home.write("MEMORY.md", f"# Memory\n\n- a first line\n\n{heading}\n\n- what all know\n")
+    for fact in ("Ana is expecting", "Luis owes the bank"):
+        if ways == "remember":
+            home.remember(fact)
+        else:
+            with home.session(scope=Scope.MAIN) as session:
+                session.call("memory_write", {"target": ways, "content": f"- {fact}\n"})
+    text = home.read("MEMORY.md").text
+
+    for fact in ("Ana is expecting", "Luis owes the bank"):
+        assert heading not in under(text, fact) and under(text, fact)[-1].endswith("# Notes")
+        assert fact not in seen_by_others(home, "MEMORY.md")
+    assert under(text, "what all know")[-1] == heading
+    assert text.count("# Notes") == 1
+
+
+def test_the_notes_that_are_there_are_used_again_after_a_dream(home: Home) -> None:
+    home.write("MEMORY.md", "# Memory\n\n## Notes\n\n- one\n\n## Dreamed 2026-05-01 03:00 UTC\n\n- two\n")
+    home.remember("three")
+
+    assert home.read("MEMORY.md").text == (
+        "# Memory\n\n## Notes\n\n- one\n- three\n\n## Dreamed 2026-05-01 03:00 UTC\n\n- two\n"
+    )
+
+
+@pytest.mark.parametrize("notes", ["## Notes <!-- share: group -->", "## Team <!-- share: group -->\n\n### Notes"])
+def test_notes_that_are_shared_are_no_place_for_such_a_line(home: Home, notes: str) -> None:
+    home.write("MEMORY.md", f"# Memory\n\n{notes}\n\n- what all know\n")
+    home.remember("Ana is expecting")
+
+    assert "expecting" not in seen_by_others(home, "MEMORY.md")
+
+
+@pytest.mark.parametrize("way", ["note", "daily_log"])
+def test_a_note_in_a_day_whose_last_section_is_shared_is_not(home: Home, way: str) -> None:
+    path = "memory/2026-05-08.md"
+    home.write(path, "# 2026-05-08\n\n## Team <!-- share: group -->\n\n- the boat sails at five\n")
+    if way == "note":
+        home.note("Ana is expecting")
+    else:
+        with home.session(scope=Scope.MAIN) as session:
+            session.call("memory_write", {"target": "daily_log", "content": "Ana is expecting"})
+
+    assert "expecting" in home.read(path).text and "expecting" not in seen_by_others(home, path)
+    with home.session(scope=Scope.GROUP) as session:
+        assert "sails at five" in session.read(path)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from anima.errors import BadArguments
-from anima.text.markdown import BOM, View, add_under, bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import BOM, View, add_under, bullet_text, ended, lines_of, marked_at, newline_of, sections
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -27,6 +27,8 @@ _NEGATIONS = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SCORE = re.compile(r"\s*_\((?:score|since|until)[^)]*\)_\s*\Z")
 _NEAR = 0.9
+_DREAMED = re.compile(r"Dreamed (?:until )?\d{4}-\d\d-\d\d\b")
+NOTES = "Notes"  # where a line goes that was given no place, when the last section is somebody else's to read or write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +41,42 @@ class Twin:
 
 
 def remembered(text: str, fact: str, *, section: str | None) -> str:
-    """MEMORY.md with one more bullet, under its section or at the end of the text."""
+    """MEMORY.md with one more bullet, under its section or at the end of the text.
+
+    One that was given no section never comes under a heading that is marked shared or private, or was dreamed.
+    """
     line = as_bullet(fact)
     if not text.strip(BOM).strip():
         newline = newline_of(text)
         text = f"{text}# Memory{newline}"
         return add_under(text, heading=section, line=line) if section else f"{text}{newline}{line}{newline}"
+    if section is None and marked_at(text, len(text), also=_DREAMED) is not None:
+        return add_under(text, heading=NOTES, line=line) if _has_notes(text) else apart(text, f"{line}\n")
     if section is None:
         last = lines_of(ended(text))[-1]
         gap = "" if re.match(r"\s*[-*+] ", last) or not last.strip() else newline_of(text)
         return ended(text) + gap + line + newline_of(text)
     return add_under(text, heading=section, line=line)
+
+
+def _has_notes(text: str) -> bool:
+    """Whether the place for such lines is there, and is no part of a marked section."""
+    named = [s for s in sections(text) if s.level and not s.claimed and s.title.casefold() == NOTES.casefold()]
+    return bool(named) and marked_at(text, named[0].body, also=_DREAMED) is None
+
+
+def apart(text: str, added: str) -> str:
+    """The text with lines added at its end, under a heading of their own where the last section is a marked one."""
+    return ended(text) + opening_for(text) + added
+
+
+def opening_for(text: str) -> str:
+    """What must stand between a text and lines that are added at its end: nothing, unless its last section is marked."""
+    level = marked_at(text, len(text), also=_DREAMED)
+    if level is None:
+        return ""
+    newline = newline_of(text)
+    return f"{newline}{'#' * min(level, 2)} {NOTES}{newline}{newline}"
 
 
 def as_bullet(fact: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima.layout import starter
-from anima.memory.line import log_heading, log_line, remembered, replaced, twin_of
+from anima.memory.line import log_heading, log_line, opening_for, remembered, replaced, twin_of
 from anima.memory.write import owners
 from anima.model import DocPath, Kind, Receipt, digest_of
 
@@ -31,7 +31,9 @@ def remember(home: Home, fact: str, *, section: str | None, reason: str) -> Rece
 
 def note(home: Home, content: str, *, reason: str) -> Receipt:
     now = home.reading.now()
-    change = owners(home.layout.daily_path(now.date()), Kind.APPEND, log_line(content, now), reason=reason)
+    path = home.layout.daily_path(now.date())
+    before = opening_for(home.read(path).text) if home.exists(path) else ""
+    change = owners(path, Kind.APPEND, before + log_line(content, now), reason=reason)
     return home.writing.submit([replace(change, opening=log_heading(now))])[0]
 
 

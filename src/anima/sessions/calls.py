@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument
+from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.gate import FlowEvent
-from anima.memory.line import log_heading, log_line, remembered, replaced, replaced_in, twin_of
+from anima.memory.line import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
@@ -357,7 +357,8 @@ class Calling:
     def _noted(self, content: str) -> Change:
         now = self._home.reading.now(self.listener)
         path = self.listener.daily_path(self._home.layout, now.date())
-        return replace(self._session.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
+        line = self._opening(path) + log_line(content, now)
+        return replace(self._session.wish(path, Kind.APPEND, line), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
@@ -386,8 +387,15 @@ class Calling:
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         if append:
-            return self._session.wish(path, Kind.APPEND, content)
+            return self._session.wish(path, Kind.APPEND, self._opening(path) + content)
         return self._session.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
+
+    def _opening(self, path: DocPath) -> str:
+        """A heading for what is added at the end, where it would else come under one that is shared, private or dreamed."""
+        try:
+            return opening_for(self._text(path) or "")
+        except HomeError:
+            return ""  # the road in says what is wrong with it
 
     def _text(self, path: DocPath) -> str | None:
         try:

@@ -372,6 +372,24 @@ def lines_shown(text: str, part: View) -> list[bool]:
     return found
 
 
+def marked_at(text: str, at: int, *, also: re.Pattern[str]) -> int | None:
+    """The level of the outermost section a line at this place would stand in that is marked shared or private, or whose
+    title `also` knows; None where there is none. A heading of that level ends it."""
+    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text
+    levels = [
+        section.level
+        for section in sections(plain)
+        if section.level
+        and section.start < at
+        and (
+            (section.shared and at <= section.shared_end)
+            or (section.private and at <= section.private_end)
+            or (also.match(section.title) and at <= section.end)
+        )
+    ]
+    return min(levels, default=None)
+
+
 def _paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) -> None:
     """Paints spans that come in the order of their start; each place once, so that time grows with the text alone."""
     done = 0
