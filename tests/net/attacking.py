@@ -53,7 +53,7 @@ def is_framed(prompt: str, words: str) -> bool:
 
 
 def home_with_a_doubtful_line(folder: Path, line: str = PLANTED, target: str = "daily_log") -> Path:
-    """A home in which a session that had read the web wrote a line, as the owner's own rule let it; prompts leave it out."""
+    """A home in which a session that had read the web wrote a line, as the owner let it; prompts leave it out."""
     with Home.create(folder, name="Aria", clock=Clock(), settings={"gate.preset": "open"}) as home:
         with home.session(scope=Scope.MAIN) as session:
             session.taint("web")

@@ -51,7 +51,7 @@ def mcp(
         bool,
         typer.Option(
             "--approve-here",
-            help="Let the person at this client approve changes in its forms; only if a person, not the agent, answers them.",
+            help="Let the person at this client approve changes in its forms; only if no agent answers them.",
         ),
     ] = False,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1 instead.")] = False,

@@ -71,7 +71,7 @@ def apart(text: str, added: str) -> str:
 
 
 def opening_for(text: str) -> str:
-    """What must stand between a text and lines that are added at its end: nothing, unless its last section is marked."""
+    """What must stand between a text and lines added at its end: nothing, unless its last section is marked."""
     level = marked_at(text, len(text), also=_DREAMED)
     if level is None:
         return ""
@@ -157,8 +157,10 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
 
 
 def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path: str) -> str:
-    """The whole text with one string for another in what this listener sees of it. What is hidden stays where it is, and
-    whatever is wrong gets one answer, so that trying tells nothing about it."""
+    """The whole text with one string for another in what this listener sees of it.
+
+    What is hidden stays where it is, and whatever is wrong gets one answer, so that trying tells nothing about it.
+    """
     if not old:
         raise BadArguments("old_string is empty; say which text to replace")
     if "\r\n" in part.text and "\r\n" not in old and old not in part.text:

@@ -391,7 +391,7 @@ class Calling:
         return self._session.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
 
     def _opening(self, path: DocPath) -> str:
-        """A heading for what is added at the end, where it would else come under one that is shared, private or dreamed."""
+        """A heading for what is added at the end, where it would come under one that is shared, private or dreamed."""
         try:
             return opening_for(self._text(path) or "")
         except HomeError:
