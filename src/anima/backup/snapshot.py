@@ -353,11 +353,17 @@ def _save_elsewhere(home: Home, paths: Sequence[str]) -> None:
     home.books.machine.put(_ELSEWHERE, json.dumps(list(dict.fromkeys(paths))).encode())
 
 
-def forget_elsewhere(home: Home, path: str, now: str = "") -> None:
-    """Takes a place off the list, or puts another in its place."""
-    if path in (held := _elsewhere(home)):
+def remove(home: Home, kept: Kept) -> None:
+    """Removes an archive, wherever it lies, and takes its place off the list."""
+    Shelf(os.path.dirname(kept.path)).remove(kept)
+    if kept.path in (held := _elsewhere(home)):
         with home.books.lock():
-            _save_elsewhere(home, [each for each in (now if each == path else each for each in held) if each])
+            _save_elsewhere(home, [path for path in held if path != kept.path])
+
+
+def take_anew(home: Home) -> Snapshot:
+    """One for those that had to go; where it is not sealed, in the home itself, whose bytes it is."""
+    return take(home) if home.config.snapshot.recipients else take(home, to=f"{home.root}/{OWN}/")
 
 
 def find(home: Home, given: str) -> str:

@@ -125,7 +125,7 @@ def _show_done(found: Forgetting) -> None:
     told = ", ".join(f"{count:,} {_NAMES.get(place, place)}" for place, count in found.counts.items())
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     for note in found.notes:
-        if note.startswith("snapshot "):  # the others were told before it was asked
+        if "older snapshots are removed" in note:  # the others were told before it was asked
             whisper(f"note: {inert(note)}")
     if found.left:
         for where, why in found.left:

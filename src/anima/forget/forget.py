@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from anima.backup import archived, snapshot
+from anima.backup import snapshot
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget import purge as purging
 from anima.forget.purge import Left, Purge
@@ -102,7 +102,7 @@ class Plan:
     proposals: tuple[str, ...] = ()
     talks: tuple[_Talk, ...] = ()
     torn: tuple[str, ...] = ()
-    snapshots: tuple[tuple[Kept, bool], ...] = ()  # and whether it can be looked into
+    snapshots: tuple[Kept, ...] = ()  # older archives of the home, which go
     keep: tuple[str, ...] = ()  # phrases that stay forgotten
     left: tuple[Left, ...] = ()
     notes: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ def plan(home: Home, asked: Asked, *, purge: bool) -> Plan:
         drawing.touched += [Touched(place=place, where=where, why=why, count=n) for place, where, why, n in more.found]
         drawing.left += more.left
         notes += more.notes
-    archives = tuple(_draw_snapshots(drawing, keep)) if purge else ()
+    archives = tuple(_draw_snapshots(drawing)) if purge else ()
     keep = tuple(dict.fromkeys((*keep, *_by_pattern(asked, documents))))
     return Plan(
         asked=asked,
@@ -388,32 +388,21 @@ def _draw_torn(drawing: _Drawing) -> Iterator[str]:
             yield path.removeprefix(".anima/")
 
 
-def _draw_snapshots(drawing: _Drawing, keep: Iterable[str]) -> Iterator[tuple[Kept, bool]]:
-    """Archives of this home that hold it, and those nobody can look into, wherever it knows of any."""
+def _draw_snapshots(drawing: _Drawing) -> Iterator[Kept]:
+    """Every archive of this home, wherever it knows of one: older than the purge, so each may hold it."""
     home = drawing.home
     if home.store.stat(purging.SNAPSHOTS.rstrip("/")) is None and not home.config.snapshot.dir:
         return
     found, away = snapshot.everywhere(home)
     drawing.left += [Left(path, why) for path, why in away]
     for kept in found:
-        opaque = "sealed" if kept.sealed else "" if snapshot.is_sound(kept) else "damaged"
-        if (
-            opaque == "damaged" and not kept.digest
-        ):  # under a name of the owner's choice, it may be something else by now
+        if not kept.digest and not kept.sealed and not snapshot.is_sound(kept):
+            # under a name of the owner's choice, it may be something else by now
             drawing.left.append(Left(kept.path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
-        elif opaque or _holds(drawing, kept, keep):
-            why = f"it is {opaque}, so that nobody can look into it, and is removed" if opaque else "holds it"
-            drawing.touched.append(Touched(place="snapshot", where=kept.name if kept.digest else kept.path, why=why))
-            yield kept, not opaque
-
-
-def _holds(drawing: _Drawing, kept: Kept, keep: Iterable[str]) -> bool:
-    try:
-        with archived.opened(drawing.home, kept) as (inner, _):
-            return bool(plan(inner, drawing.asked, purge=True).touched or purging.proof(inner, drawing.wanted, keep))
-    except HomeError as error:
-        drawing.left.append(Left(kept.name, f"it cannot be looked into: {error}"))
-        return False
+            continue
+        where = kept.name if kept.digest else kept.path
+        drawing.touched.append(Touched(place="snapshot", where=where, why="older than the purge, and is removed"))
+        yield kept
 
 
 def _by_pattern(asked: Asked, documents: Iterable[Document]) -> Iterator[str]:
@@ -477,7 +466,7 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     left += purging.foreign(home, drawn.purge) if drawn.purge else ()
     notes += _freshened(home, anew=drawn.purge is not None)
     left += purging.history(home, drawn.purge) if drawn.purge else ()
-    left += _clean_snapshots(home, drawn, notes) if drawn.purge else ()
+    left += _replace_snapshots(home, drawn, notes) if drawn.purge else ()
     left += purging.proof(home, drawn.wanted, drawn.keep) if drawn.purge else _check(home, drawn)
     first = receipts[0] if receipts else None
     if first is not None and drawn.purge is not None:  # revisions have other names now
@@ -500,30 +489,17 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     )
 
 
-def _clean_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
-    """Each archive that holds it is packed again without it. One that cannot be looked into goes, and it is said."""
+def _replace_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
+    """Every older archive of the home goes, and one of the home as it is now takes their place."""
     left: list[Left] = []
-    for kept, is_open in drawn.snapshots:
+    for kept in drawn.snapshots:
         try:
-            if is_open:
-                left += _clean_snapshot(home, kept, drawn)
-                continue
-            archived.removed(home, kept)
-            notes.append(f"snapshot {kept.name} could not be looked into, and is removed")
+            snapshot.remove(home, kept)
         except HomeError as error:
             left.append(Left(kept.name, str(error)))
-    if drawn.snapshots and not snapshot.known(home):
-        notes.append(f"snapshot {archived.taken_anew(home).name} was taken, since none was left")
+    if drawn.snapshots:
+        notes.append(f"{len(drawn.snapshots)} older snapshots are removed; {snapshot.take_anew(home).name} was taken")
     return left
-
-
-def _clean_snapshot(home: Home, kept: Kept, drawn: Plan) -> list[Left]:
-    with archived.opened(home, kept) as (inner, manifest):
-        done = carry_out(inner, drawn.asked, purge=True)
-        if drawn.asked.by_source and purging.proof(inner, drawn.wanted, drawn.keep):
-            done = carry_out(inner, Asked(texts=drawn.wanted.phrases), purge=True)
-        archived.repacked(home, kept, inner, manifest)
-    return [Left(f"{kept.name}: {where}", why) for where, why in done.left]
 
 
 def _freshened(home: Home, *, anew: bool) -> list[str]:

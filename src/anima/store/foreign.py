@@ -6,18 +6,15 @@ mode. For forgetting alone: documents have their own road. Not here: what is tak
 
 from __future__ import annotations
 
-import fcntl
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from anima.errors import Damaged
 from anima.store.folder import Folder
 from anima.store.private import Machine, read_all
-from anima.store.safe_open import open_folder, open_regular
+from anima.store.safe_open import open_regular
 
 MAX_BYTES = 256 * 2**20
 
@@ -67,45 +64,6 @@ def put_back(store: Folder, machine: Machine, path: str, data: bytes) -> None:
         raise Damaged(f"cannot be written ({os.strerror(error.errno or 0)})") from None
     finally:
         store.forget(path)
-
-
-@contextmanager
-def folder_aside(store: Folder, area: str) -> Iterator[str]:
-    """A folder of our own in an area, gone afterwards. What others left there who were killed goes too."""
-    for name in store.raw_names(area):
-        _drop_left(store, f"{area}/{name}")
-    path = f"{area}/{secrets.token_hex(8)}"
-    store.make_folder(path)
-    try:
-        held = open_folder(store.fd, path)
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # by which others see that somebody is at work
-            yield path
-        finally:
-            os.close(held)
-            drop_folder(store, path)
-    finally:
-        try:
-            os.rmdir(area, dir_fd=store.fd)
-        except OSError:
-            pass  # somebody else is at work there
-
-
-def _drop_left(store: Folder, path: str) -> None:
-    try:
-        fd = open_folder(store.fd, path)
-    except NotADirectoryError:
-        os.unlink(path, dir_fd=store.fd)
-        return
-    except OSError:
-        return
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        drop_folder(store, path)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(fd)
 
 
 def drop_folder(store: Folder, path: str) -> None:
