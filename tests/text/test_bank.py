@@ -12,8 +12,8 @@ from anima.model import DocPath
 from anima.text.bank import (
     BEGIN,
     END,
-    Kind,
-    Page,
+    BankPage,
+    RetainedKind,
     beliefs,
     entities_in,
     facts_at,
@@ -66,10 +66,10 @@ def test_a_retain_section_is_read_with_kinds_entities_and_places():
     found = log(LOG)
 
     assert [(one.kind, one.line) for one in found] == [
-        (Kind.WORLD, 7),
-        (Kind.EXPERIENCE, 8),
-        (Kind.OPINION, 10),
-        (Kind.OBSERVATION, 11),
+        (RetainedKind.WORLD, 7),
+        (RetainedKind.EXPERIENCE, 8),
+        (RetainedKind.OPINION, 10),
+        (RetainedKind.OBSERVATION, 11),
     ]
     assert found[0].text == "@Ana: Uses a Samsung, not an iPhone."
     assert found[1].entities == ("boat", "Casa Azul") and found[1].text.endswith("and it held.")
@@ -331,7 +331,7 @@ def test_a_fact_carries_its_dates_and_its_place():
 
 
 def test_what_a_person_wrote_is_what_stands_outside_the_blocks():
-    page = Page(path=DocPath.parse("bank/world.md"), text=pages_of(said("W One"))["bank/world.md"] + "mine\n")
+    page = BankPage(path=DocPath.parse("bank/world.md"), text=pages_of(said("W One"))["bank/world.md"] + "mine\n")
 
     assert outside_blocks(page.text).split() == ["#", "World", "mine"]
     assert outside_blocks(page.text).count("\n") == page.text.count("\n")

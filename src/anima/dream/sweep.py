@@ -235,7 +235,7 @@ class Dreams:
         """The draft as a model would have it, as far as its answer may stand. Nothing is locked in here."""
         if complete is None:
             return draft
-        advice = consult.advised(
+        advice = consult.consult(
             draft.plan, draft.material, complete, unsafe=unsafe, shown=self._may_be_shown, timeout=self.patience
         )
         found = self._with_diary(draft, advice.plan, remark=advice.said)

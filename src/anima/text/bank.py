@@ -49,7 +49,7 @@ _WAS = re.compile(rf"\s_\((?:{_DAY} to |until ){_DAY}; then: ", re.ASCII)
 _HELD = re.compile(rf"\((?:since {_DAY}|(?:from {_DAY} )?until {_DAY})\)\Z", re.ASCII | re.IGNORECASE)
 
 
-class Kind(StrEnum):
+class RetainedKind(StrEnum):
     WORLD = "W"
     EXPERIENCE = "B"
     OPINION = "O"
@@ -60,7 +60,7 @@ class Kind(StrEnum):
 class Retained:
     """One statement of a daily log. `text` is in its own words; `confidence` is given for opinions alone."""
 
-    kind: Kind
+    kind: RetainedKind
     text: str
     entities: tuple[str, ...]
     confidence: float | None
@@ -85,7 +85,7 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class BankPage:
     """A page as it should stand."""
 
     path: DocPath
@@ -154,8 +154,8 @@ def _statement(text: str, *, path: str, line: int, day: date | None, last: int) 
     head = _ITEM.match(text)
     if head is None or _PRIVATE.search(text):
         return None
-    kind, words = Kind(head[1]), text[head.end() :]
-    sure = _confidence(head[2] or "") if kind is Kind.OPINION else None
+    kind, words = RetainedKind(head[1]), text[head.end() :]
+    sure = _confidence(head[2] or "") if kind is RetainedKind.OPINION else None
     return Retained(
         kind=kind, text=words, entities=entities_in(words), confidence=sure, path=path, line=line, day=day, last=last
     )
@@ -238,7 +238,7 @@ def _moved(sure: float, stated: float, agrees: bool) -> float:
 
 def reflect(
     retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
-) -> tuple[Page, ...]:
+) -> tuple[BankPage, ...]:
     """The bank pages that should stand otherwise than they do. `pages` are those there are now, by path.
 
     A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
@@ -254,15 +254,15 @@ def reflect(
         old = pages.get(path, "")
         new = _with_block(old, title=title, body=body) if body or _block(old) else old
         if new != old:
-            found.append(Page(path=DocPath.parse(path), text=new))
+            found.append(BankPage(path=DocPath.parse(path), text=new))
     return tuple(found)
 
 
 def _main_pages(kept: Sequence[Retained]) -> Iterator[tuple[str, str, list[str]]]:
-    loose = [one for one in _of(kept, Kind.OBSERVATION) if not one.entities]
-    yield "world", "World", _joined([("", _facts(_of(kept, Kind.WORLD))), ("## Observations", _facts(loose))])
-    yield "experience", "Experience", _joined([("", _days(_of(kept, Kind.EXPERIENCE)))])
-    yield "opinions", "Opinions", _joined([("", [*_opinions(_of(kept, Kind.OPINION), evidence=True)])])
+    loose = [one for one in _of(kept, RetainedKind.OBSERVATION) if not one.entities]
+    yield "world", "World", _joined([("", _facts(_of(kept, RetainedKind.WORLD))), ("## Observations", _facts(loose))])
+    yield "experience", "Experience", _joined([("", _days(_of(kept, RetainedKind.EXPERIENCE)))])
+    yield "opinions", "Opinions", _joined([("", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)])])
 
 
 def _entity_pages(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
@@ -285,16 +285,16 @@ def _entity(slug: str, ones: Sequence[Retained], titles: Mapping[str, str]) -> l
     span = [f"*From {days[0]} to {days[-1]}, {_count(len(ones), 'statement')}.*"] if days else []
     parts = [
         ("", span),
-        ("## Summary", _facts(_of(ones, Kind.OBSERVATION))),
-        ("## Facts", _facts(_of(ones, Kind.WORLD))),
-        ("## Experience", _days(_of(ones, Kind.EXPERIENCE))),
-        ("## Opinions", [*_opinions(_of(ones, Kind.OPINION), evidence=False)]),
+        ("## Summary", _facts(_of(ones, RetainedKind.OBSERVATION))),
+        ("## Facts", _facts(_of(ones, RetainedKind.WORLD))),
+        ("## Experience", _days(_of(ones, RetainedKind.EXPERIENCE))),
+        ("## Opinions", [*_opinions(_of(ones, RetainedKind.OPINION), evidence=False)]),
         ("## Named with", named_with),
     ]
     return _joined(parts)
 
 
-def _of(ones: Sequence[Retained], kind: Kind) -> list[Retained]:
+def _of(ones: Sequence[Retained], kind: RetainedKind) -> list[Retained]:
     return [one for one in ones if one.kind is kind]
 
 
