@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from anima.home import Home
     from anima.ledger.provenance import Source
-    from anima.memory.inbox import Proposal
+    from anima.memory.inbox import Proposal, diff_of_texts
     from anima.memory.past import Done, Why
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from anima.search.rank import Hit
     from anima.sessions.session import Session
     from anima.store.git import Revision
+    from anima.text.markdown import front_matter_end, lines_of, sections
+    from anima.text.merge import merge
+    from anima.text.words import highlight
     from anima.upkeep.damages import Remark
     from anima.upkeep.tidy import Suggestion
 
@@ -57,7 +60,7 @@ _HOMES = {
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.backup.export": "Exported",
-    "anima.memory.inbox": "Proposal",
+    "anima.memory.inbox": "Proposal diff_of_texts",
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
     "anima.search.current": "IndexReport",
@@ -68,6 +71,9 @@ _HOMES = {
     "anima.backup.restore": "Restoration",
     "anima.sessions.session": "Session",
     "anima.backup.snapshot": "Snapshot",
+    "anima.text.markdown": "front_matter_end lines_of sections",
+    "anima.text.merge": "merge",
+    "anima.text.words": "highlight",
     "anima.upkeep.tidy": "Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -120,6 +126,12 @@ __all__ = [
     "Suggestion",
     "Why",
     "__version__",
+    "diff_of_texts",
+    "front_matter_end",
+    "highlight",
+    "lines_of",
+    "merge",
+    "sections",
 ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.text.dates import Span, spans_in
-from anima.text.words import LONGEST, ask, cut, first_person, fold, stem, tags
+from anima.text.words import LONGEST, ask, cut, first_person, fold, highlight, stem, tags
 
 
 @pytest.mark.parametrize(
@@ -160,3 +160,12 @@ def test_nearness_falls_slowly_after_and_fast_before() -> None:
     assert 0 < span.nearness(date(2026, 5, 18)) < 1
     assert span.nearness(date(2026, 5, 8)) == 0
     assert span.nearness(date(2026, 6, 13)) == 0
+
+
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_marking_the_words_that_were_asked_for_changes_no_text(text: str, query: str) -> None:
+    assert "".join(piece for piece, _ in highlight(text, query)) == text
+
+
+def test_a_word_that_was_asked_for_is_marked_in_another_form() -> None:
+    assert [piece for piece, asked in highlight("He built two boats, and a shed", "boat") if asked] == ["boats"]

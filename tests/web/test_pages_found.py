@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 
 from anima import Home, Scope
 from anima.testing import Clock
-from anima.web.draw import pieces_of
 from serving import Desk
 
 HOSTILE = (
@@ -147,11 +146,6 @@ def test_hostile_text_is_shown_inert_on_every_page(desk: Desk) -> None:
         assert "\u202e" not in re.sub(r'value="[^"]*"|href="[^"]*"|data-\w+="[^"]*"', "", shown), address
     assert "⟨U+202E⟩" in page(desk.owner, f"/sessions/{id}")
     assert words(page(desk.owner, f"/sessions/{id}")).count("{{ 7919*7907 }} {% raw %}") >= 3
-
-
-@given(st.text(max_size=200), st.sets(st.sampled_from(["tea", "boat", "a"])))
-def test_marking_words_changes_no_text(text: str, stems: set[str]) -> None:
-    assert "".join(piece for piece, _ in pieces_of(text, frozenset(stems))) == text
 
 
 # -- search --------------------------------------------------------------------------------------------------------------------

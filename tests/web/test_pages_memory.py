@@ -15,8 +15,8 @@ from anima import Home, Scope
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
 from anima.text.markdown import lines_of
-from anima.web.past import line_steps
-from anima.web.prose import prose, source
+from anima.web.draw import prose, source
+from anima.web.pages.memory import line_steps
 from serving import PRODUCT, Desk, desk_in
 
 WAYS = [

@@ -160,6 +160,11 @@ class Score:
     conceptual: float
     boost: float = 0.0
 
+    @property
+    def weighed(self) -> dict[str, float]:
+        """What each component adds to the total, before that is rounded."""
+        return {name: weight * getattr(self, name) for name, weight in WEIGHTS.items()} | {"boost": self.boost}
+
 
 def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
     formula = {"anima": _ours, "nexo": _nexo, "openclaw": _openclaw}[rules.name]

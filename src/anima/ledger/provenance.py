@@ -52,6 +52,26 @@ class Source:
         """Whether dreaming may build on it: trusted, and not an edit from outside that nobody reviewed."""
         return self.trusted and (self.actor is not Actor.OUTSIDE or self.trusted_at is not None)
 
+    @property
+    def sentence(self) -> str:
+        """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
+        when = f"{self.time:%Y-%m-%d %H:%M} UTC" if self.time else ""
+        if self.lost:
+            text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger"
+            text += f", {when}" if when else ""
+        elif self.actor is Actor.OUTSIDE:
+            text = "edited outside anima" + (f", first seen {when}" if when else "")
+        elif self.time is None:
+            text = "here before the ledger began, so it counts as the owner's"
+        else:
+            who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
+            text = f"written by {who.get(self.actor, self.actor)} on {when}"
+        text += f", in session {self.session}" if self.session else ""
+        text += f", which had read {_read(self.taint)}" if self.taint else ""
+        text += f"; approved by you at the {self.approver}" if self.approver else ""
+        text += "; trusted by you" if self.trusted_at else ""
+        return text + ("" if self.trusted else "; not trusted, so prompts leave it out")
+
 
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
@@ -263,26 +283,6 @@ def _source(intent: Intent, record: Record) -> Source:
 
 def _key(path: str) -> str:
     return DocPath.parse(path).key
-
-
-def sentence(source: Source, when: str) -> str:
-    """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
-    if source.lost:
-        text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger" + (
-            f", {when}" if when else ""
-        )
-    elif source.actor is Actor.OUTSIDE:
-        text = "edited outside anima" + (f", first seen {when}" if when else "")
-    elif source.time is None:
-        text = "here before the ledger began, so it counts as the owner's"
-    else:
-        who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
-        text = f"written by {who.get(source.actor, source.actor)} on {when}"
-    text += f", in session {source.session}" if source.session else ""
-    text += f", which had read {_read(source.taint)}" if source.taint else ""
-    text += f"; approved by you at the {source.approver}" if source.approver else ""
-    text += "; trusted by you" if source.trusted_at else ""
-    return text + ("" if source.trusted else "; not trusted, so prompts leave it out")
 
 
 def _read(taint: frozenset[Origin]) -> str:

@@ -15,7 +15,7 @@ from itertools import chain
 
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
-from anima.ledger.provenance import OWNERS, Source, sentence
+from anima.ledger.provenance import OWNERS, Source
 from anima.memory.inbox import content_of, diff_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
@@ -101,13 +101,12 @@ class Past:
             raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
         text = lines[line - 1].rstrip("\r\n")
         source = self.store.provenance.source(document.path, text) if self.store.begun else OWNERS
-        when = f"{source.time:%Y-%m-%d %H:%M} UTC" if source.time else ""
         return Why(
             path=document.path,
             line=line,
             text=text,
             source=source,
-            sentence=sentence(source, when),
+            sentence=source.sentence,
             revision=self._revision_of(source.change),
         )
 

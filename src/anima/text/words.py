@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from anima.text.tables import read_table, word_set
@@ -30,6 +31,7 @@ _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _COMPOUND = re.compile(r"(?<![\w./-])[^\W_]++[._/-][\w./-]+")
 _DATE = re.compile(r"\d{4}-\d{1,2}(?:-\d{1,2})?|\d{1,2}:\d{2}")
+_RUNS = re.compile(r"\w+|\W+")
 _ENDINGS = frozenset(["s", "m", "re", "ve", "ll", "d"])
 _ELIDED = frozenset(["l", "d", "j", "c", "n", "m", "t", "s", "qu"])
 
@@ -52,6 +54,22 @@ def ask(text: str) -> list[str]:
         words.update(dict.fromkeys(forms))
     stops = _stops_for(text)
     return [word for word in words if word not in stops] or list(words)
+
+
+def highlight(text: str, query: str) -> Iterator[tuple[str, bool]]:
+    """A text in pieces, and whether each is one of the words that were asked for."""
+    stems, plain = frozenset(ask(query)), ""
+    for match in _RUNS.finditer(text):
+        word = match[0]
+        if word[0].isalnum() and len(word) <= 60 and not stems.isdisjoint(cut(word)):
+            if plain:
+                yield plain, False
+            yield word, True
+            plain = ""
+        else:
+            plain += word
+    if plain:
+        yield plain, False
 
 
 def fold(word: str) -> str:

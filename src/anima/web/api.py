@@ -28,11 +28,11 @@ from anima import (
     Snapshot,
     Why,
     __version__,
+    diff_of_texts,
+    merge,
 )
 from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
-from anima.memory.inbox import diff_of_texts
 from anima.model import DocPath, Scope
-from anima.text.merge import merge
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
@@ -247,10 +247,10 @@ def compare(wish: bodies.Comparing) -> bodies.Comparison:
 
 @router.get("/changes", tags=["past"], response_model=bodies.Paged[Done])
 def changes(
-    home: TheHome, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
+    here: Here, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
 ) -> object:
     """Carried-out changes as the ledger tells them, newest first. `id` is what undo takes."""
-    return _page(home.keeping.changes(session=session, limit=start + limit + 1), start, limit)
+    return _page(here.past.changes(session=session, limit=start + limit + 1), start, limit)
 
 
 @router.get("/why", tags=["past"], response_model=bodies.Why)
@@ -264,12 +264,12 @@ def why(
 
 
 @router.post("/undo", tags=["past"], response_model=list[bodies.Receipt])
-def undo(home: TheHome, wish: bodies.Undoing) -> Response:
+def undo(here: Here, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
-    change = home.keeping.last_sweep() if wish.sweep else wish.change
-    done = home.undo(change, session=wish.session, content=wish.content)
+    change = here.past.last_sweep() if wish.sweep else wish.change
+    done = here.home.undo(change, session=wish.session, content=wish.content)
     return _receipts(done, _RECEIPTS, done)
 
 
@@ -373,8 +373,8 @@ def pending(home: TheHome) -> object:
 
 
 @router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
-def proposal(home: TheHome, id: str) -> Proposal:
-    return home.writing.inbox.get(id, home.clock())
+def proposal(here: Here, id: str) -> Proposal:
+    return here.inbox.get(id, here.home.clock())
 
 
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
@@ -389,20 +389,20 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
 def deny(here: Here, id: str) -> None:
     """Says no. The proposal is removed."""
-    here.home.writing.inbox.get(id, here.home.clock())
+    here.inbox.get(id, here.home.clock())
     here.home.deny(id)
     here.bulletin.look_soon()
 
 
 @router.post("/trust", tags=["approving"], response_model=bodies.Trusted)
-def trust(home: TheHome, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Response:
+def trust(here: Here, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Response:
     """Trusts lines that prompts leave out because of where they came from. Needs the page."""
     if me.kind != "page":
         return problem(
             403, "trusting lines needs the page or a terminal", kind="urn:anima:refused", title="Refused", rule="page"
         )
     path = DocPath.parse(wish.path) if wish.path else None
-    return bodies.Trusted(trusted_lines=home.keeping.trust(path, line=wish.line, session=wish.session))
+    return bodies.Trusted(trusted_lines=here.past.trust(path, line=wish.line, session=wish.session))
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------------
@@ -411,15 +411,15 @@ def trust(home: TheHome, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Resp
 @router.get("/sessions", tags=["sessions"], response_model=bodies.Paged[bodies.SessionRow])
 def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
-    return _page(here.sessions(limit=start + limit + 1), start, limit)
+    return _page(here.sessions(scope=None, limit=start + limit + 1), start, limit)
 
 
 @router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
 def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
-    if not here.home.config.sessions.dir:
+    talks = here.talks
+    if talks is None:
         raise NoSuchSession(f"there is no session {id!r}")
-    talks = here.home.transcripts
     page = talks.read(id, talks.owner(), start=start, limit=limit)
     more = start + limit if page.total > start + limit else None
     damaged = [f"line {each.line}: {each.why}" for each in page.damaged]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web.events import Bulletin
+from anima.web.reach import Reach
 
 log = logging.getLogger("anima.web")
 
@@ -64,16 +65,13 @@ class Rounds:
 
 def _watch(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Keeps the index in step with edits from outside, and tells of them."""
-    from anima.search.watch import watch
-
-    for report in watch(home, stop):
+    for report in Reach(home).watch(stop):
         bulletin.tell("files", {"put": report.put, "dropped": report.dropped})
 
 
 def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Appended lines get their revision in time, also while nobody closes a session."""
-    if home.books.begun:
-        home.books.commit()
+    Reach(home).commit()
 
 
 def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:

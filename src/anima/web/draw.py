@@ -1,16 +1,19 @@
 """Drawing pages: templates, and how text of a home is shown in them.
 
 Promise: everything is escaped; a name a template does not know is an error; text of documents is shown inert, with
-control and direction characters by number, so that it cannot imitate the page around it. Not here: what a page shows.
+control and direction characters by number, so that it cannot imitate the page around it. Markdown is drawn line by line,
+and no line is lost, joined or split: a likeness, not a parser, and linear in the text. A mark beside a line says what
+provenance says, in a word and a sign, never by colour alone. Not here: what a page shows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
@@ -18,26 +21,41 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from anima import __version__
-from anima.errors import HomeError
-from anima.text.words import cut
+from anima import HomeError, Source, __version__, front_matter_end, highlight, lines_of
+from anima.model import UNTRUSTED, Actor
+from anima.web.query import SCOPES
+from anima.web.reach import time_of
 
 if TYPE_CHECKING:
     from anima.web.served import Served
 
+MOST_LINES = 2_000  # of a diff
+TURNS = 50  # of a session on one page
+LONGEST = 4_000  # characters; a longer line is shown without emphasis
+WORDS = {
+    Actor.OWNER: "you",
+    Actor.AGENT: "agent",
+    Actor.DREAMER: "dream",
+    Actor.IMPORTER: "import",
+    Actor.OUTSIDE: "outside",
+}
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_WORDS = re.compile(r"\w+|\W+")
-MOST_LINES = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffLine:
-    """One line of a diff as a page shows it: a kind, a sign, and the numbers on both sides."""
-
-    kind: Literal["file", "place", "add", "cut", "same", "note"]  # the first two and the last are no content
-    text: str
-    old: int | None = None
-    new: int | None = None
+_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|\Z)")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})\Z")
+_ITEM = re.compile(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?")
+_QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
+_INLINE = re.compile(
+    r"(?P<code>`[^`]+`)|(?P<bold>\*\*[^*]+\*\*|__[^_]+__)|(?P<em>\*[^*\s][^*]*\*)|(?P<wiki>\[\[[^\[\]]+\]\])"
+    r"|\[(?P<said>[^\[\]]*)\]\((?P<to>[^()\s]*)\)|(?P<note><!--(?:[^-<]|-(?!->))*-->)"
+)
+_EMPHASIS = {  # the tag, and how many signs are taken off at both ends
+    "code": (Markup("<code>{}</code>"), 1),
+    "bold": (Markup("<b>{}</b>"), 2),
+    "em": (Markup("<i>{}</i>"), 1),
+    "wiki": (Markup('<span class="to">{}</span>'), 0),
+    "note": (Markup('<span class="aside">{}</span>'), 0),
+}
 
 
 class Drawing:
@@ -52,8 +70,21 @@ class Drawing:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"inert": inert, "ago": self._ago, "moment": moment, "count": count}
-        self._templates.globals |= {"version": __version__, "diff_lines": diff_lines}
+        self._templates.filters |= {
+            "inert": inert,
+            "ago": self._ago,
+            "moment": moment,
+            "timed": time_of,
+            "count": count,
+            "entry_address": entry_address,
+        }
+        self._templates.globals |= {
+            "version": __version__,
+            "scopes": SCOPES,
+            "diff_lines": diff_lines,
+            "highlight": highlight,
+            "lines_drawn": prose,
+        }
         # A part is drawn without what stands outside its block, imports among it, so shared macros are known everywhere.
         for name in ("shared.html", "chart.html"):
             macros = vars(self._templates.get_template(name).module)
@@ -81,16 +112,40 @@ class Drawing:
 
     def _agent(self) -> dict[str, Any]:
         """Who the agent is and how many proposals wait, for the rail beside every page."""
-        home = self._served.home
-        who = home.identity()
+        who = self._served.home.identity()
         try:
-            waiting = len(home.pending())
+            waiting = len(self._served.home.pending())
         except HomeError:
             waiting = 0
         return {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
 
     def _ago(self, time: datetime) -> str:
         return ago(self._served.home.clock(), time)
+
+
+def moment(time: datetime) -> str:
+    """A time as a machine reads it, for `<time datetime>`; the script shows it in the reader's own zone."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ago(now: datetime, time: datetime) -> str:
+    """How long ago, or how long until, in words."""
+    seconds = (now - time).total_seconds()
+    span = abs(seconds)
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if span >= size:
+            said = count(max(1, int(span // size if seconds > 0 else round(span / size))), name)
+            return f"{said} ago" if seconds > 0 else f"in {said}"
+    return "just now" if seconds >= 0 else "in a moment"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def entry_address(hit: Any) -> str:
+    """Where an entry of a session is shown."""
+    return f"/sessions/{quote(hit.session_id, safe='')}?start={hit.entry - hit.entry % TURNS}#e{hit.entry}"
 
 
 def inert(text: str) -> Markup:
@@ -106,20 +161,17 @@ def _shown(char: str) -> Markup:
     return Markup('<span class="odd" title="a character that is not seen">⟨U+{:04X}⟩</span>').format(ord(char))
 
 
-def pieces_of(text: str, stems: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """A text in pieces, and whether each is one of the words that were asked for."""
-    plain = ""
-    for match in _WORDS.finditer(text):
-        word = match[0]
-        if word[0].isalnum() and len(word) <= 60 and not stems.isdisjoint(cut(word)):
-            if plain:
-                yield plain, False
-            yield word, True
-            plain = ""
-        else:
-            plain += word
-    if plain:
-        yield plain, False
+# -- differences --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffLine:
+    """One line of a diff as a page shows it: a kind, a sign, and the numbers on both sides."""
+
+    kind: Literal["file", "place", "add", "cut", "same", "note"]  # the first two and the last are no content
+    text: str
+    old: int | None = None
+    new: int | None = None
 
 
 def diff_lines(diff: str) -> Iterator[DiffLine]:
@@ -152,21 +204,107 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
         yield DiffLine(kind="note", text=f"… {len(lines) - MOST_LINES:,} lines more")
 
 
-def moment(time: datetime) -> str:
-    """A time as a machine reads it, for `<time datetime>`; the script shows it in the reader's own zone."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+# -- documents ----------------------------------------------------------------------------------------------------------------
 
 
-def ago(now: datetime, time: datetime) -> str:
-    """How long ago, or how long until, in words."""
-    seconds = (now - time).total_seconds()
-    span = abs(seconds)
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if span >= size:
-            said = count(max(1, int(span // size if seconds > 0 else round(span / size))), name)
-            return f"{said} ago" if seconds > 0 else f"in {said}"
-    return "just now" if seconds >= 0 else "in a moment"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProseLine:
+    """One line. `kind` is a class of the style sheet; `sign` stands before an item; `depth` is how far it is set in."""
+
+    n: int
+    kind: str  # h1 … h6, item, quote, code, rule, front, note, text, blank
+    body: Markup
+    sign: str = ""
+    depth: int = 0
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def prose(text: str) -> Iterator[ProseLine]:
+    """The lines of a document, drawn."""
+    fence, comment, at, front = "", False, 0, front_matter_end(text)
+    for n, raw in enumerate(lines_of(text), start=1):
+        at += len(raw)
+        line = raw.removesuffix("\n").removesuffix("\r").removeprefix("\ufeff" if n == 1 else "")
+        opened = _FENCE.match(line)
+        if at <= front:
+            yield ProseLine(n=n, kind="front", body=inert(line))
+        elif fence:
+            fence = "" if opened and opened[1].startswith(fence) and not line.strip(" \t>`~") else fence
+            yield ProseLine(n=n, kind="code", body=inert(line))
+        elif opened and not comment:
+            fence = opened[1]
+            yield ProseLine(n=n, kind="code", body=inert(line))
+        elif comment or line.lstrip().startswith("<!--"):
+            comment = "-->" not in line
+            yield ProseLine(n=n, kind="note", body=inert(line))
+        else:
+            yield _prose_line(n, line)
+
+
+def source(text: str) -> Iterator[ProseLine]:
+    """The same lines as they stand in the file."""
+    for n, raw in enumerate(lines_of(text), start=1):
+        yield ProseLine(n=n, kind="code", body=inert(raw.removesuffix("\n").removesuffix("\r")))
+
+
+def _prose_line(n: int, line: str) -> ProseLine:
+    if not line.strip():
+        return ProseLine(n=n, kind="blank", body=Markup(""))
+    if found := _HEADING.match(line):
+        return ProseLine(n=n, kind=f"h{len(found[1])}", body=_emphasised(line[found.end() :]))
+    if _RULE.match(line):
+        return ProseLine(n=n, kind="rule", body=Markup(""))
+    if found := _ITEM.match(line):
+        boxed = {None: "", " ": "☐ "}.get(found[3], "☑ ")
+        sign = boxed + ("•" if found[2] in "-*+" and not boxed else found[2] if found[2] not in "-*+" else "")
+        depth = min(4, len(found[1].expandtabs(4)) // 2)
+        return ProseLine(n=n, kind="item", sign=sign.strip(), depth=depth, body=_emphasised(line[found.end() :]))
+    found = _QUOTE.match(line)
+    return ProseLine(n=n, kind="quote" if found else "text", body=_emphasised(line[found.end() if found else 0 :]))
+
+
+def _emphasised(text: str) -> Markup:
+    """A line with its emphasis drawn. Where a link leads is shown, and cannot be followed."""
+    if len(text) > LONGEST:
+        return inert(text)
+    parts, at = [], 0
+    for found in _INLINE.finditer(text):
+        if found.lastgroup in _EMPHASIS:
+            tag, signs = _EMPHASIS[found.lastgroup]
+            drawn = tag.format(inert(found[0][signs : len(found[0]) - signs]))
+        else:
+            drawn = Markup('{} <span class="to">({})</span>').format(inert(found["said"]), inert(found["to"]))
+        parts += [inert(text[at : found.start()]), drawn]
+        at = found.end()
+    return Markup("").join([*parts, inert(text[at:])])
+
+
+# -- who wrote a line ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The mark beside a line. `word` is shown where a run of lines with the same one begins."""
+
+    source: Source
+    word: str
+    begins: bool
+
+
+def marks(sources: Iterable[Source | None]) -> Iterator[Mark | None]:
+    """A mark for each line; None for a line with nothing on it, which nobody wrote."""
+    before: tuple[str, str] | None = None
+    for source in sources:
+        if source is None:
+            yield None
+            continue
+        now = (str(source.actor), _word_of(source))
+        yield Mark(source=source, word=now[1], begins=now != before)
+        before = now
+
+
+def _word_of(source: Source) -> str:
+    """Who wrote it; with a sign before what was read when that was no text of the owner's."""
+    foreign = sorted(({source.origin} | source.taint) & UNTRUSTED)
+    if not foreign:
+        return WORDS[source.actor]
+    return f"{'✓' if source.trusted else '!'} {'+'.join(foreign)}"

@@ -17,8 +17,8 @@ from typing import Any
 
 from anima.errors import HomeError
 from anima.home import Home
-from anima.ledger.chain import Record
 from anima.model import DocPath
+from anima.web.reach import Reach
 
 log = logging.getLogger("anima.web")
 
@@ -66,7 +66,7 @@ class Bulletin:
     """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`."""
 
     def __init__(self, home: Home, *, every: float = EVERY) -> None:
-        self._home, self._every = home, every
+        self._reach, self._every = Reach(home), every
         self._wake, self._ended = threading.Event(), threading.Event()
         self._listeners: set[_Listener] = set()
         self._mutex = threading.Lock()
@@ -77,10 +77,9 @@ class Bulletin:
 
     def start(self) -> None:
         """Begins to look. What happened before is not told."""
-        if self._home.books.begun:
-            self._last = self._home.books.ledger.tip.n
+        self._last = self._reach.tip()
         self._look(tell=False)
-        self._home.writing.watchers.append(self._changed)
+        self._reach.tell(self._changed)
         self._thread = threading.Thread(target=self._run, name="anima-bulletin", daemon=True)
         self._thread.start()
 
@@ -94,8 +93,7 @@ class Bulletin:
             listener.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
-        if self._changed in self._home.writing.watchers:
-            self._home.writing.watchers.remove(self._changed)
+        self._reach.tell(self._changed, no_more=True)
 
     def look_soon(self) -> None:
         """For whoever knows that something happened: it is told now rather than at the next look."""
@@ -124,13 +122,12 @@ class Bulletin:
                 log.warning("the home could not be looked at; trying again")
 
     def _look(self, *, tell: bool) -> None:
-        books = self._home.books
-        if self._ended.is_set() or not books.begun:
+        if self._ended.is_set() or not self._reach.has_begun:
             return
-        size = books.log.size()
+        size = self._reach.size()
         found = list(self._new_changes()) if size != self._size else []
         self._size = size
-        waiting = frozenset(name.removesuffix(".json") for name in books.machine.names("pending"))
+        waiting = self._reach.waiting()
         found += [Event(kind="proposal", n=self._last, data={"id": name}) for name in sorted(waiting - self._waiting)]
         found += [Event(kind="decided", n=self._last, data={"id": name}) for name in sorted(self._waiting - waiting)]
         self._waiting = waiting
@@ -138,11 +135,10 @@ class Bulletin:
             self._publish(event)
 
     def _new_changes(self) -> list[Event]:
-        ledger = self._home.books.ledger
-        if self._last > ledger.tip.n:
+        if self._last > self._reach.tip():
             self._last = 0
         found = []
-        for record in ledger.records(self._last):
+        for record in self._reach.records(self._last):
             self._last = record.n
             if event := _told(record, self._begun):
                 found.append(event)
@@ -183,18 +179,15 @@ class Bulletin:
 
     def _again(self, after: int) -> list[Event]:
         """The changes since a record, for a listener that was away."""
-        books = self._home.books
-        if not books.begun:
-            return []
         begun: dict[str, dict[str, Any]] = {}
-        told = (_told(record, begun) for record in books.ledger.records(max(0, after - _BACK)))
+        told = (_told(record, begun) for record in self._reach.records(max(0, after - _BACK)))
         found = [event for event in told if event and event.n > after]
         if len(found) > MOST_AGAIN:
             return [Event(kind="resync", n=found[-1].n)]
         return found
 
 
-def _told(record: Record, begun: dict[str, dict[str, Any]]) -> Event | None:
+def _told(record: Any, begun: dict[str, dict[str, Any]]) -> Event | None:
     """The event a record makes, if it makes one. A change is told when it is done, not when it is meant."""
     if record.kind == "intent":
         fields = record.fields

@@ -6,18 +6,31 @@ Not here: the API's own parameters, which FastAPI checks.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from starlette.requests import Request
 
 from anima.errors import BadArguments, printable
 from anima.model import Scope
 
 MOST_CHARS = 4_000
-SCOPES: tuple[tuple[str, str], ...] = (
-    ("main", "you, alone"),
-    ("group", "a group"),
-    ("subagent", "a sub-agent"),
-    ("cron", "a scheduled task"),
-    ("heartbeat", "the heartbeat"),
+
+
+class Listening(NamedTuple):
+    """A scope as pages call it: its name, who that is, and the words of a choice."""
+
+    scope: Scope
+    name: str
+    who: str
+    choice: str
+
+
+SCOPES = (
+    Listening(Scope.MAIN, "You", "you, alone", "you, alone"),
+    Listening(Scope.GROUP, "Group", "anybody else in the room", "a group"),
+    Listening(Scope.SUBAGENT, "Sub-agent", "a helper the agent starts", "a sub-agent"),
+    Listening(Scope.CRON, "Cron", "a task that runs by the clock", "a scheduled task"),
+    Listening(Scope.HEARTBEAT, "Heartbeat", "the agent alone, looking around", "the heartbeat"),
 )
 
 

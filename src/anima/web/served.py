@@ -1,7 +1,9 @@
 """What a request needs: the home that is served, its credentials, its news, and the conversations of its agents.
 
-Promise: an agent's conversation outlives its requests, so that what it read taints what it writes later. Lives as long
-as the application. Not here: routes (api, agents, pages).
+Promise: an agent's conversation outlives its requests, so that what it read taints what it writes later. A look at memory
+is made once, however many ask, and kept until documents change; where it takes long it is not made again by itself, but
+what it found is shown only as far as it still stands. An act names suggestions by the digest of what they would do, is one
+change, and does nothing when one of them no longer stands. Lives as long as the application. Not here: routes.
 """
 
 from __future__ import annotations
@@ -9,49 +11,55 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from anima.errors import Refused
-from anima.home import Home
-from anima.model import Scope
-from anima.sessions.listing import Listed
-from anima.sessions.session import Session
-from anima.upkeep.damages import Remark
+from anima import (
+    BadArguments,
+    DocPath,
+    Home,
+    HomeError,
+    Receipt,
+    Refused,
+    Remark,
+    Scope,
+    Session,
+    StaleWrite,
+    Suggestion,
+)
 from anima.web.events import Bulletin
 from anima.web.guard import Limits, who_of
-from anima.web.tidy import Tidiness
+from anima.web.reach import Reach
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256
-QUICK = 0.5  # seconds: a look that takes no longer is done whenever somebody asks
+QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
-class Served:
+class Served(Reach):
     """One home as the web face holds it. Safe to share by threads."""
 
     def __init__(self, home: Home, *, keyring: Keyring, limits: Limits, bulletin: Bulletin) -> None:
-        self.home, self.keyring, self.limits, self.bulletin = home, keyring, limits, bulletin
+        super().__init__(home)
+        self.keyring, self.limits, self.bulletin = keyring, limits, bulletin
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
         self._looking = threading.Lock()
-        self.tidiness = Tidiness(home)
+        self.tidiness = Tidiness(self)
         self.snapping = threading.Lock()  # held while a snapshot is taken that somebody asked for
-
-    # -- health ---------------------------------------------------------------------------------------------------------
 
     def remarks(self) -> list[Remark]:
         """What a look at the home tells. Where that takes long, it is done again only after twenty times as long."""
-        from anima.upkeep.health import look
-
         with self._looking:
             remarks, at, cost = self._looked
             if cost <= QUICK or time.monotonic() - at > 20 * cost:
                 began = time.monotonic()
-                remarks = look(self.home)
+                remarks = self.look_at_health()
                 self._looked = (remarks, time.monotonic(), time.monotonic() - began)
             return remarks
 
@@ -94,12 +102,122 @@ class Served:
         for session in ended:
             session.close()
 
-    # -- transcripts ----------------------------------------------------------------------------------------------------
 
-    def sessions(self, *, limit: int | None = None) -> Sequence[Listed]:
-        """Every session of this agent's, the latest first; none where transcripts are switched off."""
-        talks = self.home.transcripts if self.home.config.sessions.dir else None
-        return talks.rows(talks.owner(), limit) if talks else ()
+# -- tidying ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A look at a home. `outdated` tells that documents changed since, and that only what still stands is in it."""
+
+    at: datetime
+    lines: int
+    documents: int
+    notes: tuple[str, ...]
+    found: Mapping[str, Suggestion] = field(repr=False)  # by id
+    outdated: bool
+    stamp: str = field(repr=False)
+    cost: float = field(repr=False)
+
+
+class Tidiness:
+    """The last look at what could be tidied in one home. Safe to share by threads."""
+
+    def __init__(self, reach: Reach, *, quick: float = QUICK) -> None:
+        self._reach, self._home, self._quick = reach, reach.home, quick
+        self._seen: Looked | None = None
+        self._looking = threading.Lock()
+
+    def known(self) -> Looked | None:
+        """The last look, if nothing changed since; nobody waits for it."""
+        seen = self._seen
+        return seen if seen is not None and seen.stamp == self._reach.stamp() else None
+
+    def look(self, *, afresh: bool = False) -> Looked:
+        """What is found now. A look that took long is made again only when it is asked for, `afresh`."""
+        with self._looking:
+            seen, stamp = self._seen, self._reach.stamp()
+            is_quick = seen is not None and seen.cost <= self._quick
+            if seen is None or (seen.stamp != stamp and (afresh or is_quick)) or (seen.outdated and afresh):
+                seen = self._looked(stamp)
+            elif seen.stamp != stamp:
+                seen = self._still(seen, stamp)
+            self._seen = seen
+            return seen
+
+    def tidy(self, ids: Sequence[str], line: int | None = None) -> tuple[Receipt, ...]:
+        """Carries out what was shown as one change; `line` (1 or 2) is the one that holds, of a choice."""
+        chosen = self._chosen(ids)
+        if line is not None:
+            if len(chosen) != 1:
+                raise BadArguments("a line is chosen in one contradiction at a time")
+            if not 1 <= line <= len(chosen[0].between):
+                raise BadArguments("only between two lines that contradict each other one is chosen: 1 or 2")
+            chosen = [chosen[0].keeping(chosen[0].between[line - 1])]
+        receipts = self._home.tidy(chosen)
+        if all(receipt.status not in ("refused", "pending") for receipt in receipts):
+            self._drop(ids)
+        return receipts
+
+    def keep(self, ids: Sequence[str]) -> int:
+        """Notes that all lines of what was shown stay; none is noted where one of them is no line."""
+        chosen = self._chosen(ids)
+        if any(one.to for one in chosen):
+            raise BadArguments("only lines can be kept; a log stays by itself until it is archived")
+        for one in chosen:
+            self._home.keep_all(one)
+        self._drop(ids)
+        return len(chosen)
+
+    def _chosen(self, ids: Sequence[str]) -> list[Suggestion]:
+        """What was shown under these ids, as it stands now. Raises StaleWrite for one that is not found any more."""
+        seen = self._seen
+        if seen is None or not all(id in seen.found for id in ids):
+            seen = self.look()
+        found = [seen.found.get(id) for id in dict.fromkeys(ids)]
+        standing = [self._reach.again(one) for one in found if one is not None]
+        if len(standing) != len(found):
+            raise StaleWrite("memory", theirs=None, ours=None)
+        return standing
+
+    def _drop(self, ids: Sequence[str]) -> None:
+        """What is done is not shown again, also where the next look is far."""
+        with self._looking:
+            if self._seen is not None:
+                left = {id: one for id, one in self._seen.found.items() if id not in ids}
+                self._seen = replace(self._seen, found=left)
+
+    def _looked(self, stamp: str) -> Looked:
+        began = time.monotonic()
+        found = self._reach.look_at_memory()
+        return Looked(
+            at=self._home.clock(),
+            lines=found.lines,
+            documents=found.documents,
+            notes=found.notes,
+            outdated=False,
+            found={one.id: one for one in found.suggestions},
+            stamp=stamp,
+            cost=time.monotonic() - began,
+        )
+
+    def _still(self, seen: Looked, stamp: str) -> Looked:
+        """What of a look still stands. What was forgotten since is not in it, nor around it."""
+        pages = {page.path: page.digest for one in seen.found.values() for page in one.pages}
+        touched = {path for path, digest in pages.items() if self._digest(path) != digest}
+        left = {}
+        for id, one in seen.found.items():
+            try:
+                left[id] = self._reach.again(one) if any(page.path in touched for page in one.pages) else one
+            except HomeError:
+                continue
+        return replace(seen, found=left, stamp=stamp, outdated=True)
+
+    def _digest(self, path: DocPath) -> str:
+        try:
+            return self._home.read(path).digest
+        except HomeError:
+            return ""
 
 
 async def _served(request: Request) -> Served:

@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
-from anima.layout.trust import served
 from anima.model import Scope
+from anima.web.reach import credentials_folder
 
 Kind = Literal["owner", "agent", "page"]
 FORMAT = 1
@@ -76,7 +76,7 @@ class Keyring:
     @classmethod
     def of(cls, home: Home) -> Keyring:
         """The credentials of a home that is open, found by where it stands."""
-        return cls(served(home.env, home.root), clock=home.clock)
+        return cls(credentials_folder(home), clock=home.clock)
 
     @property
     def cookie(self) -> str:

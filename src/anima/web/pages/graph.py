@@ -6,18 +6,12 @@ a name shows what `anima about` says. Names are shown inert.
 
 from __future__ import annotations
 
-import threading
 from datetime import date
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
 
 from anima.errors import BadArguments, printable
-from anima.home import Home
-from anima.model import Scope
-from anima.search.about import About, look_up
-from anima.search.graph import MOST, Graph, links_of, plain
 from anima.web import query
 from anima.web.pages import Page, View
 from anima.web.served import Served
@@ -28,19 +22,15 @@ KINDS = (
     ("topic", "Topics", "■"),
     ("document", "Documents", "◆"),
 )
-PAGE_CHARS = 1_500
+MOST = 500
 MENTIONS, MONTHS = 12, 12
 _SIGN = {kind: sign for kind, _, sign in KINDS}
 _AGES = ((30, 0), (120, 1), (365, 2))  # days since it was last named, and how faded it is drawn
 
-_kept: WeakKeyDictionary[Home, tuple[int, int, Graph]] = WeakKeyDictionary()
-_mutex = threading.Lock()
-
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    home = here.home
     most = query.number(request, "most", default=MOST, least=1, most=MOST)
-    graph, today = _graph(home, most), home.reading.today()
+    graph, today = here.graph(most), here.today()
     ties: dict[int, list[str]] = {}
     for edge in graph.edges:
         ties.setdefault(edge.one, []).append(f"{edge.other}*{edge.weight}{'l' if edge.linked else ''}")
@@ -49,20 +39,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         for n, node in enumerate(graph.nodes)
     ]
     counts = {kind: sum(node.kind == kind for node in graph.nodes) for kind, _, _ in KINDS}
-    return {"graph": graph, "nodes": nodes, "kinds": KINDS, "counts": counts, "most": most, "about": None}
-
-
-def _graph(home: Home, most: int) -> Graph:
-    """Made again when a document's path, size or time is another."""
-    seen = hash(tuple((entry.path, entry.size, entry.time) for entry in home.list_all()))
-    with _mutex:
-        held = _kept.get(home)
-    if held is not None and held[:2] == (seen, most):
-        return held[2]
-    made = links_of(home, scope=Scope.MAIN, most=most)
-    with _mutex:
-        _kept[home] = (seen, most, made)
-    return made
+    return {"graph": graph, "nodes": nodes, "kinds": KINDS, "counts": counts, "most": most}
 
 
 def _age(last: date | None, today: date) -> int:
@@ -75,25 +52,20 @@ def about(here: Served, request: Request) -> dict[str, Any]:
     name = query.text(request, "name", most=200)
     if not name:
         raise BadArguments("say a name", hint="choose one in the graph")
-    found = look_up(here.home, name, scope=Scope.MAIN, limit=MENTIONS)
-    graph = _graph(here.home, MOST)
-    node = next((node for node in graph.nodes if plain(node.name) == plain(name)), None)
-    text = found.page.text if found.page else ""
+    found = here.about(name, limit=MENTIONS)
+    node = here.named(name, here.graph(MOST))
     return {
         "title": printable(name, 80),
         "found": found,
         "node": node,
-        "page": text[:PAGE_CHARS],
-        "cut": len(text) > PAGE_CHARS,
-        "months": _months(here.home, found),
         "sign": _SIGN[node.kind] if node else "○",
+        "months": _months(here, name, found),
     }
 
 
-def _months(home: Home, found: About) -> list[int]:
+def _months(here: Served, name: str, found: Any) -> list[int]:
     """How often it was named in each of the last months, from every mention."""
-    every = found if found.total <= MENTIONS else look_up(home, found.name, scope=Scope.MAIN, limit=5_000)
-    today = home.reading.today()
+    every, today = found if found.total <= MENTIONS else here.about(name, limit=5_000), here.today()
     counts = [0] * MONTHS
     for mention in every.mentions:
         back = (today.year - mention.day.year) * 12 + today.month - mention.day.month if mention.day else MONTHS

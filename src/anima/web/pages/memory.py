@@ -1,57 +1,81 @@
 """Memory: every document of the home, read with a mark beside each line, edited, and taken back.
 
 Promise: documents are shown inert; a write is bound to the text that was read; what an undo or a restore would change is
-shown before it is done. A chosen line says why it is there and which versions touched it. Not here: writing (the API).
+shown before it is done. The tree is one walk, and what is too much for a page is left out and counted. A chosen line says
+why it is there and which versions touched it; where it cannot be followed further, the last step says so. Not here:
+writing (the API).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from difflib import SequenceMatcher
+from typing import Any, Literal
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
-from anima.home import Home
-from anima.layout.table import Policy, Row
-from anima.memory.inbox import diff_of_texts
-from anima.model import DocPath, Document, Scope, digest_of
-from anima.store.git import Revision
-from anima.text.markdown import lines_of, sections
-from anima.web.marks import WORDS, doubtful, marks
-from anima.web.memory import browse, kind_of
+from anima import (
+    BadArguments,
+    DocPath,
+    Document,
+    Entry,
+    HomeError,
+    NoSuchDocument,
+    NoSuchRevision,
+    Revision,
+    StaleWrite,
+    diff_of_texts,
+    lines_of,
+    sections,
+)
+from anima.model import digest_of, fold
+from anima.web.draw import WORDS, marks, prose, source
 from anima.web.pages import Page, View
-from anima.web.pages.self import LISTENERS
-from anima.web.past import Step, line_steps
-from anima.web.prose import prose, source
 from anima.web.served import Served
 
 MANY_LINES = 2_000  # of a document on one page
+MOST_DOCUMENTS = 1_500  # on one page
+MOST_COMPARED = 2_000  # lines of the part in which two versions differ; beyond, they are not compared
+ALIKE = 0.3  # the share of words two lines have in common before one counts as the other, changed
 _CHANGES = 12
 _REVISIONS = 50
 _VERSIONS = 120  # through which a line is followed
 _WAYS = ("read", "source", "edit", "history")
-_VERBS = {
-    "write": "wrote",
-    "append": "added to",
-    "move": "moved",
-    "delete": "deleted",
-    "undo": "took back a change of",
-    "restore": "brought back",
-    "approve": "wrote, with your yes,",
-}
-_POLICIES = {
-    Policy.IDENTITY: "It asks, and only you approve, here or at a terminal.",
-    Policy.ASK: "It asks you first.",
-    Policy.MEMORY: "It may from a conversation with you alone that has read nothing foreign; else it asks.",
-    Policy.RITUAL: "It may delete it; else it asks.",
-    Policy.CLOSED: "No tool writes it.",
+_WORD = re.compile(r"\w+")
+_TEXTS = ("md", "txt", "toml", "json", "jsonl", "yaml", "yml", "csv")
+_KINDS = {
+    "user": "about you",
+    "agents": "guide",
+    "user-layer": "another person’s",
+    "config": "settings",
+    "diary": "dream diary",
+    "alternate-soul": "other soul",
+    "daily": "daily log",
 }
 
 
 # -- all of it --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """A folder or a document of the tree, as a page draws it."""
+
+    name: str
+    path: str
+    kind: str = ""
+    time: datetime | None = None
+    is_folder: bool = False
+    is_text: bool = True
+    is_open: bool = False
+    doubt: int = 0  # lines that are not trusted
+    count: int = 1  # documents beneath
+    children: list[Node] = field(default_factory=list)
 
 
 def show(here: Served, request: Request) -> dict[str, Any] | Response:
@@ -60,20 +84,20 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         path = DocPath.parse(asked["open"].strip())
         return RedirectResponse(_address(path.text) + ("" if home.exists(path) else "?as=edit"), status_code=303)
     folder = asked.get("folder", "").strip("/")
-    found = browse(home, folder)
+    every = home.list_all(folder)
+    entries = [entry for entry in every if not _is_transcript(here, entry.path)]
     return {
         "folder": folder,
         "crumbs": _crumbs(folder),
-        "nodes": found.nodes,
-        "left_out": found.left_out,
-        "talks": found.talks,
-        "changes": _changes(home),
-        "undo": _undo(home, asked.get("undo")),
+        "nodes": _nodes(here, folder, entries[:MOST_DOCUMENTS]),
+        "left_out": max(0, len(entries) - MOST_DOCUMENTS),
+        "talks": len(every) - len(entries),
+        "changes": here.past.changes(limit=_CHANGES),
+        "undo": _undo(here, asked.get("undo")),
         "words": WORDS,
-        "verbs": _VERBS,
-        "headings": _headings(home),
+        "headings": _headings(here),
         "curated": home.layout.curated,
-        "today": home.layout.daily_path(home.reading.today()).text,
+        "today": home.layout.daily_path(here.today()).text,
     }
 
 
@@ -87,31 +111,99 @@ def _crumbs(path: str) -> list[tuple[str, str]]:
     return [("/".join(parts[: n + 1]), part) for n, part in enumerate(parts)]
 
 
-def _changes(home: Home) -> list[Any]:
-    return home.keeping.changes(limit=_CHANGES) if home.books.begun else []
-
-
-def _headings(home: Home) -> list[str]:
+def _headings(here: Served) -> list[str]:
     try:
-        found = sections(home.read(home.layout.curated).text)
+        found = sections(here.home.read(here.home.layout.curated).text)
     except HomeError:
         return []
     return list(dict.fromkeys(s.title for s in found if s.level == 2 and not s.claimed))[:50]
 
 
-def _undo(home: Home, change: str | None) -> dict[str, Any] | None:
+def _undo(here: Served, change: str | None) -> dict[str, Any] | None:
     """What taking a change back would do, shown before it is done."""
     if not change:
         return None
-    found = next((e for e in home.keeping.changes() if e.id == change), None)
+    found = next((done for done in here.past.changes() if done.id == change), None)
     if found is None:
         raise NoSuchRevision(
             f"there is no change {change[:40]} to take back", hint="the page of a document lists its history"
         )
     try:
-        return {"entry": found, "back": home.keeping.show_undo(change=change), "wrong": ""}
+        return {"entry": found, "back": here.past.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
         return {"entry": found, "back": None, "wrong": str(error)}
+
+
+# -- the tree ---------------------------------------------------------------------------------------------------------------
+
+
+def _is_transcript(here: Served, path: str) -> bool:
+    row = here.home.layout.row_of(DocPath.parse(path))
+    return row.role == "sessions" or (row.policy == "closed" and row.kind == "session")
+
+
+def _nodes(here: Served, folder: str, entries: Sequence[Entry]) -> list[Node]:
+    """What stands in a folder: its documents, then its folders. Logs stand by month, the newest first."""
+    start = len(folder) + 1 if folder else 0
+    leaves: list[Node] = []
+    inside: dict[str, list[Entry]] = {}
+    for entry in entries:
+        name, slash, _ = entry.path[start:].partition("/")
+        if slash:
+            inside.setdefault(entry.path[: start + len(name)], []).append(entry)
+        else:
+            leaves.append(_leaf(here, entry))
+    months: list[Node] = []
+    if _is_daily(here, folder):
+        leaves, months = _by_month(here, folder, leaves)
+    return [*leaves, *months, *(_folder(here, path, _nodes(here, path, held)) for path, held in inside.items())]
+
+
+def _leaf(here: Served, entry: Entry) -> Node:
+    path = DocPath.parse(entry.path)
+    is_text = path.key.rpartition(".")[2] in _TEXTS
+    return Node(
+        name=path.name,
+        path=entry.path,
+        kind=_kind_of(here, path) if is_text else "file",
+        time=entry.time,
+        is_text=is_text,
+        doubt=here.doubt(path),
+    )
+
+
+def _folder(here: Served, path: str, children: list[Node], *, name: str = "") -> Node:
+    count, doubt = sum(child.count for child in children), sum(child.doubt for child in children)
+    is_open = not name and (count <= 12 or _is_daily(here, path))
+    name = name or path.rpartition("/")[2]
+    return Node(name=name, path=path, is_folder=True, is_open=is_open, count=count, doubt=doubt, children=children)
+
+
+def _is_daily(here: Served, folder: str) -> bool:
+    return fold(folder) == fold(here.home.layout.daily)
+
+
+def _by_month(here: Served, folder: str, leaves: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Documents, and the folders of months their logs are put in; where all are of one month there is none."""
+    months: dict[str, list[Node]] = {}
+    others: list[Node] = []
+    for leaf in leaves:
+        dated = here.home.layout.date_of(DocPath.parse(leaf.path))
+        (months.setdefault(leaf.name[:7], []) if dated else others).insert(0, leaf)
+    others.reverse()
+    if len(months) <= 1:
+        return [*(leaf for logs in months.values() for leaf in logs), *others], []
+    made = [_folder(here, f"{folder}#{name}", logs, name=name) for name, logs in reversed(months.items())]
+    made[0].is_open = True
+    return others, made
+
+
+def _kind_of(here: Served, path: DocPath) -> str:
+    """What a document is, in a word or two."""
+    role = here.home.layout.row_of(path).role
+    if role == "daily" and here.home.layout.date_of(path) is None:
+        return "note"
+    return _KINDS.get(role, role.replace("-", " "))
 
 
 # -- one document -----------------------------------------------------------------------------------------------------------
@@ -123,9 +215,9 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
     way = asked.get("as", "read")
     if way not in _WAYS:
         raise BadArguments(f"a document is shown as {', '.join(_WAYS)}")
-    found = _found(home, path, way)
+    found = _found(here, path, way)
     row = home.layout.row_of(path)
-    writable = path.is_markdown and row.policy is not Policy.CLOSED
+    writable = path.is_markdown and row.policy != "closed"
     if way == "edit" and not writable:
         raise BadArguments(
             f"{path} cannot be edited here: only Markdown documents can", hint="use an editor of your own"
@@ -138,33 +230,30 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         "way": way,
         "found": found,
         "writable": writable,
-        "facts": _facts(home, path, row, found),
-        "kind": kind_of(home, path),
+        "row": row,
+        "doubt": here.doubt(path) if found else 0,
+        "latest": home.history(path, limit=4),
+        "kind": _kind_of(here, path),
         "lines": [],
-        "first": 1,
-        "more": 0,
-        "many": MANY_LINES,
-        "total": 0,
         "line": 0,
         "why": None,
-        "mixed": False,
-        "revision": None,
         "revisions": [],
+        "revision": None,
     }
     if way == "history":
-        return given | _history(home, path, found, asked.get("revision"))
+        return given | _history(here, path, found, asked.get("revision"))
     if way == "edit":
         return given | {"mixed": found is not None and _is_mixed(found.text)}
     assert found is not None
-    return given | _read(home, found, way, asked.get("from"), asked.get("line"))
+    return given | _read(here, found, way, asked.get("from"), asked.get("line"))
 
 
-def _found(home: Home, path: DocPath, way: str) -> Document | None:
+def _found(here: Served, path: DocPath, way: str) -> Document | None:
     """The document; None where it is about to be made, or is gone and only its history is asked for."""
     try:
-        return home.read(path)
+        return here.home.read(path)
     except NoSuchDocument:
-        if way == "edit" or (way == "history" and _revisions(home, path, 1)):
+        if way == "edit" or (way == "history" and here.home.history(path, limit=1)):
             return None
         raise
 
@@ -172,25 +261,6 @@ def _found(home: Home, path: DocPath, way: str) -> Document | None:
 def _is_mixed(text: str) -> bool:
     """Whether line ends are of more than one kind, which a text box cannot keep."""
     return "\r" in text and (text.count("\r\n") != text.count("\n") or text.count("\r") != text.count("\n"))
-
-
-def _facts(home: Home, path: DocPath, row: Row, found: Document | None) -> dict[str, Any]:
-    return {
-        "sees": _sees(row),
-        "policy": _POLICIES[row.policy],
-        "doubt": doubtful(home, found) if found else 0,
-        "time": found.time if found else None,
-        "chars": len(found.text) if found else 0,
-        "latest": _revisions(home, path, 4),
-    }
-
-
-def _sees(row: Row) -> str:
-    names = [LISTENERS[scope][0].lower() for scope in Scope if scope in row.scopes]
-    if not names or row.form is None:
-        return "Never in a prompt; found by search when you ask."
-    when = " (today’s and yesterday’s)" if row.form == "daily" else ""
-    return f"In the prompt of {', '.join(names)}{when}."
 
 
 def _number(raw: str | None, name: str, most: int) -> int:
@@ -202,85 +272,124 @@ def _number(raw: str | None, name: str, most: int) -> int:
     return int(raw)
 
 
-def _read(home: Home, found: Document, way: str, start: str | None, chosen: str | None) -> dict[str, Any]:
+def _read(here: Served, found: Document, way: str, start: str | None, chosen: str | None) -> dict[str, Any]:
     total = len(lines_of(found.text))
     line = _number(chosen, "line", total)
     first = _number(start, "from", total) or max(1, (line - 1) // MANY_LINES * MANY_LINES + 1)
     drawn = (source if way == "source" else prose)(found.text)
-    shown = [
-        {"line": each, "mark": mark}
-        for each, mark in zip(drawn, marks(home, found), strict=True)
-        if first <= each.n < first + MANY_LINES
-    ]
-    more = first + MANY_LINES if first + MANY_LINES <= total else 0
+    marked = list(zip(drawn, marks(here.sources(found)), strict=True))
     return {
-        "lines": shown,
+        "lines": marked[first - 1 : first - 1 + MANY_LINES],
         "first": first,
-        "more": more,
+        "many": MANY_LINES,
         "total": total,
         "line": line,
-        "why": _why(home, found, line) if line else None,
+        "why": _why(here, found, line) if line else None,
     }
 
 
-# -- one line ---------------------------------------------------------------------------------------------------------------
-
-
-def _why(home: Home, found: Document, line: int) -> dict[str, Any]:
-    told = home.why(found.path, line)
-    revisions = {r.id: r for r in _revisions(home, found.path, _VERSIONS)} if told.text.strip() else {}
-    steps = line_steps(_versions(home, found, list(revisions)), line)
-    past = [{"step": step, "revision": revisions.get(step.revision), "diff": _step_diff(step)} for step in steps]
-    source = told.source
-    return {
-        "told": told,
-        "source": source,
-        "read": sorted(source.taint),
-        "past": past,
-        "cut": len(revisions) == _VERSIONS,
-    }
-
-
-def _versions(home: Home, found: Document, revisions: list[str]) -> Iterator[tuple[str, str | None]]:
-    """The versions of a document, newest first. What stands there now leads, when history does not hold it yet."""
-    for n, revision in enumerate(revisions):
-        text = home.keeping.text_at(found.path, revision)
-        if n == 0 and text != found.text:
-            yield "", found.text
-        yield revision, text
-
-
-def _step_diff(step: Step) -> str:
-    return "" if step.before is None else diff_of_texts(step.before + "\n", step.after + "\n")
-
-
-def _revisions(home: Home, path: DocPath, limit: int) -> tuple[Revision, ...]:
-    """The newest versions; none, and nothing is made, where nobody ever wrote through us."""
-    return home.history(path, limit=limit) if home.books.begun else ()
-
-
-# -- its past ---------------------------------------------------------------------------------------------------------------
-
-
-def _history(home: Home, path: DocPath, found: Document | None, wanted: str | None) -> dict[str, Any]:
-    revisions = _revisions(home, path, _REVISIONS)
+def _history(here: Served, path: DocPath, found: Document | None, wanted: str | None) -> dict[str, Any]:
+    revisions = here.home.history(path, limit=_REVISIONS)
     if not wanted:
-        return {"revisions": revisions, "revision": None}
+        return {"revisions": revisions}
     known = next((r for r in revisions if r.id.startswith(wanted)), None) if len(wanted) >= 4 else None
     if known is None:
         raise NoSuchRevision(f"the history of {path} has no revision {wanted[:40]}")
-    then = home.keeping.text_at(path, known.id)
+    then = here.past.text_at(path, known.id)
     now = found.text if found else None
-    back = "" if then is None or then == now else diff_of_texts(now or "", then)
     shown = {
         "of": known,
-        "diff": home.diff(known.id, path=path),
-        "back": back,
+        "diff": here.home.diff(known.id, path=path),
+        "back": "" if then is None else diff_of_texts(now or "", then),
         "gone": then is None,
         "same": then == now,
         "base": digest_of(now) if now is not None else "",
     }
     return {"revisions": revisions, "revision": shown}
+
+
+# -- one line ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One version that touched a line: `changed` it, first had it (`written`), or is as far as it can be followed."""
+
+    revision: str
+    what: Literal["changed", "written", "lost"]
+    before: str | None
+    after: str
+
+    @property
+    def diff(self) -> str:
+        return "" if self.before is None else diff_of_texts(self.before + "\n", self.after + "\n")
+
+
+def _why(here: Served, found: Document, line: int) -> dict[str, Any]:
+    told = here.home.why(found.path, line)
+    revisions = here.home.history(found.path, limit=_VERSIONS) if told.text.strip() else ()
+    steps = list(line_steps(_versions(here, found, revisions), line))
+    return {"told": told, "past": steps, "revisions": {r.id: r for r in revisions}, "cut": len(revisions) == _VERSIONS}
+
+
+def _versions(here: Served, found: Document, revisions: Iterable[Revision]) -> Iterator[tuple[str, str | None]]:
+    """The versions of a document, newest first. What stands there now leads, when history does not hold it yet."""
+    for n, revision in enumerate(revisions):
+        text = here.past.text_at(found.path, revision.id)
+        if n == 0 and text != found.text:
+            yield "", found.text
+        yield revision.id, text
+
+
+def line_steps(versions: Iterable[tuple[str, str | None]], line: int) -> Iterator[Step]:
+    """The steps of a line (from 1) of the first version given; versions come newest first. None: it was not there."""
+    found = iter(versions)
+    revision, text = next(found, ("", None))
+    newer, at = _lines(text), line - 1
+    if not 0 <= at < len(newer):
+        return
+    for older_revision, older_text in found:
+        older = _lines(older_text)
+        place = _place_before(older, newer, at)
+        if place is None:
+            is_lost = newer[at].strip() and newer[at] in older
+            yield Step(revision=revision, what="lost" if is_lost else "written", before=None, after=newer[at])
+            return
+        if older[place] != newer[at]:
+            yield Step(revision=revision, what="changed", before=older[place], after=newer[at])
+        revision, newer, at = older_revision, older, place
+    yield Step(revision=revision, what="written", before=None, after=newer[at])
+
+
+def _lines(text: str | None) -> list[str]:
+    return [line.rstrip("\r\n") for line in lines_of(text or "")]
+
+
+def _place_before(older: Sequence[str], newer: Sequence[str], at: int) -> int | None:
+    """Where a line of the newer version stood in the older one; None when it did not."""
+    most = min(len(older), len(newer))
+    head = next((n for n in range(most) if older[n] != newer[n]), most)
+    tail = next((n for n in range(most - head) if older[-1 - n] != newer[-1 - n]), most - head)
+    if at < head:
+        return at
+    if at >= len(newer) - tail:
+        return at - len(newer) + len(older)
+    old, new = older[head : len(older) - tail], newer[head : len(newer) - tail]
+    if len(old) > MOST_COMPARED or len(new) > MOST_COMPARED:
+        return None
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        into = at - head - j1
+        if j1 <= at - head < j2 and tag == "equal":
+            return head + i1 + into
+        if j1 <= at - head < j2 and tag == "replace":
+            share, _, place = max((_alike(old[i], newer[at]), -abs(i - i1 - into), i) for i in range(i1, i2))
+            return head + place if share >= ALIKE else None
+    return None
+
+
+def _alike(one: str, other: str) -> float:
+    words, more = set(_WORD.findall(one.casefold())), set(_WORD.findall(other.casefold()))
+    return len(words & more) / len(words | more) if words | more else float(one.strip() == other.strip())
 
 
 PAGE = Page(

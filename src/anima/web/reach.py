@@ -1,0 +1,265 @@
+"""The parts of a home that this room looks into: the one module of it that reaches past `Home`.
+
+Promise: looking begins nothing where nothing was ever written. Not here: what a page makes of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from anima import (
+    Actor,
+    DocPath,
+    Document,
+    Home,
+    HomeError,
+    Origin,
+    Proposal,
+    Remark,
+    Scope,
+    Source,
+    Suggestion,
+    lines_of,
+)
+from anima.model import Answer, Verdict
+from anima.sessions.replay import time_of as time_of
+
+if TYPE_CHECKING:
+    from anima.config import Rule
+    from anima.memory.inbox import Inbox
+    from anima.memory.past import Past
+    from anima.search.about import About
+    from anima.search.current import IndexReport
+    from anima.search.graph import Graph, Node
+    from anima.sessions.find import Found
+    from anima.sessions.listing import Listed
+    from anima.sessions.transcripts import Transcripts
+    from anima.upkeep.numbers import Figures
+    from anima.upkeep.tidy import Look
+
+
+def credentials_folder(home: Home) -> Path:
+    """Where the credentials of a served home lie: in the user's own configuration."""
+    from anima.layout.trust import served
+
+    return served(home.env, home.root)
+
+
+class Reach:
+    """What is behind one home."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._graph: tuple[str, int, Graph] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was ever written through us."""
+        return self.home.books.begun
+
+    def now(self) -> datetime:
+        return self.home.reading.now()
+
+    def today(self) -> date:
+        return self.home.reading.today()
+
+    def zone(self) -> tzinfo | None:
+        return self.home.reading.zone()
+
+    # -- the past -------------------------------------------------------------------------------------------------------
+
+    @property
+    def past(self) -> Past:
+        return self.home.keeping
+
+    @property
+    def inbox(self) -> Inbox:
+        return self.home.writing.inbox
+
+    def sources(self, document: Document) -> Iterator[Source | None]:
+        """Where each line of a document came from; None for one with nothing on it."""
+        view = self.home.books.provenance if self.has_begun else None
+        owners = Source(actor=Actor.OWNER, origin=Origin.OWNER)
+        for line in lines_of(document.text):
+            raw = line.rstrip("\r\n")
+            yield None if not raw.strip() else view.source(document.path, raw) if view else owners
+
+    def doubt(self, path: DocPath) -> int:
+        """How many lines of a document are not trusted, as it stands; none of one that cannot be read."""
+        if not self.has_begun or not self.home.books.provenance.has_doubt(path):
+            return 0
+        try:
+            return sum(source is not None and not source.trusted for source in self.sources(self.home.read(path)))
+        except HomeError:
+            return 0
+
+    def rule_for(self, proposal: Proposal) -> Rule | None:
+        """The narrowest rule that would have allowed a proposal; None where none should."""
+        from anima.gate import suggest_rule
+
+        if len(proposal.changes) != 1:
+            return None
+        change, layout = proposal.changes[0], self.home.layout
+        verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)
+        to_row = layout.row_of(change.to) if change.to else None
+        return suggest_rule(change, verdict, row=layout.row_of(change.path), findings=proposal.findings, to_row=to_row)
+
+    def commit(self) -> None:
+        if self.has_begun:
+            self.home.books.commit()
+
+    # -- what happens ---------------------------------------------------------------------------------------------------
+
+    def tip(self) -> int:
+        """The number of the ledger's newest record."""
+        return self.home.books.ledger.tip.n if self.has_begun else 0
+
+    def size(self) -> int:
+        """Differs when the ledger grew. Nothing is read for it."""
+        return self.home.books.log.size() if self.has_begun else 0
+
+    def waiting(self) -> frozenset[str]:
+        """The names of the proposals that wait."""
+        names = self.home.books.machine.names("pending") if self.has_begun else ()
+        return frozenset(name.removesuffix(".json") for name in names)
+
+    def records(self, after: int, kinds: tuple[str, ...] = ()) -> Iterator[Any]:
+        return self.home.books.ledger.records(after, kinds=kinds) if self.has_begun else iter(())
+
+    def tell(self, watcher: Callable[[tuple[DocPath, ...]], None], *, no_more: bool = False) -> None:
+        """Tells a watcher of every write of this process, or stops telling it."""
+        watchers = self.home.writing.watchers
+        if no_more and watcher in watchers:
+            watchers.remove(watcher)
+        elif not no_more:
+            watchers.append(watcher)
+
+    def watch(self, stop: Event) -> Iterator[IndexReport]:
+        from anima.search.watch import watch
+
+        return watch(self.home, stop)
+
+    def stamp(self) -> str:
+        """Differs when a document, the ledger or the day does. No file is opened for it."""
+        made = hashlib.sha256(f"{self.size()} {self.today()}".encode())
+        for entry in self.home.list_all():
+            made.update(f"{entry.path}\0{entry.size}\0{entry.time.timestamp()}\n".encode("utf-8", "surrogatepass"))
+        return made.hexdigest()
+
+    # -- names ----------------------------------------------------------------------------------------------------------
+
+    def graph(self, most: int) -> Graph:
+        """Who and what the home speaks of; made again when something changed."""
+        from anima.search.graph import links_of
+
+        stamp, held = self.stamp(), self._graph
+        if held is None or held[:2] != (stamp, most):
+            held = self._graph = (stamp, most, links_of(self.home, scope=Scope.MAIN, most=most))
+        return held[2]
+
+    def named(self, name: str, graph: Graph) -> Node | None:
+        from anima.search.graph import plain
+
+        return next((node for node in graph.nodes if plain(node.name) == plain(name)), None)
+
+    def about(self, name: str, *, limit: int) -> About:
+        from anima.search.about import look_up
+
+        return look_up(self.home, name, scope=Scope.MAIN, limit=limit)
+
+    # -- sessions -------------------------------------------------------------------------------------------------------
+
+    @property
+    def talks(self) -> Transcripts | None:
+        """What was said; None where no transcripts are kept."""
+        return self.home.transcripts if self.home.config.sessions.dir else None
+
+    def sessions(self, *, scope: Scope | None, limit: int | None = None) -> Sequence[Listed]:
+        """Every session of this agent's, the latest first."""
+        talks = self.talks
+        return talks.rows(replace(talks.owner(), scopes=_only(scope)), limit) if talks else ()
+
+    def find_said(self, query: str, *, scope: Scope | None, limit: int) -> Found:
+        """Entries of sessions that hold the words."""
+        talks = self.home.transcripts
+        return talks.search(query, replace(talks.owner(), scopes=_only(scope)), limit=limit, max_chars=300)
+
+    # -- the agent ------------------------------------------------------------------------------------------------------
+
+    def raw(self, path: DocPath, *, most: int) -> bytes:
+        return self.home.store.raw(path, most=most)
+
+    def soul_now(self) -> str:
+        """Which soul is worn now. Chance is not rolled: looking must not decide."""
+        from anima.prompt.persona import decide
+
+        rule = replace(self.home.reading.persona_rule, chance=0.0)
+        return decide(rule, self.now(), self.home.dice).file
+
+    def worn(self, most: int) -> list[dict[str, Any]]:
+        """Which souls conversations wore, the latest first."""
+        records = list(self.records(0, ("persona",)))[: -most - 1 : -1]
+        keys = ("scope", "session")
+        return [
+            {"file": str(record.fields.get("file", "none")), "time": record.time}
+            | {key: str(record.fields.get(key, "")) for key in keys}
+            for record in records
+        ]
+
+    # -- dreams ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def memory_budget(self) -> int:
+        from anima.dream.material import BUDGET
+
+        return BUDGET
+
+    @property
+    def diary_opening(self) -> str:
+        from anima.dream.diary import OPENING
+
+        return OPENING
+
+    # -- upkeep ---------------------------------------------------------------------------------------------------------
+
+    def figures(self) -> Figures:
+        from anima.upkeep.numbers import figures
+
+        return figures(self.home)
+
+    def look_at_health(self) -> list[Remark]:
+        from anima.upkeep.health import look
+
+        return look(self.home)
+
+    def look_at_memory(self) -> Look:
+        from anima.upkeep.tidy import look
+
+        return look(self.home)
+
+    def again(self, suggestion: Suggestion) -> Suggestion:
+        """The same suggestion on the documents of now. Raises StaleWrite."""
+        from anima.upkeep.tidy import again
+
+        return again(self.home, suggestion)
+
+    def snapshot_place(self) -> str:
+        from anima.backup.snapshot import OWN
+
+        return self.home.config.snapshot.dir or OWN
+
+    def next_snapshot(self) -> datetime | None:
+        from anima.dream.when import following
+
+        at = self.home.config.snapshot.at
+        return following(at, str(self.zone() or "UTC"), self.home.clock()) if at else None
+
+
+def _only(scope: Scope | None) -> frozenset[str] | None:
+    return frozenset({str(scope)}) if scope else None
