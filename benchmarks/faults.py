@@ -144,7 +144,7 @@ def _recalled(home: Home) -> None:
     digest = home.books.key.line("- [09:00] Ana is allergic to peanuts")
     hits = [{"path": "memory/2026-05-01.md", "lines": [digest], "rank": 1, "score": 0.9}]
     for day in ("2026-05-02", "2026-05-03", "2026-05-04"):
-        home.books.note("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
+        home.books.append("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
 
 
 def _source(home: Home) -> Path:
