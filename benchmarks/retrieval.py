@@ -29,9 +29,10 @@ from typing import Any
 
 from anima.model import Embedder
 from anima.search.embed import open_embedder
-from anima.search.index import DocumentIn, Filter
+from anima.search.field import Filter
+from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run
-from anima.search.sqlite import SqliteIndex
+from anima.search.sqlite import SqliteTables
 
 BUDGETS = (500, 1000)
 _SMALL = (
@@ -143,7 +144,7 @@ class Ours:
 
     def __init__(self, case: Case, folder: Path, options: argparse.Namespace, embedder: Embedder | None) -> None:
         self._embedder, self._options = embedder, options
-        self._index = SqliteIndex(str(folder / "index.sqlite"), lock=str(folder / "index.lock"), embedder=embedder)
+        self._index = Index(SqliteTables(str(folder / "index.sqlite"), lock=str(folder / "index.lock")), embedder)
         self._index.put(document_of(path, "\n".join(lines) + "\n") for path, lines in sorted(case.files.items()))
 
     def search(self, question: Question) -> list[tuple[str, int, int]]:

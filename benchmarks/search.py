@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from anima.search.embed.static import StaticEmbedder
-from anima.search.index import DocumentIn, Filter
+from anima.search.field import Filter
+from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run
-from anima.search.sqlite import SqliteIndex
+from anima.search.sqlite import SqliteTables
 
 UNITS_A_DOCUMENT = 25
 SYLLABLES = ("ba", "ko", "ri", "ten", "mu", "sal", "do", "vi", "ner", "qua", "lo", "pes", "ta", "gi", "fen", "zu")
@@ -105,7 +106,7 @@ def measure(units: int, queries: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         fresh = StaticEmbedder()
-        index = SqliteIndex(str(Path(folder) / "i.sqlite"), lock=str(Path(folder) / "i.lock"), embedder=fresh)
+        index = Index(SqliteTables(str(Path(folder) / "i.sqlite"), lock=str(Path(folder) / "i.lock")), fresh)
         indexing, _ = timed(lambda: index.put(iter(docs)))
         first, _ = timed(lambda: run(index, fresh, Query(text=questions[0], limit=50), Filter()))
         warm = p50(lambda q: run(index, fresh, Query(text=q, limit=50), Filter()), questions[1:])

@@ -240,19 +240,9 @@ def index_left_open(root: Path) -> None:
     assert index(root).with_name("index.sqlite-wal").exists()
 
 
-def without_log(root: Path) -> None:
-    index_left_open(root)
-    index(root).with_name("index.sqlite-wal").unlink()
-
-
 def without_memory(root: Path) -> None:
     index_left_open(root)
     index(root).with_name("index.sqlite-shm").unlink()
-
-
-def garbage_log(root: Path) -> None:
-    index_left_open(root)
-    index(root).with_name("index.sqlite-wal").write_bytes(b"garbage " * 2000)
 
 
 def interrupt(root: Path) -> None:
@@ -467,18 +457,17 @@ HOW: dict[str, list[Damaging]] = {
     ],
     "history-gone": [lambda root: shutil.rmtree(root / ".git")],
     "history-unmarked": [unmarked],
-    "index-not-a-database": [lambda root: index(root).write_bytes(b"my own poem\n" * 700)],
-    "index-truncated": [
+    "index-damaged": [
+        lambda root: index(root).write_bytes(b"my own poem\n" * 700),
         lambda root: cut(index(root), 4096 * 4),
         lambda root: cut(index(root), 5000),
         lambda root: cut(index(root), 50),
+        zero_page,
+        damage_page,
+        change_text,
+        without_memory,
+        other_format,
     ],
-    "index-page-zeroed": [zero_page],
-    "index-page-damaged": [damage_page],
-    "index-text-differs": [change_text],
-    "index-wal-damaged": [garbage_log],
-    "index-read-only": [lambda root: index(root).chmod(0o400)],
-    "index-format": [other_format],
     "talks-damaged": [
         lambda root: (root / ".anima/talks.sqlite").write_bytes(b"x" * 9000),
         lambda root: cut(root / ".anima/talks.sqlite", 5000),
@@ -511,8 +500,6 @@ HOW: dict[str, list[Damaging]] = {
     "history-other-branch": [lambda root: (root / ".git/HEAD").write_text("ref: refs/heads/other\n")],
     "history-foreign": [foreign_git],
     "history-busy": [lambda root: (root / ".git/index.lock").write_bytes(b"")],
-    "index-wal-missing": [without_log],
-    "index-shm-missing": [without_memory],
     "sessions-list-missing": [lambda root: (root / "sessions/sessions.json").unlink()],
     "sessions-foreign": [
         lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),

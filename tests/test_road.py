@@ -31,11 +31,9 @@ EXCEPTIONS = {
         {"path.parent.mkdir", "path.mkdir", "path.chmod"},
         "makes the folder of a home that is not there yet",
     ),
-    "search/sqlite.py": ({"sqlite3.connect", "os.open", "os.unlink"}, "the index: derived, can be deleted"),
-    "search/checking.py": ({"sqlite3.connect"}, "asks whether an index is sound, and opens it for reading only"),
-    "sessions/talks.py": (
+    "search/sqlite.py": (
         {"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"},
-        "the index of transcripts: the same",
+        "the indexes of documents and of transcripts: derived, can be deleted",
     ),
     "cli/__init__.py": ({"os.open"}, "/dev/null, when whoever read our output is gone"),
     "cli/memory.py": ({"tempfile.TemporaryDirectory", "file.write_text", "subprocess.run"}, "the owner's editor"),

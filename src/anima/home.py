@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from anima import site
-from anima.config import Config
+from anima.config import Config, HygieneConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.dialects import Detection
 from anima.layout.listener import Listener, layer_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from anima.prompt.compose import Prompt
     from anima.prompt.identity import Avatar, Peer, Resolved
     from anima.prompt.persona import Decision
-    from anima.search.current import Indexing, IndexReport
+    from anima.search.current import IndexReport, Search
     from anima.search.rank import Answer
     from anima.sessions.flush import Flushed
     from anima.sessions.record import Redact
@@ -84,7 +84,7 @@ class Home:
         self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
         self._writing: Writer | None = None
         self._keeping: Past | None = None
-        self._indexing: Indexing | None = None
+        self._indexing: Search | None = None
         self._transcripts: Transcripts | None = None
         self._dreams: Dreams | None = None
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
@@ -237,15 +237,19 @@ class Home:
             return self._keeping
 
     @property
-    def indexing(self) -> Indexing:
+    def indexing(self) -> Search:
         """The index, kept in step with the files."""
         with self._mutex:
             if self._indexing is None:
-                from anima.search.current import Indexing
+                from anima.search.current import Search
                 from anima.search.embed import embedder_for
+                from anima.upkeep.retention import Retention
 
-                make = lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice)  # noqa: E731
-                self._indexing = Indexing(self.store, self.layout, self.books, embedder=make)
+                self._indexing = Search(
+                    self.site,
+                    embedder=lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice),
+                    left_out=lambda: Retention(self.store, self.layout, HygieneConfig()).skips_index,
+                )
             return self._indexing
 
     @property

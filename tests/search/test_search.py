@@ -6,28 +6,28 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_index import document
 
 from anima.errors import BadArguments, BadConfig
 from anima.search.embed import open_embedder
 from anima.search.embed.client import EmbedderDown
 from anima.search.embed.static import StaticEmbedder
-from anima.search.index import Filter, Label
+from anima.search.field import Filter
+from anima.search.index import Index, Label
 from anima.search.rank import Answer, Hit, Query, run
-from anima.search.sqlite import SqliteIndex
 from anima.testing.embedder import MockEmbedder
-from index_contract import document
+from anima.testing.tables import MemoryTables
 
 MOCK = MockEmbedder()
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[SqliteIndex]:
-    it = SqliteIndex(str(tmp_path / "index.sqlite"), lock=str(tmp_path / "index.lock"), embedder=MOCK)
+def index() -> Iterator[Index]:
+    it = Index(MemoryTables(), MOCK)
     yield it
     it.close()
 
@@ -38,15 +38,13 @@ def static() -> StaticEmbedder:
 
 
 @pytest.fixture
-def meaning(tmp_path: Path, static: StaticEmbedder) -> Iterator[SqliteIndex]:
-    it = SqliteIndex(str(tmp_path / "static.sqlite"), lock=str(tmp_path / "static.lock"), embedder=static)
+def meaning(static: StaticEmbedder) -> Iterator[Index]:
+    it = Index(MemoryTables(), static)
     yield it
     it.close()
 
 
-def ask(
-    index: SqliteIndex, text: str, *, embedder: object = MOCK, filter: Filter | None = None, **more: object
-) -> Answer:
+def ask(index: Index, text: str, *, embedder: object = MOCK, filter: Filter | None = None, **more: object) -> Answer:
     return run(index, embedder, Query(text=text, **more), filter or Filter())  # type: ignore[arg-type]
 
 
@@ -57,7 +55,7 @@ def lines(answer: Answer) -> list[tuple[str, int]]:
 LINES = "- the red boat\n- the red car\n- a boat in the harbour\n- oolong tea\n"
 
 
-def test_rrf_is_the_seeds_formula_to_the_digit(index: SqliteIndex) -> None:
+def test_rrf_is_the_seeds_formula_to_the_digit(index: Index) -> None:
     index.put([document("a.md", LINES)])
     answer = ask(index, "red boat", fusion="rrf", explain=True)
 
@@ -75,7 +73,7 @@ def test_rrf_is_the_seeds_formula_to_the_digit(index: SqliteIndex) -> None:
     assert second.why["rrf"] == pytest.approx(1 / (60 + (second.fts_rank or 0)) + 1 / (60 + (second.vector_rank or 0)))
 
 
-def test_weighted_is_seven_parts_meaning_and_three_parts_words(index: SqliteIndex) -> None:
+def test_weighted_is_seven_parts_meaning_and_three_parts_words(index: Index) -> None:
     index.put([document("a.md", LINES)])
     both = ask(index, "red boat", fusion="weighted", explain=True)
     only = ask(index, "red boat", fusion="weighted", legs="meaning", explain=True)
@@ -90,7 +88,7 @@ def test_weighted_is_seven_parts_meaning_and_three_parts_words(index: SqliteInde
 
 @pytest.mark.parametrize("fusion", ["context", "rrf", "weighted"])
 @pytest.mark.parametrize("legs", ["both", "words", "meaning"])
-def test_scores_lie_between_0_and_1_and_fall(index: SqliteIndex, fusion: str, legs: str) -> None:
+def test_scores_lie_between_0_and_1_and_fall(index: Index, fusion: str, legs: str) -> None:
     index.put([document("a.md", LINES), document("b.md", "I keep my red boat in the harbour, Ana said.\n")])
     answer = ask(index, "my red boat on 3 May 2023", fusion=fusion, legs=legs, limit=10)
 
@@ -99,13 +97,13 @@ def test_scores_lie_between_0_and_1_and_fall(index: SqliteIndex, fusion: str, le
     assert scores == sorted(scores, reverse=True)
 
 
-def test_ties_are_broken_by_path_and_line(index: SqliteIndex) -> None:
+def test_ties_are_broken_by_path_and_line(index: Index) -> None:
     index.put([document("b.md", "tea\n\ntea\n"), document("a.md", "tea\n\ntea\n")])
 
     assert lines(ask(index, "tea")) == [("a.md", 1), ("a.md", 3), ("b.md", 1), ("b.md", 3)]
 
 
-def test_words_only_needs_no_embedder_and_says_where_hits_came_from(index: SqliteIndex) -> None:
+def test_words_only_needs_no_embedder_and_says_where_hits_came_from(index: Index) -> None:
     index.put([document("a.md", LINES)])
     answer = ask(index, "harbour", embedder=None, legs="words")
 
@@ -115,7 +113,7 @@ def test_words_only_needs_no_embedder_and_says_where_hits_came_from(index: Sqlit
     assert both.is_hybrid and both.provider == MOCK.name
 
 
-def test_meaning_only_without_an_embedder_says_so(index: SqliteIndex) -> None:
+def test_meaning_only_without_an_embedder_says_so(index: Index) -> None:
     index.put([document("a.md", LINES)])
     answer = ask(index, "harbour", embedder=None, legs="meaning")
 
@@ -134,7 +132,7 @@ class Away:
         pass
 
 
-def test_an_embedder_that_fails_degrades_to_words_and_says_so(index: SqliteIndex) -> None:
+def test_an_embedder_that_fails_degrades_to_words_and_says_so(index: Index) -> None:
     index.put([document("a.md", LINES)])
     answer = ask(index, "harbour", embedder=Away())
 
@@ -142,7 +140,7 @@ def test_an_embedder_that_fails_degrades_to_words_and_says_so(index: SqliteIndex
     assert "found by words alone" in answer.notes[0]
 
 
-def test_an_empty_answer_says_why(index: SqliteIndex) -> None:
+def test_an_empty_answer_says_why(index: Index) -> None:
     assert ask(index, "tea").notes == ("nothing is indexed yet",)
     index.put([document("a.md", LINES)])
     assert "no line holds" in ask(index, "zzzz", legs="words").notes[-1]
@@ -150,14 +148,14 @@ def test_an_empty_answer_says_why(index: SqliteIndex) -> None:
 
 
 @pytest.mark.parametrize("more", [{"limit": 0}, {"half_life": 0}, {"mmr": 2.0}])
-def test_a_question_that_makes_no_sense_is_refused(index: SqliteIndex, more: dict[str, object]) -> None:
+def test_a_question_that_makes_no_sense_is_refused(index: Index, more: dict[str, object]) -> None:
     with pytest.raises(BadArguments):
         ask(index, "tea", **more)
     with pytest.raises(BadArguments):
         ask(index, "  ")
 
 
-def test_a_hit_cites_its_lines(index: SqliteIndex) -> None:
+def test_a_hit_cites_its_lines(index: Index) -> None:
     index.put([document("a.md", "# T\n\nfirst line\nsecond oolong line\n")])
     hit = ask(index, "oolong").hits[0]
 
@@ -167,7 +165,7 @@ def test_a_hit_cites_its_lines(index: SqliteIndex) -> None:
     assert hit.why is None
 
 
-def test_a_long_line_is_one_hit(index: SqliteIndex) -> None:
+def test_a_long_line_is_one_hit(index: Index) -> None:
     index.put([document("a.md", "The boat is red. " * 60)])
 
     assert lines(ask(index, "red boat", limit=10)) == [("a.md", 1)]
@@ -186,14 +184,14 @@ def test_a_long_line_is_one_hit(index: SqliteIndex) -> None:
         ("café", "CAFE"),
     ],
 )
-def test_all_languages_are_found(meaning: SqliteIndex, static: StaticEmbedder, text: str, query: str) -> None:
+def test_all_languages_are_found(meaning: Index, static: StaticEmbedder, text: str, query: str) -> None:
     meaning.put([document("a.md", f"- {text}\n- something else\n- and more\n")])
 
     assert lines(ask(meaning, query, embedder=static))[0] == ("a.md", 1)
     assert lines(ask(meaning, query, legs="words"))[0] == ("a.md", 1)
 
 
-def test_meaning_finds_what_words_do_not(meaning: SqliteIndex, static: StaticEmbedder) -> None:
+def test_meaning_finds_what_words_do_not(meaning: Index, static: StaticEmbedder) -> None:
     meaning.put(
         [document("a.md", "- the feline slept all day\n- stock markets fell sharply\n- he repaired the engine\n")]
     )
@@ -201,14 +199,14 @@ def test_meaning_finds_what_words_do_not(meaning: SqliteIndex, static: StaticEmb
     assert lines(ask(meaning, "cat", embedder=static))[0] == ("a.md", 1)
 
 
-def test_who_is_named_as_speaker_is_preferred(index: SqliteIndex) -> None:
+def test_who_is_named_as_speaker_is_preferred(index: Index) -> None:
     talk = "- Ana: I bought a boat\n- Luis: nice boat Ana\n- Ana: thanks\n- Luis: where is it\n- Ana: harbour\n- Luis: fine\n"
     index.put([document("a.md", talk)])
 
     assert lines(ask(index, "what boat did Ana buy"))[0] == ("a.md", 1)
 
 
-def test_a_question_about_oneself_prefers_the_first_person(index: SqliteIndex) -> None:
+def test_a_question_about_oneself_prefers_the_first_person(index: Index) -> None:
     index.put(
         [
             document(
@@ -221,7 +219,7 @@ def test_a_question_about_oneself_prefers_the_first_person(index: SqliteIndex) -
     assert ask(index, "where do I keep my old sneakers").hits[0].start_line == 3
 
 
-def test_a_date_in_the_question_finds_the_dated_file(index: SqliteIndex) -> None:
+def test_a_date_in_the_question_finds_the_dated_file(index: Index) -> None:
     for day in (1, 8, 20):
         index.put(
             [document(f"memory/2026-05-{day:02d}.md", "- dinner with mother\n", kind="daily", date=date(2026, 5, day))]
@@ -233,14 +231,14 @@ def test_a_date_in_the_question_finds_the_dated_file(index: SqliteIndex) -> None
     assert lines(ask(index, "what happened on May 1, 2026", at=at))[0][0] == "memory/2026-05-01.md"
 
 
-def test_a_neighbour_that_holds_the_other_word_helps(index: SqliteIndex) -> None:
+def test_a_neighbour_that_holds_the_other_word_helps(index: Index) -> None:
     index.put([document("a.md", "- which phone\n- the samsung\n\n" + "- filler\n" * 8 + "- the samsung\n")])
 
     found = [hit.start_line for hit in ask(index, "phone samsung", limit=3).hits]
     assert found.index(2) < found.index(12)
 
 
-def test_age_fades_dated_lines_and_spares_evergreen_ones(index: SqliteIndex) -> None:
+def test_age_fades_dated_lines_and_spares_evergreen_ones(index: Index) -> None:
     index.put(
         [
             document("memory/2026-01-01.md", "tea\n", kind="daily", date=date(2026, 1, 1)),
@@ -256,7 +254,7 @@ def test_age_fades_dated_lines_and_spares_evergreen_ones(index: SqliteIndex) -> 
     assert aged["memory/2026-01-01.md"] == pytest.approx(plain["memory/2026-01-01.md"] * 0.5**4)
 
 
-def test_a_cap_for_each_source_and_diversity_are_on_request(index: SqliteIndex) -> None:
+def test_a_cap_for_each_source_and_diversity_are_on_request(index: Index) -> None:
     index.put([document("a.md", "- red boat\n- red boat\n- red boat\n"), document("b.md", "- blue boat and tea\n")])
 
     assert len({path for path, _ in lines(ask(index, "red boat", limit=2))}) == 1
@@ -264,7 +262,7 @@ def test_a_cap_for_each_source_and_diversity_are_on_request(index: SqliteIndex) 
     assert len({path for path, _ in lines(ask(index, "red boat", limit=2, mmr=0.3))}) == 2
 
 
-def test_a_rerank_function_has_the_last_word(index: SqliteIndex) -> None:
+def test_a_rerank_function_has_the_last_word(index: Index) -> None:
     def shortest_first(text: str, hits: Sequence[Hit]) -> list[float]:
         return [1 / len(hit.text) for hit in hits]
 
@@ -277,14 +275,12 @@ CANARY = "xyzzycanary"
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_canary_of_a_hidden_line_or_layer_ever_shows(tmp_path: Path, data: st.DataObject) -> None:
-    for old in tmp_path.iterdir():
-        old.unlink()
+def test_no_canary_of_a_hidden_line_or_layer_ever_shows(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 6))
     hidden = data.draw(st.sets(st.integers(1, count)))
     text = "".join(f"- boat {CANARY} {n}\n" if n in hidden else f"- boat {n}\n" for n in range(1, count + 1))
     labels = tuple(Label(start=n, end=n, scopes=1) for n in hidden)
-    it = SqliteIndex(str(tmp_path / "i.sqlite"), lock=str(tmp_path / "i.lock"), embedder=MOCK)
+    it = Index(MemoryTables(), MOCK)
     it.put([document("a.md", text, scopes=3, labels=labels), document("u.md", f"boat {CANARY}\n", layer="ana")])
     it.put([document(f"{CANARY}.md", "boat\n", scopes=1)])
     for fusion in ("context", "rrf", "weighted"):

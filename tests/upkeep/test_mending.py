@@ -79,7 +79,6 @@ def aria(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         ("key-missing", ".anima/forgotten"),
         ("machine-not-a-folder", ".anima"),
         ("sessions-list-broken", "sessions/sessions.json"),
-        ("index-not-a-database", ".anima/index.sqlite"),
         ("sweep-state-broken", "memory/.consolidation_state"),
         ("history-head-broken", "USER.md"),
     ],

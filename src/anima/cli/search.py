@@ -167,11 +167,9 @@ def watch(home: HomeOption = None, set_: SetOption = None) -> None:
     \b
     anima watch --home ~/aria
     """
-    from anima.search.watch import watch as watching
-
     with open_home(home, set_) as opened:
         say(f"watching {opened.root}; Ctrl-C ends it")
-        for report in watching(opened):
+        for report in opened.indexing.watch():
             say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
 
 

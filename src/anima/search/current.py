@@ -2,34 +2,32 @@
 
 Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up costs a stat
 a file; a listener's scope and layer, private sections and untrusted lines become labels that the query filters by. A
-lost or damaged index is built again and said; it never stops a write. Not here: ranking (search), storing (index).
+lost or damaged index is built again and said; it never stops a write. Not here: ranking (`rank`), storing (`index`).
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from anima.config import HygieneConfig
 from anima.errors import HomeError
 from anima.layout.listener import Listener, keeper_of, row_at
-from anima.layout.table import Layout, Policy
+from anima.layout.table import Layout, Policy, day_named
 from anima.model import DocPath, Document, Embedder, Scope
-from anima.search.index import DocumentIn, Filter, Label
-from anima.store.folder import Folder, signature_of
-from anima.store.place import FolderStore
+from anima.search.field import Filter
+from anima.search.index import DocumentIn, Index, Label
+from anima.search.rank import Answer, Query, run
+from anima.search.sqlite import SqliteTables
+from anima.search.tables import Tables
+from anima.search.watch import changes_in
+from anima.site import Site
+from anima.store.folder import signature_of
 from anima.text.markdown import lines_of, lines_shown, marks_in
-from anima.upkeep.retention import Retention
-
-if TYPE_CHECKING:
-    from anima.search.rank import Answer
-    from anima.search.sqlite import SqliteIndex
 
 EVERY = 1.0  # seconds between two walks
 SHARED = "*"  # the layer of documents that are nobody's own
@@ -41,7 +39,6 @@ _NOT_MEMORY = frozenset(
     {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent"}
 )
 _KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session"})
-_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +54,29 @@ class IndexReport:
     notes: tuple[str, ...] = ()
 
 
-class Indexing:
-    """The index of one home. Opened when first asked for, because it brings numpy along."""
+class Search:
+    """The index of one home, kept in step with it. The index is opened when first asked for.
+
+    `left_out` gives, whenever the index is brought up to date, the rule that says which documents stay out of it.
+    """
 
     def __init__(
-        self, store: Folder, layout: Layout, books: FolderStore, *, embedder: Callable[[], Embedder | None]
+        self,
+        site: Site,
+        *,
+        embedder: Callable[[], Embedder | None],
+        left_out: Callable[[], Callable[[DocPath], bool]],
     ) -> None:
-        self._store, self._layout, self._books, self._embedder_of = store, layout, books, embedder
-        self._index: SqliteIndex | None = None
+        self._store, self._layout, self._books = site.store.documents, site.layout, site.store
+        self._embedder_of, self._left_out_of = embedder, left_out
+        self._left_out: Callable[[DocPath], bool] = lambda path: False
+        self._tables: Tables | None = None
+        self._index: Index | None = None
         self._made = False
         self._embedder: Embedder | None = None
         self._mutex = threading.RLock()
         self._walked = float("-inf")
         self.notes: tuple[str, ...] = ()
-        self._retention = Retention(store, layout, HygieneConfig())
         self._dirty: set[str] = set()
         self._here: set[str] = set()  # documents that the last looks saw
 
@@ -88,21 +94,24 @@ class Indexing:
             return self._embedder
 
     @property
-    def index(self) -> SqliteIndex:
+    def tables(self) -> Tables:
+        with self._mutex:
+            if self._tables is None:
+                self._tables = tables_of(self._store.root)
+            return self._tables
+
+    @property
+    def index(self) -> Index:
         with self._mutex:
             if self._index is None:
-                from anima.search.sqlite import SqliteIndex
-
                 self._books.machine.make()
-                folder = f"{self._store.root}/.anima"
-                self._index = SqliteIndex(f"{folder}/index.sqlite", lock=f"{folder}/index.lock", embedder=self.embedder)
+                self._index = Index(self.tables, self.embedder)
             return self._index
 
     def close(self) -> None:
         with self._mutex:
             if self._index is not None:
                 self._index.close()
-                self._index = None
             if self._embedder is not None:
                 self._embedder.close()
 
@@ -122,7 +131,7 @@ class Indexing:
             self._books.need_ledger()
             started = time.monotonic()
             dirty, self._dirty = self._dirty, set()
-            self._retention = Retention(self._store, self._layout, HygieneConfig())  # a `.config` may have changed
+            self._left_out = self._left_out_of()
             stale = None if is_due else self._standing(dirty)
             if stale is not None:
                 self._here |= stale.keys()
@@ -157,7 +166,7 @@ class Indexing:
         units = embedded = 0
         notes: list[str] = []
         if stale:
-            done = self.index.put(self._taken_in(stale, progress, notes))
+            done = self.index.put(self._documents_in(stale, progress, notes))
             units, embedded = done.units, done.embedded
             notes += done.notes
         return IndexReport(
@@ -170,7 +179,7 @@ class Indexing:
             notes=tuple(notes),
         )
 
-    def _taken_in(
+    def _documents_in(
         self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
     ) -> Iterator[DocumentIn]:
         for number, path in enumerate(marks, start=1):
@@ -202,41 +211,47 @@ class Indexing:
     def _is_memory(self, path: DocPath) -> bool:
         row = self._layout.row_of(path)
         held = row.policy is not Policy.CLOSED and row.role not in _NOT_MEMORY
-        return held and not self._retention.skips_index(path)
+        return held and not self._left_out(path)
 
     def _doubt(self, path: DocPath) -> str:
         if not self._books.begun or not self._books.provenance.has_doubt(path):
             return ""
         return f"?{self._books.provenance.distrusted_in(path)}"
 
-    def bring_up(self, *, rebuild: bool, progress: Callable[[int, int], None] | None) -> IndexReport:
+    def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Everything now; with `rebuild`, from an empty index."""
         with self._mutex:
             if rebuild:
-                self.close()
-                for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal"):
-                    self._books.machine.remove(name)
+                self.index.clear()
             report = self.catch_up(now=True, progress=progress)
             assert report is not None
             return report
 
     def freshen(self, *, anew: bool) -> None:
         """Brings an index that is there up to date now, since something was forgotten; with `anew`, in a new file."""
-        if self._store.stat(".anima/index.sqlite") is not None:
-            self.bring_up(rebuild=anew, progress=None)
+        if self.tables.exists:
+            self.bring_up(rebuild=anew)
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing because the embedder was away; how many it made."""
-        made = 0
-        missing = self.index.missing()
-        while missing:
-            done = self.index.backfill()
-            if not done.embedded:
-                break
-            made += done.embedded
-            if progress is not None:
-                progress(made, missing)
+        made, (missing, paths) = 0, self.index.incomplete()
+        for path in paths:
+            if mark := self._mark(DocPath.parse(path)):
+                done = self.index.put(self._documents_in({path: mark}, None, []), complete=True)
+                made += done.embedded
+                if progress is not None:
+                    progress(min(made, missing), missing)
+                if done.missing:
+                    break
         return made
+
+    def watch(self, stop: threading.Event | None = None) -> Iterator[IndexReport]:
+        """A report after each change from outside that was taken in; the first one at once. Ends when `stop` is set."""
+        yield self.bring_up()
+        for _ in changes_in(self._store.root, stop):
+            report = self.bring_up()
+            if report.put or report.dropped:
+                yield report
 
     # -- asking -----------------------------------------------------------------------------------------------------------
 
@@ -254,8 +269,6 @@ class Indexing:
     ) -> Answer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
-        from anima.search.rank import Query, run
-
         report = self.catch_up()
         seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
         answer = run(self.index, self.embedder, Query(text=text, limit=limit, at=at, **more), seen)
@@ -275,7 +288,7 @@ class Indexing:
             text=document.text,
             kind=kind if kind in _KINDS else "note",
             layer=SHARED if keeper is None else keeper,
-            date=_date_of(path),
+            date=day_named(path),
             scopes=bits,
             labels=tuple(self._labels(document, bits, by_line)),
         )
@@ -289,8 +302,8 @@ class Indexing:
         found = [bits] * len(lines) if by_line is None else by_line
         trusted = [not doubtful or self._books.provenance.source(document.path, line).trusted for line in lines]
         number = 1
-        for (scopes, good), run in groupby(zip(found, trusted, strict=True)):
-            length = len(list(run))
+        for (scopes, good), alike in groupby(zip(found, trusted, strict=True)):
+            length = len(list(alike))
             if scopes != bits or not good:
                 yield Label(start=number, end=number + length - 1, scopes=scopes, trusted=good)
             number += length
@@ -321,9 +334,6 @@ def scopes_by_line(layout: Layout, path: DocPath, text: str) -> tuple[int, list[
     return bits, by_line
 
 
-def _date_of(path: DocPath) -> date | None:
-    found = _DATED.match(path.name)
-    try:
-        return date.fromisoformat(found[1]) if found else None
-    except ValueError:
-        return None
+def tables_of(root: str) -> SqliteTables:
+    """The tables of the index of a home in a folder."""
+    return SqliteTables(f"{root}/.anima/index.sqlite", lock=f"{root}/.anima/index.lock")

@@ -3,160 +3,223 @@
 Promise: a `View` is what an index holding only the visible units would give: counts, neighbours and averages are taken
 over visible units alone, so a hidden line changes no score. Vectors are small whole numbers, so that a product of two
 is exact and does not depend on the machine, on the order of the rows or on how they are added up.
-Not here: where rows are kept (`sqlite`), and what scores are made of (`search`).
+Not here: where rows are kept (`tables`), and what scores are made of (`rank`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import mmap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.search.index import Filter, UnitRow
+from anima.search.tables import Changes, DocumentRow, PartRow, ShownPart
+from anima.search.units import Place
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Vectors = NDArray[np.int16]
 Posting = tuple[Ints, Floats]
 
+ALL_SCOPES: Final = 0x7FFFFFFF
+PACKING: Final = "packed-1"  # changes whenever UNIT or the form of places does
 # Unit vectors times this are rounded to whole numbers. (SCALE + rounding)**2 stays below 2**24, where float32 is exact.
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
 MANY_DEAD: Final = 0.25
 SHIFT: Final = 24  # a unit's key is its part's, shifted, plus its number in that part
 
+# A unit as a part packs it; a place is three 32-bit numbers: the halves of a word's hash, and unit << 8 | count.
 UNIT = np.dtype(
     [
-        ("key", "<i8"),  # what an index finds it by; -1 when it is gone
-        ("doc", "<i8"),
-        ("n", "<i4"),  # its number in the document, from 0
         ("start", "<i4"),
         ("end", "<i4"),
         ("length", "<i4"),  # words of the unit and half of its trail's, times two
-        ("first", "<i2"),  # words in the first person
-        ("speaker", "<i4"),
         ("scopes", "<i4"),
+        ("first", "<i2"),  # words in the first person
+        ("speaker", "<i2"),  # from 1, among the part's speakers; 0 for nobody
         ("trusted", "?"),
         ("heading", "?"),
+        ("embedded", "?"),  # whether it has a vector
+        ("text", "<u8"),  # the hash of what was embedded
     ]
 )
+# The same in memory, with speakers numbered over all parts: `key` finds the row, -1 when it is gone; `n` is its number
+# in the document, from 0.
+_FIELDS = [(name, np.dtype("<i4") if name == "speaker" else UNIT[name]) for name in UNIT.names or ()]
+_HELD = np.dtype([("key", "<i8"), ("doc", "<i8"), ("n", "<i4"), *_FIELDS])
+
+
+def hash_of(text: str) -> int:
+    """64 bits of a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def quantised(matrix: NDArray[np.float32]) -> NDArray[np.int16]:
+    """Rows of length one as whole numbers; a row of zeros stays zero."""
+    return np.rint(matrix * SCALE).astype("<i2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocRow:
-    """A document's row as a view needs it. `day` is the date's ordinal, 0 when it has none."""
+class Filter:
+    """What may be seen. `scope` is the listener's bit; `kinds` None means every kind; dates are inclusive, and a
+    document without a date is outside every span."""
 
-    id: int
+    scope: int = ALL_SCOPES
+    layers: frozenset[str] = frozenset({""})
+    kinds: frozenset[str] | None = None
+    trusted_only: bool = False
+    since: date | None = None
+    until: date | None = None
+
+    def shows(self, row: DocumentRow) -> bool:
+        if row.layer not in self.layers or (self.kinds is not None and row.kind not in self.kinds):
+            return False
+        since, until = (day.toordinal() if day else 0 for day in (self.since, self.until))
+        return not (since and row.day < since) and not (until and not 0 < row.day <= until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """One unit as it is shown: the exact lines it stands on, and what the index knows of it."""
+
     path: str
+    start_line: int
+    end_line: int
+    text: str  # the whole lines
+    trail: str
     kind: str
     layer: str
-    day: int
+    date: date | None
+    trusted: bool
+    document_id: str
+    chunk_id: str
+    tags: tuple[str, ...]
 
 
-def _room(rows: int, columns: int) -> NDArray[np.float32]:
-    """Zeros in pages of their own, taken when first written to, and given back whole when nobody looks any more.
+class HeldPart(NamedTuple):
+    """A part that an index holds. `print` says all it was made from; `vectors` is how many of its units have one."""
 
-    From the allocator a matrix of some megabytes would come out of the heap of whichever thread asked for it, and
-    every such heap keeps a hole of that size for ever: a crowd of threads that search and write grew without end.
+    id: int
+    place: Place
+    units: int
+    chars: int
+    print: bytes
+    vectors: int
+
+
+class Packed(NamedTuple):
+    """A part as tables keep it: a header, the rows of its units, and the places of its words."""
+
+    place: Place
+    first_unit: int  # its number in the document, from 0
+    chars: int
+    print: bytes
+    speakers: Sequence[str]
+    units: bytes
+    places: bytes
+
+    def pack(self) -> bytes:
+        place = (self.place.line, self.place.front, self.place.above)
+        header = json.dumps([*place, self.first_unit, self.chars, self.print.hex(), self.speakers, len(self.units)])
+        return header.encode() + b"\n" + self.units + self.places
+
+    @staticmethod
+    def unpack(raw: bytes) -> Packed:
+        header, _, rest = raw.partition(b"\n")
+        line, front, above, first, chars, print_, speakers, size = json.loads(header)
+        place = Place(line=line, front=front, above=above)
+        return Packed(place, first, chars, bytes.fromhex(print_), speakers, rest[:size], rest[size:])
+
+
+class _Column:
+    """Rows that grow at their end; what was given out before stays as it was.
+
+    They lie in pages of their own, taken when first written to, and given back whole when nobody looks any more. From
+    the allocator a matrix of some megabytes would come out of the heap of whichever thread asked for it, and every such
+    heap keeps a hole of that size for ever: a crowd of threads that search and write grew without end.
     """
-    if not rows * columns:
-        return np.zeros((rows, columns), dtype=np.float32)
-    return np.frombuffer(mmap.mmap(-1, 4 * rows * columns), dtype=np.float32).reshape(rows, columns)
 
+    def __init__(self, kind: str, *width: int) -> None:
+        self._room: NDArray[Any] = np.zeros((0, *width), dtype=kind)
+        self._count = 0
 
-def quantised(matrix: NDArray[np.float32]) -> Vectors:
-    """Rows of length one as whole numbers; a row of zeros stays zero."""
-    return np.rint(matrix * SCALE).astype(np.int16)
+    @property
+    def rows(self) -> NDArray[Any]:
+        return self._room[: self._count]
+
+    def grow(self, count: int) -> NDArray[Any]:
+        """So many rows more, all zeros, to be filled."""
+        need, held = self._count + count, self.rows
+        if need > len(self._room):
+            shape, kind = (min(2 * need, need + 65536), *held.shape[1:]), held.dtype
+            size = int(np.prod(shape)) * kind.itemsize
+            self._room = np.frombuffer(mmap.mmap(-1, max(size, 1)), dtype=kind, count=size // kind.itemsize)
+            self._room = self._room.reshape(shape)
+            self._room[: self._count] = held
+        self._count = need
+        return self._room[need - count : need]
 
 
 class Field:
-    """All units of an index in this process. Grows with every refresh; views made before stay as they were."""
+    """All units of an index in this process. Grows with every change; views made before stay as they were."""
 
     def __init__(self) -> None:
-        self.docs: dict[int, DocRow] = {}
-        self.units: NDArray[Any] = np.zeros(0, dtype=UNIT)
-        self.words: list[str] = [""]  # speakers, by number
+        self.docs: dict[int, DocumentRow] = {}
+        self.units: NDArray[Any] = np.zeros(0, dtype=_HELD)
+        self.speakers: list[str] = [""]  # by number
+        self._ids: dict[str, int] = {}  # of documents, by path
+        self._parts: dict[int, list[HeldPart]] = {}  # by document
         self._numbers: dict[str, int] = {"": 0}
-        self._matrix: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
-        self._filled = 0
+        self._matrix = _Column("<f4", 0)
+        self._clear_words()
         self._sights: dict[Filter, Sight] = {}
 
-    def number_of(self, speaker: str) -> int:
-        number = self._numbers.get(speaker)
-        if number is None:
-            number = self._numbers[speaker] = len(self.words)
-            self.words.append(speaker)
-        return number
+    def _clear_words(self) -> None:
+        self._low, self._high, self._place = _Column("<u4"), _Column("<u4"), _Column("<u4")
 
-    def keep(self, parts: Mapping[int, int]) -> None:
-        """Takes out what stands in no part any more; `parts` gives the document of each.
-
-        Rows stay until there are many of them: a document of -1 is never visible.
-        """
-        held = self.units["key"] >> SHIFT
-        alive = np.fromiter(sorted(parts), dtype=np.int64, count=len(parts))
-        dead = (held >= 0) & ~np.isin(held, alive)
-        documents = set(parts.values())
-        if len(documents) < len(self.docs) or not self.docs.keys() <= documents:
-            self.docs = {key: row for key, row in self.docs.items() if key in documents}
-            self._sights = {}
-        if not dead.any():
-            return
-        self._sights = {}
-        self.units = self.units.copy()
-        self.units["doc"][dead] = self.units["key"][dead] = -1
-        if np.count_nonzero(self.units["doc"] < 0) > MANY_DEAD * len(self.units):
-            self._compact()
-
-    def add(self, docs: Sequence[DocRow], units: NDArray[Any], vectors: Vectors | None) -> None:
-        """Adds units, whose keys are above all before, and the documents that are new. A missing vector is zeros."""
-        self._sights = {}
-        self.docs = {**self.docs, **{row.id: row for row in docs}}
-        if vectors is None and self._filled:
-            vectors = np.zeros((len(units), self._matrix.shape[1]), dtype=np.int16)
-        if vectors is not None:
-            self._append(vectors, len(self.units))
-        self.units = np.concatenate([self.units, units])
-
-    def starts(self) -> tuple[Ints, Ints]:
-        """The parts, ascending, and where the units of each begin."""
-        held = self.units["key"] >> SHIFT
-        fresh = np.ones(len(held), dtype=np.bool_)
-        fresh[1:] = held[1:] != held[:-1]
-        begin: Ints = np.flatnonzero(fresh & (held >= 0))
-        return held[begin], begin
-
-    def _append(self, vectors: Vectors, at: int) -> None:
-        need = at + len(vectors)
-        if self._matrix.shape[1] != vectors.shape[1] or need > len(self._matrix):
-            grown = _room(max(need, min(2 * need, need + 65536)), vectors.shape[1])
-            if self._matrix.shape[1] == vectors.shape[1]:
-                grown[: self._filled] = self._matrix[: self._filled]
-            self._matrix = grown
-        self._matrix[at:need] = vectors
-        self._filled = need
-
-    def _compact(self) -> None:
-        keep = np.flatnonzero(self.units["doc"] >= 0)
-        if self._filled:
-            kept = _room(2 * len(keep), self._matrix.shape[1])
-            inside = keep[keep < self._filled]
-            np.take(self._matrix, inside, axis=0, out=kept[: len(inside)])
-            self._matrix, self._filled = kept, len(keep)
-        self.units = self.units[keep]
+    # -- what is held ---------------------------------------------------------------------------------------------------
 
     @property
-    def has_vectors(self) -> bool:
-        return self._filled > 0
+    def matrix(self) -> NDArray[np.float32] | None:
+        """The vector of every row, None while nothing has one."""
+        return self._matrix.rows if self._matrix.rows.shape[1] else None
+
+    def parts_of(self, path: str) -> tuple[DocumentRow | None, list[HeldPart]]:
+        """A document's row and its parts in their order."""
+        key = self._ids.get(path, 0)
+        return self.docs.get(key), self._parts.get(key, [])
+
+    def incomplete(self) -> list[str]:
+        """Paths of documents of which a unit has no vector."""
+        return [self.docs[key].path for key, parts in self._parts.items() if any(p.vectors < p.units for p in parts)]
 
     @property
-    def matrix(self) -> NDArray[np.float32]:
-        return self._matrix[: len(self.units)]
+    def missing(self) -> int:
+        """How many units have no vector."""
+        return sum(part.units - part.vectors for parts in self._parts.values() for part in parts)
+
+    def vectors_of(self, texts: Collection[int]) -> dict[int, bytes]:
+        """The vectors of texts that have one, by the texts' hashes."""
+        if self.matrix is None or not texts:
+            return {}
+        wanted = np.fromiter(texts, dtype=np.uint64, count=len(texts))
+        at = np.flatnonzero(np.isin(self.units["text"], wanted) & self.units["embedded"])
+        hashes, rows = self.units["text"][at].tolist(), self.matrix[at].astype("<i2")
+        return {key: row.tobytes() for key, row in zip(hashes, rows, strict=True)}
+
+    def posting(self, word: str) -> Posting:
+        """Where a word stands: rows of the field, ascending, and how often."""
+        low, high = (np.uint32(half) for half in (hash_of(word) & 0xFFFFFFFF, hash_of(word) >> 32))
+        at = np.flatnonzero(self._low.rows == low)
+        place = self._place.rows[at[self._high.rows[at] == high]]
+        return (place >> 8).astype(np.int64), (place & 0xFF) / 2.0
 
     def sight(self, filter: Filter) -> Sight:
         if filter not in self._sights:
@@ -165,19 +228,112 @@ class Field:
             self._sights[filter] = Sight(self, filter)
         return self._sights[filter]
 
+    # -- following the tables -------------------------------------------------------------------------------------------
+
+    def follow(self, changes: Changes) -> None:
+        """Takes out what is gone and adds what is new. Raises ValueError or IndexError for rows that cannot be."""
+        if changes.alive is None:
+            return
+        self._sights = {}
+        self._keep(changes.alive)
+        if changes.parts:
+            self.docs = {**self.docs, **{row.id: row for row in changes.documents}}
+            self._add(changes.parts)
+        self._ids = {row.path: key for key, row in self.docs.items()}
+
+    def _keep(self, alive: Mapping[int, int]) -> None:
+        """Takes out what stands in no part any more. Rows stay until there are many of them: they are never visible."""
+        documents = set(alive.values())
+        self.docs = {key: row for key, row in self.docs.items() if key in documents}
+        self._parts = {
+            key: [p for p in parts if p.id in alive] for key, parts in self._parts.items() if key in documents
+        }
+        held = self.units["key"] >> SHIFT
+        dead = (held >= 0) & ~np.isin(held, np.fromiter(sorted(alive), dtype=np.int64, count=len(alive)))
+        if not dead.any():
+            return
+        self.units = self.units.copy()
+        self.units["doc"][dead] = self.units["key"][dead] = -1
+        if np.count_nonzero(self.units["key"] < 0) > MANY_DEAD * len(self.units):
+            self._compact()
+
+    def _compact(self) -> None:
+        keep = np.flatnonzero(self.units["key"] >= 0)
+        slots = np.full(len(self.units), -1, dtype=np.int64)
+        slots[keep] = np.arange(len(keep))
+        matrix, self._matrix = self._matrix.rows, _Column("<f4", self._matrix.rows.shape[1])
+        np.take(matrix, keep, axis=0, out=self._matrix.grow(len(keep)))
+        low, high, place = self._low.rows, self._high.rows, self._place.rows
+        stay = np.flatnonzero(slots[place >> 8] >= 0)
+        self._clear_words()
+        self._low.grow(len(stay))[:] = low[stay]
+        self._high.grow(len(stay))[:] = high[stay]
+        self._place.grow(len(stay))[:] = (slots[place[stay] >> 8].astype(np.uint32) << 8) | (place[stay] & 0xFF)
+        self.units = self.units[keep]
+
+    def _add(self, rows: Sequence[PartRow]) -> None:
+        parts = [Packed.unpack(row.packed) for row in rows]
+        packed = np.frombuffer(b"".join(part.units for part in parts), dtype=UNIT)
+        sizes: Ints = np.array([len(part.units) // UNIT.itemsize for part in parts], dtype=np.int64)
+        ends: Ints = np.cumsum(sizes)
+        within = np.arange(len(packed)) - np.repeat(ends - sizes, sizes)
+        units = np.zeros(len(packed), dtype=_HELD)
+        for name in UNIT.names or ():
+            units[name] = packed[name]
+        units["key"] = np.repeat([row.id << SHIFT for row in rows], sizes) + within
+        units["doc"] = np.repeat([row.document for row in rows], sizes)
+        units["n"] = np.repeat([part.first_unit for part in parts], sizes) + within
+        runs = [units[end - size : end] for size, end in zip(sizes.tolist(), ends.tolist(), strict=True)]
+        for part, run in zip(parts, runs, strict=True):
+            if part.speakers:
+                run["speaker"] = np.array([0, *map(self._number_of, part.speakers)])[run["speaker"]]
+        self._add_places([part.places for part in parts], sizes, len(self.units) + ends - sizes)
+        self._add_vectors([row.vectors for row in rows], runs)
+        for row, part, run in zip(rows, parts, runs, strict=True):
+            held = HeldPart(row.id, part.place, len(run), part.chars, part.print, int(run["embedded"].sum()))
+            self._parts.setdefault(row.document, []).append(held)
+        self.units = np.concatenate([self.units, units])
+
+    def _number_of(self, speaker: str) -> int:
+        number = self._numbers.setdefault(speaker, len(self.speakers))
+        if number == len(self.speakers):
+            self.speakers.append(speaker)
+        return number
+
+    def _add_places(self, packed: Sequence[bytes], sizes: Ints, slots: Ints) -> None:
+        places = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 3)
+        each = [len(one) // 12 for one in packed]
+        if ((places[:, 2] >> 8) >= np.repeat(sizes, each)).any():
+            raise ValueError("a word stands in a unit that is none")
+        self._low.grow(len(places))[:] = places[:, 0]
+        self._high.grow(len(places))[:] = places[:, 1]
+        self._place.grow(len(places))[:] = places[:, 2] + np.repeat(slots.astype(np.uint32) << 8, each)
+
+    def _add_vectors(self, packed: Sequence[bytes], runs: Sequence[NDArray[Any]]) -> None:
+        """Vectors as long as those there are; a unit without one has zeros."""
+        if not self._matrix.rows.shape[1]:
+            widths = (len(one) // (2 * len(run)) for one, run in zip(packed, runs, strict=True) if one)
+            self._matrix = _Column("<f4", next(widths, 0))
+            self._matrix.grow(len(self.units))
+        matrix = self._matrix.grow(sum(map(len, runs)))
+        at = 0
+        for one, run in zip(packed, runs, strict=True):
+            rows = matrix[at : at + len(run)]
+            if one and len(one) == 2 * rows.size:
+                rows[:] = np.frombuffer(one, dtype="<i2").reshape(rows.shape)
+            else:
+                run["embedded"] = False
+            at += len(run)
+
 
 class Sight:
     """What a filter lets through of a field, as arrays over the visible units in document and line order."""
 
     def __init__(self, whole: Field, filter: Filter) -> None:
-        shown = _shown_documents(whole.docs.values(), filter)
+        shown = {key: row for key, row in whole.docs.items() if filter.shows(row)}
         units = whole.units
-        ids = np.fromiter(sorted(shown), dtype=np.int64, count=len(shown))
-        slot = np.searchsorted(ids, units["doc"]) if len(ids) else np.zeros(len(units), dtype=np.int64)
-        mask = (
-            (ids[np.minimum(slot, len(ids) - 1)] == units["doc"]) if len(ids) else np.zeros(len(units), dtype=np.bool_)
-        )
-        mask &= (units["scopes"] & filter.scope) != 0
+        ids = np.fromiter(shown, dtype=np.int64, count=len(shown))
+        mask = np.isin(units["doc"], ids) & ((units["scopes"] & filter.scope) != 0)
         if filter.trusted_only:
             mask &= units["trusted"]
         seen = np.flatnonzero(mask)
@@ -190,7 +346,7 @@ class Sight:
         self._number_documents(shown)
         self._measure()
 
-    def _number_documents(self, shown: Mapping[int, DocRow]) -> None:
+    def _number_documents(self, shown: Mapping[int, DocumentRow]) -> None:
         """Visible documents numbered 0.. in the order of their units; one without a visible unit is not there."""
         fresh = np.ones(len(self.doc_ids), dtype=np.bool_)
         fresh[1:] = self.doc_ids[1:] != self.doc_ids[:-1]
@@ -234,19 +390,6 @@ def _in_order(units: NDArray[Any], at: Ints) -> Ints:
     return sorted_
 
 
-def _shown_documents(docs: Any, filter: Filter) -> dict[int, DocRow]:
-    since = filter.since.toordinal() if filter.since else 0
-    until = filter.until.toordinal() if filter.until else 0
-    shown = {}
-    for row in docs:
-        if row.layer not in filter.layers or (filter.kinds is not None and row.kind not in filter.kinds):
-            continue
-        if (since and row.day < since) or (until and not 0 < row.day <= until):
-            continue
-        shown[row.id] = row
-    return shown
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """One consistent sight of an index. `postings` holds the words that were asked for; positions are 0..count-1."""
@@ -256,10 +399,9 @@ class View:
     model: str | None  # what made the vectors; None when there are none
     missing: int  # units that still have no vector
     speakers: Sequence[str]
-    fetch: Callable[[Sequence[int]], list[UnitRow | None]]
+    shown: Callable[[Collection[int]], Mapping[int, ShownPart]]
     matrix: NDArray[np.float32] | None
     postings: Mapping[str, Posting]
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def count(self) -> int:
@@ -289,7 +431,35 @@ class View:
 
     def rows(self, positions: Sequence[int]) -> list[UnitRow | None]:
         """The units as they are shown; None for one that was dropped since this view was made."""
-        return self.fetch(self.sight.rows["key"][np.asarray(positions, dtype=np.int64)].tolist())
+        places = np.asarray(positions, dtype=np.int64)
+        rows, documents = self.sight.rows[places], [self.sight.documents[n] for n in self.sight.doc[places]]
+        parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
+        return [
+            _unit_row(row, document, parts.get(int(row["key"]) >> SHIFT))
+            for row, document in zip(rows, documents, strict=True)
+        ]
+
+
+def _unit_row(row: Any, document: DocumentRow, part: ShownPart | None) -> UnitRow | None:
+    if part is None:
+        return None
+    start, end, number = int(row["start"]), int(row["end"]), int(row["key"]) & ((1 << SHIFT) - 1)
+    line, text, trails, tags = json.loads(part.said)
+    lines = text.split("\n")[start - line : end - line + 1]
+    return UnitRow(
+        path=document.path,
+        start_line=start,
+        end_line=end,
+        text="\n".join(line.rstrip("\r") for line in lines),
+        trail=trails[number],
+        kind=document.kind,
+        layer=document.layer,
+        date=date.fromordinal(document.day) if document.day else None,
+        trusted=bool(row["trusted"]),
+        document_id=hashlib.blake2b(document.path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
+        chunk_id=f"{part.digest[:12]}:{row['n']}",
+        tags=tuple(tags[number].split()),
+    )
 
 
 _NOWHERE: Final[Posting] = (np.zeros(0, dtype=np.int64), np.zeros(0))

@@ -1,23 +1,34 @@
-"""The index: what search needs of every document, derived from the files and never more than they say.
+"""The index of one home: documents cut into units, with words and vectors, over any `Tables`.
 
-Promise: an `Index` is a pure function of the documents put into it; it may be late or lost, never wrong, and putting
-the same documents again gives the same rows and the same scores. What a filter hides takes no part in any answer: not
-in hits, not in neighbours, not in the statistics that scores are made of.
-Not here: files (the caller walks and reads), ranking (`search`), vectors of texts (`embed`).
+Promise: a pure function of the documents put in; it may be late or lost, never wrong, and putting the same documents
+again gives the same rows and the same scores. Of a document whose beginning is held already only what comes after is cut
+and embedded, with the outcome of cutting it whole. What a filter hides takes no part in any answer: not in hits, not in
+neighbours, not in the statistics that scores are made of. Putting never raises because of an engine or an embedder.
+Not here: which documents there are (`current`), ranking (`rank`), where rows lie (`sqlite`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from anima.search.field import View
+import numpy as np
+from numpy.typing import NDArray
 
-KINDS = ("curated", "daily", "topic", "bank", "knowledge", "session", "note")
-ALL_SCOPES = 0x7FFFFFFF
+from anima.model import Embedder
+from anima.search.embed.client import EmbedderDown
+from anima.search.field import ALL_SCOPES, PACKING, UNIT, Field, Filter, HeldPart, Packed, View, hash_of, quantised
+from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
+from anima.search.units import CUTTING, Part, Place, Unit, cut_parts, front_of
+from anima.text.words import cut, first_person, tags, without_dates
+
+LINES_A_BATCH: Final = 2000
+ROUNDS: Final = 20  # how often a document is prepared again because another process changed it meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,37 +61,6 @@ class DocumentIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """What may be seen. `scope` is the listener's bit; `kinds` None means every kind; dates are inclusive, and a
-    document without a date is outside every span."""
-
-    scope: int = ALL_SCOPES
-    layers: frozenset[str] = frozenset({""})
-    kinds: frozenset[str] | None = None
-    trusted_only: bool = False
-    since: date | None = None
-    until: date | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRow:
-    """One unit as it is shown: the exact lines it stands on, and what the index knows of it."""
-
-    path: str
-    start_line: int
-    end_line: int
-    text: str  # the whole lines
-    trail: str
-    kind: str
-    layer: str
-    date: date | None
-    trusted: bool
-    document_id: str
-    chunk_id: str
-    tags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PutReport:
     """What a put did. `embedded` texts were new, `reused` had a vector already, `missing` have none yet."""
 
@@ -91,35 +71,406 @@ class PutReport:
     missing: int = 0
     notes: tuple[str, ...] = ()
 
+    def __add__(self, other: PutReport) -> PutReport:
+        return PutReport(
+            documents=self.documents + other.documents,
+            units=self.units + other.units,
+            embedded=self.embedded + other.embedded,
+            reused=self.reused + other.reused,
+            missing=self.missing + other.missing,
+            notes=tuple(dict.fromkeys(self.notes + other.notes)),
+        )
 
-class Index(Protocol):
-    """The seam. Every implementation passes `tests/index_contract.py`; an index is bound to one home when made."""
+
+class Index:
+    """The index of one home over its tables, with one embedder (None for words only). Safe to share by threads."""
+
+    def __init__(self, tables: Tables, embedder: Embedder | None) -> None:
+        self._tables, self._embedder = tables, embedder
+        self._made_for = f"{CUTTING}/{PACKING} {embedder.name if embedder is not None else 'none'}"
+        self._mutex = threading.RLock()
+        self._notes: list[str] = []
+        self._begun = False
+        self._forget()
 
     def known(self) -> dict[str, str]:
         """The digest of every document in the index, by path."""
-        ...
+        try:
+            self._begin()
+            return self._tables.known()
+        except IndexDown as down:
+            self._cannot_read(down)
+            return {}
 
-    def put(self, documents: Iterable[DocumentIn]) -> PutReport:
-        """Takes documents in, each in place of what stood at its path. Seen by the next `look`."""
-        ...
+    def put(self, documents: Iterable[DocumentIn], *, complete: bool = False) -> PutReport:
+        """Takes documents in, each in place of what stood at its path. Seen by the next `look`.
+
+        With `complete`, units that have no vector because the embedder was away are made anew, too.
+        """
+        report = PutReport()
+        for batch in _batches(documents):
+            report += self._put_batch(batch, complete)
+        return report
 
     def drop(self, paths: Iterable[str]) -> int:
         """Forgets documents, with their words and vectors; how many there were."""
-        ...
+        try:
+            self._begin()
+            return self._tables.drop(sorted(set(paths)))
+        except IndexDown as down:
+            self._note(f"dropping documents failed ({down}); the index catches up later")
+            return 0
+
+    def clear(self) -> None:
+        """Forgets everything, and leaves nothing of it where it lay."""
+        with self._mutex:
+            self._tables.begin(self._made_for, anew=True)
+            self._begun = True
+            self._forget()
 
     def look(self, filter: Filter, words: Sequence[str] = ()) -> View:
         """One consistent sight of all that the filter lets through, with the places of these words.
 
         Later writes do not change it.
         """
-        ...
+        with self._mutex:
+            try:
+                field = self._refreshed()
+            except IndexDown as down:
+                self._cannot_read(down)
+                field = Field()
+            return View(
+                sight=field.sight(filter),
+                total=len(field.units),
+                model=self._mark.made_for.partition(" ")[2] if field.matrix is not None else None,
+                missing=field.missing if self._embedder is not None else 0,
+                speakers=field.speakers,
+                shown=self._shown,
+                matrix=field.matrix,
+                postings={word: field.posting(word) for word in dict.fromkeys(words)},
+            )
 
-    def backfill(self, *, batch: int = 256) -> PutReport:
-        """Makes vectors for units that have none because the embedder was away."""
-        ...
+    def incomplete(self) -> tuple[int, list[str]]:
+        """How many units have no vector, though there is an embedder, and the paths of their documents."""
+        with self._mutex:
+            try:
+                field = self._refreshed()
+            except IndexDown:
+                return 0, []
+            return (field.missing, field.incomplete()) if self._embedder is not None else (0, [])
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know: rebuilt after damage, vectors missing, and so on. Each is said once."""
-        ...
+        with self._mutex:
+            said, self._notes = self._notes, []
+        return tuple(dict.fromkeys((*self._tables.notes(), *said)))
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        with self._mutex:
+            self._begun = False
+            self._forget()
+            self._tables.close()
+
+    # -- memory ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        with self._mutex:
+            if not self._begun:
+                self._tables.begin(self._made_for)
+                self._begun = True
+
+    def _forget(self) -> None:
+        self._field, self._mark = Field(), Mark()
+
+    def _refreshed(self) -> Field:
+        """The field, brought to the generation of the tables."""
+        self._begin()
+        try:
+            self._follow()
+        except (ValueError, IndexError, TypeError, OverflowError, RecursionError) as error:
+            self._note(f"the index was damaged ({error}) and is begun again from the documents")
+            self.clear()
+            self._follow()
+        return self._field
+
+    def _follow(self) -> None:
+        changes = self._tables.since(self._mark)
+        if changes.mark.epoch != self._mark.epoch:
+            self._forget()
+        self._field.follow(changes)
+        self._mark = changes.mark
+
+    def _shown(self, parts: Iterable[int]) -> dict[int, ShownPart]:
+        try:
+            return self._tables.shown(sorted(parts))
+        except IndexDown as down:
+            self._cannot_read(down)
+            return {}
+
+    def _cannot_read(self, down: IndexDown) -> None:
+        self._note(f"the index cannot be read ({down}); search has nothing to look at")
+
+    def _note(self, text: str) -> None:
+        with self._mutex:
+            if text not in self._notes:
+                self._notes.append(text)
+
+    # -- writing --------------------------------------------------------------------------------------------------------
+
+    def _put_batch(self, batch: list[DocumentIn], complete: bool) -> PutReport:
+        waiting, vectors, report = batch, dict[int, bytes](), PutReport()
+        try:
+            for _ in range(ROUNDS):
+                prepared, epoch = self._prepared(waiting, vectors, complete)
+                embedded, note = self._embed(prepared, vectors)
+                refused = self._tables.put(epoch, [one.writing(vectors) for one in prepared])
+                done = [one for one in prepared if one.document.path not in refused]
+                report += self._told(done, vectors, embedded, note)
+                waiting = [one.document for one in prepared if one.document.path in refused]
+                if not waiting:
+                    return report
+            down = IndexDown("others wrote the same documents all the time")
+        except IndexDown as error:
+            down = error
+        self._note(f"putting documents failed ({down}); the index catches up later")
+        return report + PutReport(notes=self.notes())
+
+    def _prepared(
+        self, documents: list[DocumentIn], vectors: dict[int, bytes], complete: bool
+    ) -> tuple[list[_Prepared], str]:
+        """Documents made ready, with the vectors of texts that have one; and the epoch they were compared with."""
+        with self._mutex:
+            field = self._refreshed()
+            held = [(document, *field.parts_of(document.path)) for document in documents]
+            epoch, with_vectors = self._mark.epoch, complete and self._embeds
+        made = [_prepare(*each, with_vectors=with_vectors) for each in held]
+        if self._embeds:
+            wanted = {text for one in made for part in one.parts for text in part.hashes} - vectors.keys()
+            with self._mutex:
+                vectors |= self._field.vectors_of(wanted)
+        return made, epoch
+
+    @property
+    def _embeds(self) -> bool:
+        """Whether our embedder is the one these tables are made for: another process may have begun them for its own."""
+        return self._embedder is not None and self._mark.made_for == self._made_for
+
+    def _embed(self, prepared: list[_Prepared], vectors: dict[int, bytes]) -> tuple[int, str]:
+        """Adds the vectors that are missing; how many. Takes no lock: this may last."""
+        texts = {key: text for one in prepared for part in one.parts for key, text in part.texts if key not in vectors}
+        if self._embedder is None or not self._embeds or not texts:
+            return 0, ""
+        try:
+            rows = quantised(np.asarray(self._embedder.embed(list(texts.values()), kind="document"), dtype=np.float32))
+        except EmbedderDown as down:
+            return 0, f"{down}; found by words until vectors are made (anima index)"
+        vectors |= {key: row.tobytes() for key, row in zip(texts, rows, strict=True)}
+        return len(texts), ""
+
+    def _told(self, done: list[_Prepared], vectors: dict[int, bytes], embedded: int, note: str) -> PutReport:
+        units = sum(one.units for one in done)
+        have = sum(part.vectors for one in done for part in one.kept)
+        have += sum(key in vectors for one in done for part in one.parts for key in part.hashes)
+        return PutReport(
+            documents=len(done),
+            units=units,
+            embedded=embedded,
+            reused=max(0, have - embedded),
+            missing=units - have if self._embedder is not None else 0,
+            notes=(note,) if note else (),
+        )
+
+
+def _batches(documents: Iterable[DocumentIn]) -> Iterator[list[DocumentIn]]:
+    """Documents in batches of bounded size; of two with one path the later counts."""
+    batch: dict[str, DocumentIn] = {}
+    size = 0
+    for document in documents:
+        batch[document.path] = document
+        size += document.text.count("\n") + 1
+        if size >= LINES_A_BATCH:
+            yield list(batch.values())
+            batch, size = {}, 0
+    if batch:
+        yield list(batch.values())
+
+
+# -- a document made ready -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedPart:
+    """A part cut and counted. `texts` are what its units are embedded by, each with its hash."""
+
+    part: Part
+    first_unit: int
+    print: bytes
+    units: NDArray[Any]
+    speakers: list[str]
+    places: bytes
+    texts: list[tuple[int, str]]
+
+    @property
+    def hashes(self) -> list[int]:
+        return [key for key, _ in self.texts]
+
+    def finished(self, vectors: dict[int, bytes]) -> NewPart:
+        part, units = self.part, self.units.copy()
+        units["embedded"] = [key in vectors for key in self.hashes]
+        width = next((len(vectors[key]) for key in self.hashes if key in vectors), 0)
+        rows = b"".join(vectors.get(key, bytes(width)) for key in self.hashes) if width else b""
+        packed = Packed(
+            part.place, self.first_unit, len(part.text), self.print, self.speakers, units.tobytes(), self.places
+        )
+        trails, tagged = [unit.trail for unit in part.units], [" ".join(tags(unit.text)) for unit in part.units]
+        return NewPart(packed.pack(), rows, json.dumps([part.place.line, part.text, trails, tagged]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A document ready to be written: the parts that stay as they are held, and those that come after them."""
+
+    document: DocumentIn
+    held: list[HeldPart]
+    kept: list[HeldPart]
+    parts: list[_PreparedPart]
+
+    @property
+    def units(self) -> int:
+        return sum(part.units for part in self.kept) + sum(len(part.texts) for part in self.parts)
+
+    def writing(self, vectors: dict[int, bytes]) -> Writing:
+        document = self.document
+        return Writing(
+            row=DocumentRow(0, document.path, document.kind, document.layer, _day(document)),
+            digest=document.digest,
+            before=tuple(part.id for part in self.held),
+            kept=len(self.kept),
+            parts=tuple(part.finished(vectors) for part in self.parts),
+        )
+
+
+def _day(document: DocumentIn) -> int:
+    return document.date.toordinal() if document.date else 0
+
+
+def _prepare(document: DocumentIn, row: DocumentRow | None, held: list[HeldPart], *, with_vectors: bool) -> _Prepared:
+    """With `with_vectors` a part that lacks one is not kept."""
+    front = front_of(document.text)
+    is_same = row is not None and row[2:] == (document.kind, document.layer, _day(document))
+    kept, at = _still_right(document, held, front, with_vectors) if is_same else ([], 0)
+    if kept and len(kept) == len(held):
+        return _Prepared(document=document, held=held, kept=kept, parts=[])
+    place = held[len(kept)].place if kept else Place(front=front)
+    first = sum(part.units for part in kept)
+    borders = [edge for label in document.labels for edge in (label.start, label.end + 1)]
+    made = []
+    for part in cut_parts(document.text[at:], place, borders=borders):
+        made.append(_counted(document, part, first))
+        first += len(part.units)
+    return _Prepared(document=document, held=held, kept=kept, parts=made)
+
+
+def _still_right(
+    document: DocumentIn, held: list[HeldPart], front: int, with_vectors: bool
+) -> tuple[list[HeldPart], int]:
+    """The parts, from the first on, that cutting would give again, and where the text goes on."""
+    at, text = 0, document.text
+    for number, part in enumerate(held):
+        end, is_last = at + part.chars, number == len(held) - 1
+        ahead = None if is_last else text[end : _line_end(text, end)]
+        if (
+            part.place.front != front
+            or end > len(text)
+            or (is_last and end != len(text))
+            or (with_vectors and part.vectors < part.units)
+            or _print(document, part.place, text[at:end], ahead) != part.print
+        ):
+            return held[:number], at
+        at = end
+    return held, at
+
+
+def _line_end(text: str, at: int) -> int:
+    found = text.find("\n", at)
+    return found if found >= 0 else len(text)
+
+
+def _print(document: DocumentIn, place: Place, text: str, ahead: str | None) -> bytes:
+    """Everything a part's rows are made from: two parts with one print have the same rows."""
+    last = place.line + text.count("\n")  # the line ahead, or the last one of all
+    labels = [
+        (max(label.start, place.line), min(label.end, last), label.scopes, label.trusted)
+        for label in _labels_in(document.labels, place.line, last)
+    ]
+    made = hashlib.blake2b(repr((document.scopes, labels, place, ahead)).encode("utf-8", "backslashreplace"))
+    made.update(text.encode("utf-8", "surrogatepass"))
+    return made.digest()[:16]
+
+
+def _labels_in(labels: Sequence[Label], first: int, last: int) -> list[Label]:
+    return [label for label in labels if label.start <= last and first <= label.end]
+
+
+def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart:
+    """A part with its words counted: a unit's own words count two, those of the headings above it one."""
+    counted: dict[str, list[int]] = {}
+    units, texts, speakers = np.zeros(len(part.units), dtype=UNIT), [], list[str]()
+    above, trail = "", list[str]()
+    labels = _labels_in(document.labels, part.place.line, part.place.line + part.text.count("\n"))
+    clipped = replace(document, text="", labels=tuple(labels))
+    for n, unit in enumerate(part.units):
+        own = cut(unit.text)
+        if unit.trail != above:
+            above, trail = unit.trail, cut(without_dates(unit.trail))
+        counts: dict[str, int] = {}
+        for word in own:
+            counts[word] = counts.get(word, 0) + 2
+        for word in trail:
+            counts[word] = counts.get(word, 0) + 1
+        for word, count in counts.items():
+            counted.setdefault(word, []).append((n << 8) | min(count, 255))
+        text = _text_to_embed(unit)
+        texts.append((hash_of(text), text))
+        units[n] = _unit(unit, clipped, 2 * len(own) + len(trail), _number_of(unit, speakers), texts[-1][0])
+    places = [(hash_of(word), place) for word, found in counted.items() for place in found]
+    return _PreparedPart(
+        part=part,
+        first_unit=first_unit,
+        print=_print(document, part.place, part.text, part.ahead),
+        units=units,
+        speakers=speakers,
+        places=np.array([(h & 0xFFFFFFFF, h >> 32, place) for h, place in places], dtype="<u4").tobytes(),
+        texts=texts,
+    )
+
+
+def _unit(unit: Unit, document: DocumentIn, length: int, speaker: int, text: int) -> tuple[Any, ...]:
+    """The fields of `field.UNIT`."""
+    scopes, trusted = _label(document, unit)
+    first = min(first_person(unit.text), 32767)
+    is_heading = unit.block == "heading"
+    return (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, is_heading, False, text)
+
+
+def _number_of(unit: Unit, speakers: list[str]) -> int:
+    """The number of who speaks, from 1; 0 for nobody."""
+    name = next(iter(cut(unit.speaker)), "")
+    if name and name not in speakers:
+        speakers.append(name)
+    return speakers.index(name) + 1 if name else 0
+
+
+def _text_to_embed(unit: Unit) -> str:
+    trail = without_dates(unit.trail).strip(" >")
+    return f"{trail}\n{unit.text}" if trail else unit.text
+
+
+def _label(document: DocumentIn, unit: Unit) -> tuple[int, bool]:
+    """Who may see a unit. Where labels overlap the narrowest wins: only scopes that all of them allow."""
+    scopes, trusted, labelled = document.scopes, True, False
+    for label in document.labels:
+        if label.start <= unit.end_line and unit.start_line <= label.end:
+            scopes = scopes & label.scopes if labelled else label.scopes
+            trusted, labelled = trusted and label.trusted, True
+    return scopes, trusted

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import Bools, Floats, Ints, View
-from anima.search.index import Filter, Index, UnitRow
+from anima.search.field import Bools, Filter, Floats, Ints, UnitRow, View
+from anima.search.index import Index
 from anima.text.dates import Span, spans_in
 from anima.text.words import ask, cut, first_person
 
@@ -170,7 +170,7 @@ def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
-        return Answer(notes=(*index.notes(), *view.notes, _why_nothing_visible(view)))
+        return Answer(notes=(*index.notes(), _why_nothing_visible(view)))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
         return Answer(notes=(*index.notes(), *notes))

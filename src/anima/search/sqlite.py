@@ -1,10 +1,9 @@
-"""The index in one SQLite file: units, words and vectors in tables of our own, with no loadable extension.
+"""SQLite files of ours: the one way to open any of them, and the tables of the index in one.
 
-Promise: readers never wait and see one generation at a time; writers and checkpoints of all processes stand in one
-line behind a lock file (SQLite before 3.51.3 can lose a WAL that is reset under a reader). A file that is missing or
-damaged is begun again and said in the notes; putting documents never raises because of the file. A change of model or
-of cutting is built beside the old tables and takes their place in one transaction.
-Not here: which documents there are (the caller), arrays (`field`), scores (`search`).
+Promise: such a file is derived, so that on any doubt (damage, a link in its place, a schema or version that is not ours)
+it is deleted and begun again, and said in the notes. No link is followed. Writers and checkpoints of all processes stand
+in one line behind a lock file (SQLite before 3.51.3 can lose a WAL that is reset under a reader); parameters are bound.
+Not here: what the rows mean (`index`, `sessions.talks`).
 """
 
 from __future__ import annotations
@@ -12,136 +11,95 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import cache
 from typing import Final, TypeVar
+from urllib.parse import quote
 
-import numpy as np
-
-from anima.model import Embedder
-from anima.search.embed.client import EmbedderDown
-from anima.search.field import SHIFT, DocRow, Field, Ints, Posting, Vectors, View, quantised
-from anima.search.index import DocumentIn, Filter, PutReport, UnitRow
-from anima.search.prepared import HeldPart, Prepared, added, batches, prepare, text_hash
-from anima.search.tables import (
-    ALIVE,
-    FORMAT,
-    GENERATION,
-    KNOWN,
-    NEW_DOCUMENTS,
-    NEW_PARTS,
-    NEW_UNITS,
-    NEW_VECTORS,
-    NEXT_GENERATION,
-    POSTING,
-    SHOWN_PART,
-    SHOWN_UNIT,
-    TABLES,
-    cached_vectors,
-    count_missing,
-    create_tables,
-    drops,
-    erase,
-    held_documents,
-    held_ids,
-    held_parts,
-    insert,
-    insert_vectors,
-    replace,
-    shown_row,
-    take_place,
-    unit_array,
-    vector_array,
-    without_vector,
-)
-from anima.search.units import CUTTING
+from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
 
 T = TypeVar("T")
-WORDS_KEPT: Final = 512
-CHECKPOINT_PAGES: Final = 1000
-
-_PRAGMAS = (
-    "pragma busy_timeout = 10000",
-    "pragma journal_mode = wal",
-    "pragma synchronous = normal",
-    "pragma trusted_schema = off",
-    "pragma cell_size_check = on",
-    "pragma wal_autocheckpoint = 0",
-    "pragma temp_store = memory",
-    "pragma cache_size = -65536",
+FORMAT: Final = 4
+CHECKPOINT_BYTES: Final = 4 << 20
+_PRAGMAS: Final = (
+    "busy_timeout = 10000",
+    "trusted_schema = off",
+    "cell_size_check = on",
+    "synchronous = normal",
+    "temp_store = memory",
+    "cache_size = -65536",
 )
+_WAL: Final = ("journal_mode = wal", "wal_autocheckpoint = 0")
+_TRUNCATE: Final = ("journal_mode = truncate", "secure_delete = on")
+# What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
+_TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
+_PASSING = {
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in "PERM BUSY LOCKED NOMEM READONLY INTERRUPT IOERR FULL CANTOPEN PROTOCOL".split()
+}
 
 
-class SqliteIndex:
-    """An index bound to one file and one embedder (None for words only). Safe to use from several threads."""
+class SqliteFile:
+    """A derived database file. Safe to share by threads and processes.
 
-    def __init__(self, path: str, *, lock: str, embedder: Embedder | None) -> None:
-        self._path, self._lock_path, self._embedder = path, lock, embedder
+    `schema` are statements; `fill` adds the first rows of a new file. With `wal` readers never wait; without, what is
+    deleted leaves no byte in the file. `again` is what the notes say when the file is begun again, with a place for why.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        lock: str,
+        schema: str,
+        version: int,
+        wal: bool,
+        again: str,
+        fill: Callable[[sqlite3.Connection], object] = lambda db: None,
+    ) -> None:
+        self._path, self._lock_path, self._schema, self._version = path, lock, schema, version
+        self._wal, self._again, self._fill = wal, again, fill
         self._mutex = threading.RLock()
-        self._notes: list[str] = []
+        self._depth = 0
         self._db: sqlite3.Connection | None = None
-        self._inode = 0
-        self._reset_memory()
+        self._file = (0, 0)
+        self._notes: list[str] = []
 
-    def known(self) -> dict[str, str]:
-        def read(db: sqlite3.Connection) -> dict[str, str]:
-            return dict(db.execute(KNOWN).fetchall())
+    @property
+    def exists(self) -> bool:
+        return os.path.lexists(self._path)
 
-        return self._read(read, {})
+    def read(self, work: Callable[[sqlite3.Connection], T], *, again: bool = True) -> T:
+        """What `work` gives, in one transaction. A damaged file is begun again, and `work` done on the new one unless
+        `again` says that this makes no sense. Raises IndexDown."""
+        return self._tried(work, writing=False, again=again)
 
-    def put(self, documents: Iterable[DocumentIn]) -> PutReport:
-        report = PutReport()
-        for batch in batches(documents):
-            report = added(report, self._put_batch(batch))
-        return report
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same for a transaction that writes, alone among all processes. `work` must stand being done twice."""
+        return self._tried(work, writing=True, again=True)
 
-    def drop(self, paths: Iterable[str]) -> int:
-        wanted = sorted(set(paths))
-        if not wanted:
-            return 0
-        with self._writing("dropping documents") as db:
-            if db is None:
-                return 0
-            db.execute(NEXT_GENERATION)
-            return sum(erase(db, path) for path in wanted)
-        return 0
+    def begin_again(self, why: object = "") -> None:
+        """Deletes the file, with all that stands beside it, and makes a new one. Raises IndexDown when that cannot be."""
+        try:
+            with self._mutex, self._alone():
+                self._shut()
+                for ending in ("", "-wal", "-shm", "-journal"):
+                    if os.path.lexists(self._path + ending):
+                        os.unlink(self._path + ending)
+                self._opened()
+        except _TROUBLE as error:
+            raise IndexDown(_reason(error)) from error
+        if why:
+            self.note(self._again.format(why))
 
-    def look(self, filter: Filter, words: Sequence[str] = ()) -> View:
-        empty = View(
-            sight=Field().sight(filter),
-            total=0,
-            model=None,
-            missing=0,
-            speakers=(),
-            fetch=self._rows,
-            matrix=None,
-            postings={},
-        )
-        return self._read(lambda db: self._looked(db, filter, words), empty)
-
-    def backfill(self, *, batch: int = 256) -> PutReport:
-        """Embeds what has no vector, a batch at a time, so that a caller can show progress and stop anywhere."""
-        if self._embedder is None:
-            return PutReport()
-        nothing: list[tuple[int, str]] = []
-        waiting = self._read(lambda db: without_vector(db, batch), nothing)
-        texts = [text for _, text in waiting]
-        vectors, note = self._embed(texts)
-        if vectors is None or not waiting:
-            return PutReport(missing=self.missing(), notes=(note,) if note else ())
-        with self._writing("adding vectors") as db:
-            if db is not None:
-                insert_vectors(db, [unit for unit, _ in waiting], [text_hash(text) for text in texts], vectors)
-                db.execute(NEXT_GENERATION)
-        self._reset_memory()
-        return PutReport(embedded=len(texts), missing=self.missing())
-
-    def missing(self) -> int:
-        """How many units have no vector, though there is an embedder."""
-        if self._embedder is None:
-            return 0
-        return self._read(count_missing, 0)
+    def note(self, text: str) -> None:
+        with self._mutex:
+            if text not in self._notes:
+                self._notes.append(text)
 
     def notes(self) -> tuple[str, ...]:
         with self._mutex:
@@ -149,353 +107,355 @@ class SqliteIndex:
         return said
 
     def close(self) -> None:
-        """Folds the WAL back and lets go. Closing checkpoints, so it happens behind the lock."""
+        """Lets go. Closing folds a log back into the file, so it happens behind the lock."""
         with self._mutex:
-            db, self._db = self._db, None
-            self._reset_memory()
-            if db is None:
+            if self._db is None:
                 return
-            with _flocked(self._lock_path):
-                try:
-                    db.execute("pragma wal_checkpoint(passive)")
-                except sqlite3.Error:
-                    pass
-                db.close()
+            try:
+                with self._alone():
+                    if self._wal:
+                        self._db.execute("pragma wal_checkpoint(passive)")
+                    self._shut()
+            except _TROUBLE:
+                self._shut()
 
-    # Reading
+    def check(self, look: Callable[[sqlite3.Connection], object] = lambda db: None) -> str:
+        """What is wrong with the file, in a few words, `look` among what is tried; "" when nothing is, when there is no
+        file, and when somebody writes just now. Changes nothing."""
+        with self._quiet() as is_quiet:
+            logged = bool(_size(self._path + "-wal"))
+            if not is_quiet or not self.exists or not stat.S_ISREG(os.lstat(self._path).st_mode):
+                return ""
+            if logged and not os.path.lexists(self._path + "-shm"):
+                return "its log is there without its shared memory"
+            how = "mode=ro" if logged else "immutable=1"
+            try:
+                with closing(sqlite3.connect(f"file:{quote(self._path)}?{how}", uri=True, timeout=1.0)) as db:
+                    self._is_new(db)
+                    said = db.execute("pragma quick_check(1)").fetchone()[0]
+                    look(db)
+            except _TROUBLE as error:
+                return "" if _is_passing(error) else str(error)
+            return "" if said == "ok" else str(said).splitlines()[-1]
 
-    def _looked(self, db: sqlite3.Connection, filter: Filter, words: Sequence[str]) -> View:
-        self._refresh(db)
-        postings = {word: self._posting(db, word) for word in dict.fromkeys(words)}
-        field = self._field
-        return View(
-            sight=field.sight(filter),
-            total=len(field.units),
-            model=self._model if field.has_vectors else None,
-            missing=self._missing,
-            speakers=field.words,
-            fetch=self._rows,
-            matrix=field.matrix if field.has_vectors else None,
-            postings=postings,
-        )
+    # -- transactions ---------------------------------------------------------------------------------------------------
 
-    def _reset_memory(self) -> None:
-        with self._mutex:
-            self._field = Field()
-            self._generation, self._epoch = -1, ""
-            self._last = 0
-            self._missing = 0
-            self._model: str | None = None
-            self._words: dict[str, Posting] = {}
-
-    def _refresh(self, db: sqlite3.Connection) -> None:
-        """Brings the arrays to the generation of the file: forgets documents that are gone, adds new ones."""
-        generation = int(db.execute(GENERATION).fetchone()[0])
-        if generation == self._generation:
-            return
-        epoch = db.execute("select value from meta where key = 'epoch'").fetchone()[0]
-        if self._epoch and epoch != self._epoch:
-            self._reset_memory()
-        self._epoch, self._model = epoch, db.execute("select value from meta where key = 'model'").fetchone()[0]
-        alive = dict(db.execute(ALIVE))
-        self._field.keep(alive)
-        self._load(db)
-        self._parts, self._starts = self._field.starts()
-        self._words = {}
-        self._missing = count_missing(db) if self._embedder is not None else 0
-        self._generation = generation
-
-    def _load(self, db: sqlite3.Connection) -> None:
-        field, since = self._field, self._last
-        parts = db.execute(NEW_PARTS, (since,)).fetchall()
-        if not parts:
-            return
-        rows = db.execute(NEW_DOCUMENTS, (max(field.docs, default=0),))
-        docs = [DocRow(id=r[0], path=r[1], kind=r[2], layer=r[3], day=r[4]) for r in rows]
-        first = (since + 1) << SHIFT
-        units = unit_array(db.execute(NEW_UNITS, (first,)), parts, field)
-        vectors = vector_array(db.execute(NEW_VECTORS, (first,)), units)
-        field.add(docs, units, vectors)
-        self._last = parts[-1][0]
-
-    def _posting(self, db: sqlite3.Connection, word: str) -> Posting:
-        held = self._words.get(word)
-        if held is None:
-            if len(self._words) >= WORDS_KEPT:
-                self._words = {}
-            held = self._words[word] = self._fetched(db.execute(POSTING, (word,)).fetchall())
-        return held
-
-    def _fetched(self, rows: list[tuple[int, bytes]]) -> Posting:
-        if not rows:
-            return np.zeros(0, dtype=np.int64), np.zeros(0)
-        parts, places = zip(*rows, strict=True)
-        packed = np.frombuffer(b"".join(places), dtype="<u4")
-        sizes, ids = np.array([len(one) // 4 for one in places]), np.array(parts)
-        starts = self._starts[np.searchsorted(self._parts, ids)]
-        slots: Ints = np.repeat(starts, sizes) + (packed >> 8)
-        return slots, (packed & 0xFF) / 2.0
-
-    def _rows(self, wanted: Sequence[int]) -> list[UnitRow | None]:
-        def read(db: sqlite3.Connection) -> list[UnitRow | None]:
-            held = {part: db.execute(SHOWN_PART, (part,)).fetchone() for part in {key >> SHIFT for key in wanted}}
-            lines = {part: row[-1].split("\n") for part, row in held.items() if row is not None}
-            return [
-                shown_row(held[part], lines[part], db.execute(SHOWN_UNIT, (key,)).fetchone(), key - (part << SHIFT))
-                if (part := key >> SHIFT) in lines
-                else None
-                for key in wanted
-            ]
-
-        return self._read(read, [None] * len(wanted))
-
-    def _read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Runs `work` in one read transaction; begins the file again when it is damaged."""
+    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool, again: bool) -> T:
         with self._mutex:
             try:
-                return self._transacted(work)
-            except sqlite3.DatabaseError as error:
-                self._recover(error)
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                if _is_passing(error):
+                    raise IndexDown(_reason(error)) from error
+                self.begin_again(error)
+                if not again:
+                    raise IndexDown(_reason(error)) from error
             try:
-                return self._transacted(work)
-            except sqlite3.DatabaseError as error:
-                self._note(f"the index cannot be read ({error}); search has nothing to look at")
-                return otherwise
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                raise IndexDown(_reason(error)) from error
 
-    def _transacted(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        db = self._opened()
-        db.execute("begin")
-        try:
-            return work(db)
-        finally:
-            if db.in_transaction:
-                db.execute("rollback")
-
-    # Writing
-
-    def _put_batch(self, batch: list[DocumentIn]) -> PutReport:
-        nothing: list[list[HeldPart]] = [[] for _ in batch]
-        held = self._read(lambda db: [held_parts(db, document) for document in batch], nothing)
-        prepared = [prepare(document, parts) for document, parts in zip(batch, held, strict=True)]
-        vectors, embedded, note = self._vectors(prepared)
-        with self._writing("putting documents") as db:
-            if db is None:
-                return PutReport(notes=self.notes())
-            changed = [replace(db, self._still(db, one, vectors), vectors) for one in prepared]
-            if any(changed):
-                db.execute(NEXT_GENERATION)
-        return self._told(prepared, vectors, embedded, note)
-
-    def _still(self, db: sqlite3.Connection, one: Prepared, vectors: dict[bytes, bytes]) -> Prepared:
-        """The same, or prepared anew when another process has changed the parts that should stay."""
-        if held_ids(db, one.document.path)[: len(one.kept)] == [part.id for part in one.kept]:
-            return one
-        again = prepare(one.document, held_parts(db, one.document))
-        vectors |= self._vectors([again], vectors | cached_vectors(db, again.hashes))[0]
-        return again
-
-    def _told(self, prepared: list[Prepared], vectors: dict[bytes, bytes], embedded: int, note: str) -> PutReport:
-        units = sum(one.units for one in prepared)
-        have = sum(part.vectors for one in prepared for part in one.kept)
-        have += sum(1 for one in prepared for key in one.hashes if key in vectors)
-        return PutReport(
-            documents=len(prepared),
-            units=units,
-            embedded=embedded,
-            reused=have - embedded if have >= embedded else 0,
-            missing=units - have if self._embedder is not None else 0,
-            notes=(note,) if note else (),
-        )
-
-    def _vectors(
-        self, prepared: list[Prepared], cached: dict[bytes, bytes] | None = None
-    ) -> tuple[dict[bytes, bytes], int, str]:
-        """A vector for each text, from the file where it has one, else from the embedder. Takes no lock."""
-        if self._embedder is None:
-            return {}, 0, ""
-        texts = {key: text for one in prepared for key, text in zip(one.hashes, one.texts, strict=True)}
-        nothing: dict[bytes, bytes] = {}
-        found = self._read(lambda db: cached_vectors(db, list(texts)), nothing) if cached is None else dict(cached)
-        fresh = [key for key in texts if key not in found]
-        vectors, note = self._embed([texts[key] for key in fresh])
-        if vectors is not None:
-            found.update((key, row.tobytes()) for key, row in zip(fresh, vectors, strict=True))
-        return found, len(fresh) if vectors is not None else 0, note
-
-    def _embed(self, texts: list[str]) -> tuple[Vectors | None, str]:
-        if self._embedder is None or not texts:
-            return None, ""
-        try:
-            return quantised(np.asarray(self._embedder.embed(texts, kind="document"), dtype=np.float32)), ""
-        except EmbedderDown as down:
-            return None, f"{down}; found by words until vectors are made (anima index)"
+    def _transacted(self, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:
+        with self._alone() if writing else nullcontext():
+            db = self._opened()
+            db.execute("begin immediate" if writing else "begin")
+            try:
+                found = work(db)
+                db.execute("commit")
+            finally:
+                if db.in_transaction:
+                    db.execute("rollback")
+            # SQLite's own moments are switched off: a checkpoint happens behind the lock.
+            if writing and self._wal and (_size(self._path + "-wal") or 0) > CHECKPOINT_BYTES:
+                db.execute("pragma wal_checkpoint(truncate)")
+        return found
 
     @contextmanager
-    def _writing(self, what: str) -> Iterator[sqlite3.Connection | None]:
-        """A write transaction behind the lock. None when the file will not do."""
-        with self._mutex, _flocked(self._lock_path):
-            db = self._begun(what)
-            try:
-                yield db
-                if db is not None:
-                    db.execute("commit")
-                    self._checkpoint(db)
-            except sqlite3.DatabaseError as error:
-                self._abandon(db)
-                self._note(f"{what} failed ({error}); the index catches up later")
-            except BaseException:
-                self._abandon(db)
-                raise
-
-    def _begun(self, what: str) -> sqlite3.Connection | None:
-        for attempt in (1, 2):
-            try:
-                db = self._opened()
-                db.execute("begin immediate")
-                db.execute(GENERATION).fetchone()
-                return db
-            except sqlite3.DatabaseError as error:
-                if attempt == 2 or not self._recover(error, locked=True):
-                    self._note(f"{what} failed ({error}); the index catches up later")
-                    return None
-        return None
-
-    def _abandon(self, db: sqlite3.Connection | None) -> None:
+    def _alone(self) -> Iterator[None]:
+        """The writers' lock. Whoever holds the mutex may take it again."""
+        self._depth += 1
+        fd = -1
         try:
-            if db is not None and db.in_transaction:
-                db.execute("rollback")
-        except sqlite3.Error:
-            pass
+            if self._depth == 1:
+                if os.path.islink(self._lock_path):
+                    os.unlink(self._lock_path)
+                fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            self._depth -= 1
+            if fd >= 0:
+                os.close(fd)
 
-    def _checkpoint(self, db: sqlite3.Connection) -> None:
-        """Behind the lock, and only when the log has grown: SQLite's own moments are switched off."""
+    @contextmanager
+    def _quiet(self) -> Iterator[bool]:
+        """Whether nobody writes, and nobody begins to while we look. A lock file that is not there is held by nobody."""
         try:
-            if os.path.getsize(self._path + "-wal") > CHECKPOINT_PAGES * 4096:
-                db.execute("pragma wal_checkpoint(truncate)")
-        except (OSError, sqlite3.Error):
-            pass
+            fd = os.open(self._lock_path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            yield True
+            return
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(fd)
 
-    # The file
+    # -- the file -------------------------------------------------------------------------------------------------------
 
     def _opened(self) -> sqlite3.Connection:
         """The connection, anew when the file at our path is another one than we opened."""
-        if self._db is not None and self._inode == _inode(self._path):
+        if self._db is not None and self._file == _identity(self._path):
             return self._db
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-            self._reset_memory()
-        with _flocked(self._lock_path):
-            db = self._connected()
+        with self._alone():
+            self._shut()
+            self._make()
+            self._db = sqlite3.connect(self._path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._file = _identity(self._path)
+            for pragma in (*_PRAGMAS, *(_WAL if self._wal else _TRUNCATE)):
+                self._db.execute(f"pragma {pragma}")
+            if self._is_new(self._db):
+                self._db.execute("begin immediate")
+                for statement in self._schema.split(";"):
+                    self._db.execute(statement)
+                self._fill(self._db)
+                self._db.execute(f"pragma user_version = {self._version}")
+                self._db.execute("commit")
+        return self._db
+
+    def _make(self) -> None:
+        """The file, ours alone. What is no file of its own that we may write (a link of either kind, a pipe) is not opened
+        but removed. A write that was cut short is doubt enough: a journal names a file to delete once it is played back.
+        """
+        for ending in ("", "-wal", "-shm", "-journal"):
             try:
-                self._prepare_file(db)
-            except sqlite3.DatabaseError:
-                db.close()
-                raise
-            self._inode, self._db = _inode(self._path), db
-        return db
+                found = os.lstat(self._path + ending)
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not os.access(self._path + ending, os.W_OK):
+                os.unlink(self._path + ending)
+            elif ending == "-journal" and found.st_size:
+                raise sqlite3.DatabaseError("a write was cut short")
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.fchmod(fd, 0o600)
+        os.close(fd)
 
-    def _connected(self) -> sqlite3.Connection:
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(self._path, timeout=10.0, isolation_level=None, check_same_thread=False)
-        for pragma in _PRAGMAS:
-            db.execute(pragma)
-        return db
-
-    def _prepare_file(self, db: sqlite3.Connection) -> None:
-        version = db.execute("pragma user_version").fetchone()[0]
-        identity = self._identity()
-        if version == 0:
-            create_tables(db, identity)
-        elif version != FORMAT:
+    def _is_new(self, db: sqlite3.Connection) -> bool:
+        """Whether a file is still empty. Raises DatabaseError for one that is not ours, or of another version."""
+        version, held = db.execute("pragma user_version").fetchone()[0], _schema_in(db)
+        if version == 0 and not held:
+            return True
+        if version != self._version or held != _schema_of(self._schema):
             raise sqlite3.DatabaseError("it was made by another version")
-        held = dict(db.execute("select key, value from meta"))
-        if held.get("cutting") != CUTTING or held.get("model") != identity:
-            self._rebuild(db, held, identity)
+        return False
 
-    def _identity(self) -> str:
-        return self._embedder.name if self._embedder is not None else "none"
-
-    def _rebuild(self, db: sqlite3.Connection, held: dict[str, str], identity: str) -> None:
-        """New tables beside the old ones, filled from the texts the old ones hold, then put in their place."""
-        self._note("the index is being rebuilt for another model or cutting")
-        db.execute("begin immediate")
-        try:
-            for part in drops("_new"):
-                db.execute(part)
-            for statement in TABLES.format("_new").split(";"):
-                db.execute(statement)
-            same = held.get("model") == identity
-            for batch in batches(held_documents(db)):
-                prepared = [prepare(document) for document in batch]
-                vectors = cached_vectors(db, [key for one in prepared for key in one.hashes]) if same else {}
-                self._fill(db, prepared, vectors)
-            take_place(db, identity)
-            db.execute("commit")
-        except BaseException:
-            self._abandon(db)
-            raise
-
-    def _fill(self, db: sqlite3.Connection, prepared: list[Prepared], vectors: dict[bytes, bytes]) -> None:
-        texts = {k: t for one in prepared for k, t in zip(one.hashes, one.texts, strict=True) if k not in vectors}
-        made, note = self._embed(list(texts.values()))
-        if note:
-            self._note(note)
-        if made is not None:
-            vectors |= {key: row.tobytes() for key, row in zip(texts, made, strict=True)}
-        for one in prepared:
-            insert(db, one, vectors, suffix="_new")
-
-    def _recover(self, error: sqlite3.DatabaseError, *, locked: bool = False) -> bool:
-        """Begins a damaged file again. A file that is only busy or a disk that is full is left alone."""
-        text = str(error)
-        if isinstance(error, sqlite3.OperationalError) and not text.startswith(("no such", "malformed")):
-            return False
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-        with _flocked(self._lock_path) if not locked else _nothing():
-            for ending in ("", "-wal", "-shm"):
-                try:
-                    os.unlink(self._path + ending)
-                except OSError:
-                    pass
-        self._reset_memory()
-        self._note(f"the index was damaged ({text}) and is begun again from the documents")
-        return True
-
-    def _note(self, text: str) -> None:
-        if text not in self._notes:
-            self._notes.append(text)
+    def _shut(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
 
 
-def _inode(path: str) -> int:
+@cache
+def _schema_of(statements: str) -> list[tuple[str, ...]]:
+    """What SQLite itself makes of these statements."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in statements.split(";"):
+            db.execute(statement)
+        return _schema_in(db)
+
+
+def _schema_in(db: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return db.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name limit 100").fetchall()
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether an error says nothing about the file: somebody else writes, or the disk is full."""
+    code = getattr(error, "sqlite_errorcode", None)
+    is_passing = code is not None and code & 0xFF in _PASSING
+    return is_passing or isinstance(error, OSError) or "no such module" in str(error)
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+
+
+def _identity(path: str) -> tuple[int, int]:
     try:
-        return os.stat(path).st_ino
+        found = os.lstat(path)
     except OSError:
-        return 0
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
-_HOLDING = threading.local()
-
-
-@contextmanager
-def _flocked(path: str) -> Iterator[None]:
-    """The writers' lock, re-entrant within a thread."""
-    depth: dict[str, int] = _HOLDING.__dict__.setdefault("depth", {})
-    if depth.get(path):
-        yield
-        return
-    held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+def _size(path: str) -> int | None:
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        depth[path] = 1
-        yield
-    finally:
-        depth[path] = 0
-        os.close(held)
+        return os.lstat(path).st_size
+    except OSError:
+        return None
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+# -- the tables of the index -----------------------------------------------------------------------------------------------
+
+_SCHEMA = """
+create table made(epoch text not null, made_for text not null, generation integer not null);
+create table document(
+    id integer primary key autoincrement, path text not null unique, digest text not null, kind text not null,
+    layer text not null, day integer not null);
+create table part(
+    id integer primary key autoincrement, document integer not null, sum integer not null, packed blob not null,
+    vectors blob not null, said_sum integer not null, said text not null);
+create index part_document on part(document)
+"""
+_NEW_DOCUMENTS = "select id, path, kind, layer, day from document where id > ? order by id"
+_NEW_PARTS = "select id, document, packed, vectors, sum from part where id > ? order by id"
+_SHOWN = """
+    select document.digest, part.said, part.said_sum
+    from part join document on document.id = part.document where part.id = ?
+"""
+_PUT_PART = "insert into part(document, sum, packed, vectors, said_sum, said) values(?, ?, ?, ?, ?, ?)"
+_NEXT = "update made set generation = generation + 1"
+
+
+class SqliteTables:
+    """`Tables` in one file. Each part carries sums of its own, since SQLite has none and would not notice a changed byte."""
+
+    def __init__(self, path: str, *, lock: str) -> None:
+        self._made_for = ""
+        self._file = SqliteFile(
+            path,
+            lock=lock,
+            schema=_SCHEMA,
+            version=FORMAT,
+            wal=True,
+            again="the index was damaged ({}) and is begun again from the documents",
+            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)), ?, 0)", (self._made_for,)),
+        )
+        self.notes, self.close = self._file.notes, self._file.close
+
+    @property
+    def exists(self) -> bool:
+        return self._file.exists
+
+    def begin(self, made_for: str, *, anew: bool = False) -> None:
+        self._made_for = made_for
+        if anew:
+            self._file.begin_again()
+        held = self._file.read(lambda db: db.execute("select made_for from made").fetchone())
+        if held != (made_for,):
+            self._file.note("the index is being rebuilt for another model or cutting")
+            self._file.begin_again()
+
+    def known(self) -> dict[str, str]:
+        return self._file.read(lambda db: dict(db.execute("select path, digest from document order by path")))
+
+    def since(self, mark: Mark) -> Changes:
+        def read(db: sqlite3.Connection) -> Changes:
+            epoch, made_for, generation = db.execute("select epoch, made_for, generation from made").fetchone()
+            if (epoch, generation) == (mark.epoch, mark.generation):
+                return Changes(mark=mark)
+            part, document = (mark.part, mark.document) if epoch == mark.epoch else (0, 0)
+            documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
+            parts = [_part(*row) for row in db.execute(_NEW_PARTS, (part,))]
+            part = parts[-1].id if parts else part
+            document = documents[-1].id if documents else document
+            return Changes(
+                mark=Mark(epoch, made_for, generation, part, document),
+                alive=dict(db.execute("select id, document from part")),
+                documents=documents,
+                parts=parts,
+            )
+
+        return self._file.read(read)
+
+    def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
+        def write(db: sqlite3.Connection) -> list[str]:
+            if db.execute("select epoch from made").fetchone()[0] != epoch:
+                return [one.row.path for one in documents]
+            refused = [one.row.path for one in documents if _parts_of(db, one.row.path) != list(one.before)]
+            changed = [_replace(db, one) for one in documents if one.row.path not in refused]
+            if any(changed):
+                db.execute(_NEXT)
+            return refused
+
+        return self._file.write(write)
+
+    def drop(self, paths: Collection[str]) -> int:
+        def write(db: sqlite3.Connection) -> int:
+            gone = sum(_erase(db, path) for path in paths)
+            if gone:
+                db.execute(_NEXT)
+            return gone
+
+        return self._file.write(write) if paths else 0
+
+    def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
+        def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
+            rows = {key: db.execute(_SHOWN, (key,)).fetchone() for key in parts}
+            return {key: _shown(*row) for key, row in rows.items() if row is not None}
+
+        return self._file.read(read)
+
+    def check(self) -> str:
+        """What is wrong with the file, in a few words; "" when nothing is. Changes nothing."""
+
+        def look(db: sqlite3.Connection) -> None:
+            for row in db.execute(_NEW_PARTS, (0,)):
+                _part(*row)
+            for (key,) in db.execute("select id from part").fetchall():
+                _shown(*db.execute(_SHOWN, (key,)).fetchone())
+
+        return self._file.check(look)
+
+
+def _parts_of(db: sqlite3.Connection, path: str) -> list[int]:
+    sql = "select id from part where document = (select id from document where path = ?) order by id"
+    return [row[0] for row in db.execute(sql, (path,))]
+
+
+def _replace(db: sqlite3.Connection, one: Writing) -> bool:
+    """Writes a document; whether a row changed that a search would see."""
+    if one.kept:
+        db.execute("update document set digest = ? where path = ?", (one.digest, one.row.path))
+        db.executemany("delete from part where id = ?", ((key,) for key in one.before[one.kept :]))
+    else:
+        _erase(db, one.row.path)
+        sql = "insert into document(path, kind, layer, day, digest) values(?, ?, ?, ?, ?)"
+        db.execute(sql, (*one.row[1:], one.digest))
+    key = db.execute("select id from document where path = ?", (one.row.path,)).fetchone()[0]
+    rows = [(key, _sum(p.packed, p.vectors), p.packed, p.vectors, _sum(p.said), p.said) for p in one.parts]
+    db.executemany(_PUT_PART, rows)
+    return bool(one.parts or one.kept < len(one.before))
+
+
+def _erase(db: sqlite3.Connection, path: str) -> int:
+    db.executemany("delete from part where id = ?", ((key,) for key in _parts_of(db, path)))
+    return db.execute("delete from document where path = ?", (path,)).rowcount
+
+
+def _sum(*parts: bytes | str) -> int:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part.encode() if isinstance(part, str) else part, found)
+    return found
+
+
+def _sound(*values: bytes | str, sum: int) -> None:
+    try:
+        if _sum(*values) == sum:
+            return
+    except (TypeError, ValueError):
+        pass
+    raise sqlite3.DatabaseError("a row is not what was put in")
+
+
+def _part(id: int, document: int, packed: bytes, vectors: bytes, sum: int) -> PartRow:
+    _sound(packed, vectors, sum=sum)
+    return PartRow(id, document, packed, vectors)
+
+
+def _shown(digest: str, said: str, sum: int) -> ShownPart:
+    _sound(said, sum=sum)
+    return ShownPart(digest, said)

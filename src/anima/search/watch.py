@@ -1,30 +1,24 @@
-"""Watching a home for changes from outside, until somebody stops it.
+"""Watching a home's folder for changes from outside.
 
-Promise: changes are gathered for half a second and then indexed; temporary and hidden names are passed over; when the
-system loses events, or every few minutes anyway, everything is looked at. Not here: the index itself (indexing).
+Promise: changes are gathered for half a second; temporary and hidden names are passed over; when the system loses events,
+or every few minutes anyway, everything is looked at. Not here: what is done then (`current`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from anima.home import Home
-    from anima.search.current import IndexReport
 
 _GATHER_MS = 500
 _ANYWAY_MS = 120_000
 
 
-def watch(home: Home, stop: threading.Event | None = None) -> Iterator[IndexReport]:
-    """A report after each round that changed something; the first one at once. Ends when `stop` is set."""
-    from watchfiles import watch as changes
+def changes_in(root: str, stop: threading.Event | None = None) -> Iterator[object]:
+    """Something after each change, until `stop` is set."""
+    from watchfiles import watch
 
-    yield home.index()
-    rounds = changes(
-        home.root,
+    return watch(
+        root,
         watch_filter=_matters,
         debounce=_GATHER_MS,
         step=50,
@@ -33,10 +27,6 @@ def watch(home: Home, stop: threading.Event | None = None) -> Iterator[IndexRepo
         yield_on_timeout=True,
         raise_interrupt=True,
     )
-    for _ in rounds:
-        report = home.index()
-        if report.put or report.dropped:
-            yield report
 
 
 def _matters(_: object, path: str) -> bool:

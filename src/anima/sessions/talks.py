@@ -9,18 +9,15 @@ Not here: parsing transcripts, knowing which have changed, previews (transcript)
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
 import sqlite3
-import stat
-import threading
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from anima.search.sqlite import SqliteFile
+from anima.search.tables import IndexDown
 from anima.search.units import CUTTING
 from anima.text.words import ask, cut
 
@@ -28,22 +25,10 @@ FORMAT = 1
 VERSION = zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF
 MAX_WORDS = 32  # of a query
 MAX_QUERY = 1000
-_APPLICATION = 0x616E7461
-_PRAGMAS = (
-    "pragma busy_timeout = 10000",
-    "pragma journal_mode = truncate",
-    "pragma synchronous = normal",
-    "pragma secure_delete = on",
-    "pragma trusted_schema = off",
-    "pragma cell_size_check = on",
-    "pragma temp_store = memory",
-    "pragma cache_size = -32768",
-)
 # Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
 # not stored beside their postings: cutting an entry's text again gives them, when they have to go.
-_TABLES = f"""
+_TABLES = """
 create table made(epoch text not null);
-insert into made values(hex(randomblob(8)));
 create table session(
     id integer primary key, place text not null unique, name text not null, agent text not null, layer text not null,
     scope text not null, inode integer not null, size integer not null, mtime integer not null,
@@ -53,9 +38,7 @@ create table turn(
     source text not null);
 create index turn_session on turn(session, id);
 create table spoken(id integer primary key, text text not null);
-create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
-pragma application_id = {_APPLICATION};
-pragma user_version = {VERSION};
+create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'")
 """
 _KNOWN = "select place, inode, size, mtime, offset, lines, entries from session"
 _PUT_SESSION = """
@@ -86,22 +69,6 @@ _ALL = f"""
 """
 
 Answer = TypeVar("Answer")
-# What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
-_TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
-_PASSING = frozenset(
-    {
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_INTERRUPT,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PROTOCOL,
-    }
-)
 
 
 class Mark(NamedTuple):
@@ -160,11 +127,16 @@ class Talks:
     """The index in one file. Lives as long as its home."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._mutex = threading.RLock()
-        self._db: sqlite3.Connection | None = None
-        self._inode = 0
-        self._notes: list[str] = []
+        self._file = SqliteFile(
+            path,
+            lock=f"{path}.lock",
+            schema=_TABLES,
+            version=VERSION,
+            wal=False,
+            again="the index of transcripts was damaged ({}) and is made again",
+            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)))"),
+        )
+        self.notes, self.check = self._file.notes, self._file.check
 
     def known(self) -> dict[str, Mark] | None:
         """How far each session is in, by its place; None when there is no index to be had."""
@@ -229,135 +201,19 @@ class Talks:
 
         return self._tried(read, again=False)
 
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know, such as that the index was begun again. Each is said once."""
-        with self._mutex:
-            said, self._notes = tuple(self._notes), []
-        return said
-
     def close(self) -> None:
-        with self._mutex:
-            self._shut()
-
-    # -- the file -------------------------------------------------------------------------------------------------------
+        self._file.close()
 
     def _tried(
         self, work: Callable[[sqlite3.Connection], Answer], *, writing: bool = False, again: bool = True
     ) -> Answer | None:
         """What `work` gives, in one transaction; None when the file will not do. A damaged file is begun again, and
         `work` done `again` on the new one if that makes sense."""
-        with self._mutex:
-            try:
-                return self._done(work, writing)
-            except _TROUBLE as error:
-                if not self._begun_again(error):
-                    self._give_up(error)
-                    again = False
-            try:
-                return self._done(work, writing) if again else None
-            except _TROUBLE as error:
-                self._give_up(error)
-        return None
-
-    def _done(self, work: Callable[[sqlite3.Connection], Answer], writing: bool) -> Answer:
-        with self._alone() if writing else nullcontext():
-            db = self._opened()
-            db.execute("begin immediate" if writing else "begin")
-            try:
-                found = work(db)
-                db.execute("commit")
-            finally:
-                if db.in_transaction:
-                    db.execute("rollback")
-        return found
-
-    def _give_up(self, error: Exception) -> None:
-        why = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
-        self._note(f"the index of transcripts cannot be used ({why}); they are searched as they are")
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Whoever writes, or removes a damaged file, is alone: a journal must never meet another file than its own."""
-        fd = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
-
-    def _opened(self) -> sqlite3.Connection:
-        """The connection, anew when the file at our path is another one than we opened."""
-        if self._db is not None and _inode(self._path) == self._inode:
-            return self._db
-        self._shut()
-        self._make()
-        db = sqlite3.connect(self._path, timeout=10.0, isolation_level=None, check_same_thread=False)
-        self._db, self._inode = db, _inode(self._path)
-        for pragma in _PRAGMAS:
-            db.execute(pragma)
-        _prepare(db)
-        return db
-
-    def _make(self) -> None:
-        """The file, ours alone. A link in its place is not followed but removed, as is anything that is no file."""
-        try:
-            found = os.lstat(self._path)
-            if not stat.S_ISREG(found.st_mode):
-                os.unlink(self._path)
-        except FileNotFoundError:
-            pass
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.fchmod(fd, 0o600)
-        os.close(fd)
-
-    def _begun_again(self, error: Exception) -> bool:
-        """Removes a damaged file. One that is only busy, or on a disk that is full, is left alone."""
-        code = getattr(error, "sqlite_errorcode", None)
-        if (
-            isinstance(error, OSError)
-            or (code is not None and code & 0xFF in _PASSING)
-            or "no such module" in str(error)
-        ):
-            return False
-        self._shut()
-        with self._alone():
-            for ending in ("", "-journal", "-wal", "-shm"):
-                try:
-                    os.unlink(self._path + ending)
-                except OSError:
-                    pass
-        self._note(f"the index of transcripts was damaged ({error}) and is made again")
-        return True
-
-    def _shut(self) -> None:
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
-
-    def _note(self, text: str) -> None:
-        if text not in self._notes:
-            self._notes.append(text)
-
-
-def _prepare(db: sqlite3.Connection) -> None:
-    """Tables in a new file; an error for a file that is not ours, or of another version."""
-    version = _pragma(db, "user_version")
-    if version == 0 and db.execute("select count(*) from sqlite_schema").fetchone()[0] == 0:
-        db.execute("begin immediate")
-        try:
-            if _pragma(db, "user_version") == 0:
-                for statement in _TABLES.split(";\n"):
-                    db.execute(statement)
-            db.execute("commit")
-        finally:
-            if db.in_transaction:
-                db.execute("rollback")
-    elif version != VERSION or _pragma(db, "application_id") != _APPLICATION:
-        raise sqlite3.DatabaseError("it was made by another version")
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> int:
-    return int(db.execute(f"pragma {name}").fetchone()[0])
+            return self._file.write(work) if writing else self._file.read(work, again=again)
+        except IndexDown as down:
+            self._file.note(f"the index of transcripts cannot be used ({down}); they are searched as they are")
+            return None
 
 
 def _mark_of(db: sqlite3.Connection, place: str) -> Mark:
@@ -425,10 +281,3 @@ def _quoted(word: str) -> str:
 
 def _listed(names: Collection[str] | None) -> str:
     return json.dumps(sorted(names or ()))
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0

@@ -1,7 +1,8 @@
 """Fakes for what a test cannot have: a clock that is set by hand, dice that fall as told, a model that costs nothing.
 
 Promise: these are the only fakes; everything else in a test is the real thing. They are public, so that hosts of a home
-can test against it as we do. Not here: anything that touches a home.
+can test against it as we do. Beside them stands what engines promise, as tests (`tables`). Not here: anything that
+touches a home.
 """
 
 from __future__ import annotations

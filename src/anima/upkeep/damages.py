@@ -276,14 +276,13 @@ _HISTORY = _rows(
 
 _INDEX = _rows(
     "damage",
-    ("index-not-a-database", "the index is no database", "its first bytes", f"set aside; {_AGAIN}", ""),
-    ("index-truncated", "the index was cut", "it is shorter than its header says", _AGAIN, ""),
-    ("index-page-zeroed", "pages of the index are blank", "a page holds nothing but zeros", _AGAIN, ""),
-    ("index-page-damaged", "pages of the index are not what they were", "SQLite's own check", _AGAIN, ""),
-    ("index-text-differs", "the index holds another text than the document", "the two are compared", _AGAIN, ""),
-    ("index-wal-damaged", "the log of the index is garbage", "its header does not add up", _AGAIN, ""),
-    ("index-read-only", "the index cannot be written", "its mode", "made writable for you alone", ""),
-    ("index-format", "the index was made by another version", "its number", _AGAIN, ""),
+    (
+        "index-damaged",
+        "the index is damaged, cut, not ours, or no database",
+        "SQLite's own check, its tables, and a sum a row",
+        _AGAIN,
+        "",
+    ),
     (
         "talks-damaged",
         "the index of transcripts is damaged, cut, or no database",
@@ -440,20 +439,6 @@ _ADVICE = _rows(
         "the lock is younger than a minute",
         "",
         "wait until it has ended",
-    ),
-    (
-        "index-wal-missing",
-        "the log of the index was deleted",
-        "its shared memory is left without it",
-        "brought up to date",
-        "",
-    ),
-    (
-        "index-shm-missing",
-        "the shared memory of the index was deleted",
-        "the log is there without it",
-        "SQLite makes it again",
-        "",
     ),
     (
         "sessions-list-missing",

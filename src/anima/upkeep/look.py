@@ -460,34 +460,17 @@ def broken_repositories(patient: Patient) -> list[str]:
 
 
 def _index(patient: Patient) -> Iterator[Remark]:
-    from anima.search.checking import check
+    from anima.search.current import tables_of
 
-    root = f"{patient.store.root}/{FOLDER}"
-    for found in check(f"{root}/{INDEX}", lock=f"{root}/index.lock", texts=partial(_indexed, patient)):
-        if found.name != "not-a-file":
-            yield remark(f"index-{found.name}", INDEX, f"The index will not do: {found.why}.")
-
-
-def _indexed(patient: Patient, path: str, mark: str) -> str | None:
-    """The text an index should hold of a document, when its mark says that it is not late."""
-    here = patient.store.signature(path)
-    if here is None or "~" in mark or mark.partition("?")[0] != ":".join(map(str, here)):
-        return None
-    try:
-        return patient.store.read(DocPath.parse(path)).text
-    except HomeError:
-        return None
+    if why := tables_of(patient.store.root).check():
+        yield remark("index-damaged", INDEX, f"The index will not do: {why}.")
 
 
 def _talks(patient: Patient) -> Iterator[Remark]:
-    from anima.search.checking import check
-    from anima.sessions.talks import VERSION
+    from anima.sessions.talks import Talks
 
-    root = f"{patient.store.root}/{FOLDER}"
-    harmless = ("not-a-file", "wal-missing", "shm-missing", "format")  # it is made again when it is next asked
-    for found in check(f"{root}/{TALKS}", lock=f"{root}/{TALKS}.lock", version=VERSION):
-        if found.name not in harmless:
-            yield remark("talks-damaged", TALKS, f"The index of transcripts will not do: {found.why}.")
+    if why := Talks(f"{patient.store.root}/{FOLDER}/{TALKS}").check():
+        yield remark("talks-damaged", TALKS, f"The index of transcripts will not do: {why}.")
 
 
 # -- transcripts ------------------------------------------------------------------------------------------------------------

@@ -262,9 +262,6 @@ def _modes(work: _Work) -> None:
             FOLDER,
             f"{len(wrong):,} mode{'s are' if len(wrong) != 1 else ' is'} mended: 0700 for folders, 0600 for files",
         )
-    for each in work.of("index-read-only"):
-        set_mode(store, f"{FOLDER}/{INDEX}", 0o600)
-        work.tell(each.name, INDEX, "it can be written again")
 
 
 def _close_to_others(store: Folder) -> int:
@@ -489,15 +486,9 @@ def _anchor(home: Home) -> None:
 
 
 def _index(work: _Work, home: Home) -> None:
-    wrong = [each for each in work.of("index-") if each.name != "index-read-only"]
-    if wrong:
-        if work.has("index-not-a-database"):
-            where = work.aside.move(f"{FOLDER}/{INDEX}")
-            work.tell("index-not-a-database", INDEX, f"set aside in {where}")
-        anew = not work.has("index-shm-missing")
-        report = home.indexing.bring_up(rebuild=anew, progress=None)
-        how = "made again" if anew else "brought up to date"
-        work.tell(wrong[0].name, INDEX, f"{how} from {report.documents:,} documents")
+    if work.has("index-damaged"):
+        report = home.indexing.bring_up(rebuild=True)
+        work.tell("index-damaged", INDEX, f"made again from {report.documents:,} documents")
     if work.has("talks-damaged"):
         home.transcripts.close()
         for end in _DERIVED:

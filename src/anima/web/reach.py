@@ -141,9 +141,7 @@ class Reach:
             watchers.append(watcher)
 
     def watch(self, stop: Event) -> Iterator[IndexReport]:
-        from anima.search.watch import watch
-
-        return watch(self.home, stop)
+        return self.home.indexing.watch(stop)
 
     def stamp(self) -> str:
         """Differs when a document, the ledger or the day does. No file is opened for it."""
