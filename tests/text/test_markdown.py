@@ -12,15 +12,25 @@ from anima.errors import BadText
 from anima.model import Scope
 from anima.text.markdown import (
     BOM,
+    Bullet,
     add_under,
+    bullet_of,
+    bullet_text,
+    comment_after,
     defuse_tags,
+    evidence_of,
+    fence_after,
     front_matter,
     front_matter_end,
+    heading_of,
     lines_of,
     marks,
     newline_of,
     sections,
+    unmarked,
     view,
+    without_code,
+    without_tail,
 )
 
 SECRET = "CANARY-7f3a"
@@ -523,3 +533,105 @@ def test_no_text_takes_longer_than_its_length_asks_for(text: str) -> None:
     add_under(text, heading="A", line="- x")
     defuse_tags(text, ("memory",))
     front_matter_end("---\n" + text)
+
+
+# -- one line taken apart ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "bullet"),
+    [
+        ("- tea", Bullet("", "-", None, "tea")),
+        ("  * tea \r\n", Bullet("  ", "*", None, "tea")),
+        ("\t+\ttea", Bullet("\t", "+", None, "tea")),
+        ("12) tea", Bullet("", "12)", None, "tea")),
+        ("- [x] tea", Bullet("", "-", "x", "tea")),
+        ("- [ ] tea", Bullet("", "-", " ", "tea")),
+        ("1. [-] tea", Bullet("", "1.", "-", "tea")),
+        ("- [link](x)", Bullet("", "-", None, "[link](x)")),
+        ("-", Bullet("", "-", None, "")),
+        ("- \n", Bullet("", "-", None, "")),
+    ],
+)
+def test_a_bullet_is_taken_apart(line: str, bullet: Bullet) -> None:
+    assert bullet_of(line) == bullet
+
+
+@pytest.mark.parametrize(
+    "line", ["", "tea", "-tea", "*tea*", "1.5 litres", "1234567890. tea", "> - tea", "# - tea", "• tea"]
+)
+def test_what_is_no_item_is_no_bullet(line: str) -> None:
+    assert bullet_of(line) is None
+    assert bullet_text(line) == line
+
+
+def test_a_dot_is_the_sign_of_a_list_only_for_who_says_so() -> None:
+    assert bullet_of("• tea", dots=True) == Bullet("", "•", None, "tea")
+    assert bullet_text("• tea", dots=True) == "tea"
+
+
+def test_what_sets_a_line_in_can_be_left_out() -> None:
+    assert unmarked("  > > - [x] tea\n") == "tea\n"
+    assert unmarked("tea") == "tea"
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# Tea", "Tea"),
+        ("   ###### Tea ##\n", "Tea"),
+        ("## C#", "C#"),
+        ("##", ""),
+        ("# Tea <!-- private -->", "Tea <!-- private -->"),
+    ],
+)
+def test_a_heading_is_taken_apart(line: str, title: str) -> None:
+    found = heading_of(line)
+
+    assert found is not None
+    assert found.level == line.split()[0].count("#")
+    assert found.title == title
+
+
+@pytest.mark.parametrize("line", ["#tea", "####### Tea", "    # Tea", "\t# Tea", "- # Tea", "Tea #"])
+def test_what_is_no_heading_is_none(line: str) -> None:
+    assert heading_of(line) is None
+
+
+def test_code_is_closed_by_its_own_fence_alone() -> None:
+    text = "a\n```py\nb\n~~~\n`` `\n```x\n``\n`````\nc\n~~~\nd\n```\n~~~~~\ne\n```one line```\nf\n"
+
+    assert [line.strip() for _, line in without_code(text)] == ["a", "c", "e", "```one line```", "f"]
+
+
+def test_a_fence_in_a_list_counts_where_asked_for() -> None:
+    text = "- ```\n  x\n  ```\n> ~~~\n> y\n> ~~~\nz"
+
+    assert [line for _, line in without_code(text, nested=True)] == ["z"]
+    assert fence_after("- ```", "") == fence_after("    ```", "") == ""
+    assert fence_after("- ```", "```", nested=True) == "```"
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.booleans())
+def test_lines_outside_code_keep_their_numbers(lines: list[str], nested: bool) -> None:
+    text = "\n".join(lines)
+
+    assert all(lines_of(text)[number - 1] == line for number, line in without_code(text, nested=nested))
+
+
+def test_a_comment_is_followed_over_lines() -> None:
+    assert comment_after("a <!-- b", False)
+    assert comment_after("b", True)
+    assert not comment_after("--> c", True)
+    assert comment_after("--> c <!--", True)
+    assert not comment_after("<!-- a --> b", False)
+
+
+def test_what_dreaming_put_behind_a_line_can_be_left_out() -> None:
+    dreamed = "- Ana lives in Lisbon (since 2026-05-08) _(score=0.71, hits=4, days=3)_"
+
+    assert evidence_of(dreamed) == (0.71, 4, 3)
+    assert without_tail(dreamed) == "- Ana lives in Lisbon (since 2026-05-08)"
+    assert without_tail(dreamed, loose=True) == "- Ana lives in Lisbon"
+    assert without_tail("The shop is open (until 8 pm)") == "The shop is open (until 8 pm)"
+    assert evidence_of("- Ana lives in Lisbon") is None

@@ -17,7 +17,7 @@ from datetime import date, datetime, timedelta
 from anima.dream.material import Candidate, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.text.lasting import POSSIBLE
-from anima.text.markdown import bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import bullet_of, bullet_text, ended, lines_of, newline_of
 from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
@@ -59,7 +59,6 @@ _TAIL = re.compile(r"\s*_\(score=[^()]{1,80}\)_\s*\Z")
 _EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 _SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
 
 
@@ -88,7 +87,7 @@ def items(markdown: str) -> list[Item]:
         bare = raw.strip()
         if not bare or _ANY_HEADING.match(raw) or bare.startswith("<!--"):
             continue
-        if raw[:1].isspace() and not _ITEM.match(raw) and found and len(found[-1].raws) < 40:
+        if raw[:1].isspace() and not ((item := bullet_of(raw)) and item.text) and found and len(found[-1].raws) < 40:
             last = found[-1]
             found[-1] = Item(line=last.line, raws=(*last.raws, raw), text=f"{last.text} {bare}")
         else:

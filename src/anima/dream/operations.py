@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from anima.errors import printable
+from anima.text.markdown import bullet_text
 
 MAX_LOST = 0.25  # of the prior lines
 MAX_LINE = 400
@@ -234,7 +235,6 @@ def _result(
 # -- facts in words ----------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/][0-9]+)*(?:['’][^\W_]+)*")
-_BULLET = re.compile(r"\A(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _TAIL = re.compile(r"_\((?:score|hits|days)[^()]*\)_\Z|\((?:since|from|until) [^()]{1,60}\)\Z")
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was were be been being it its this that these those his her hers their
@@ -265,7 +265,7 @@ _NUMBERS = {
 
 def _bare(text: str) -> str:
     """A line without its sign and its tail of dates or scores: what it states."""
-    text = _BULLET.sub("", text.strip())
+    text = bullet_text(text)
     for _ in range(2):
         at = max(text.rfind("_("), text.rfind("("))
         at = at - 1 if at > 0 and text[at - 1 : at + 1] == "_(" else at

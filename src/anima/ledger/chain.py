@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
+from anima.text.markdown import bullet_text
 
 FORMAT = 2  # of the home as a whole; a ledger begins with it, and a greater number is refused
 ORIGINAL = "0" * 64  # what the first record names as the one before it
@@ -29,7 +30,6 @@ ORIGINAL = "0" * 64  # what the first record names as the one before it
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
 _BLOCK = 1 << 20
 _SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
-_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
@@ -79,9 +79,7 @@ class Key:
         Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
         list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
         """
-        words = " ".join(text.split())
-        if marker := _MARKER.match(words):
-            words = words[marker.end() :]
+        words = bullet_text(" ".join(text.split()))
         if not words:
             return ""
         if not words.isascii():

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from anima.errors import BadArguments
-from anima.text.markdown import BOM, View, add_under, bullet_text, ended, lines_of, marked_at, newline_of, sections
+from anima.text.markdown import (
+    BOM,
+    View,
+    add_under,
+    bullet_of,
+    bullet_text,
+    ended,
+    lines_of,
+    marked_at,
+    newline_of,
+    sections,
+)
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -54,7 +65,8 @@ def remembered(text: str, fact: str, *, section: str | None) -> str:
         return add_under(text, heading=NOTES, line=line) if _has_notes(text) else apart(text, f"{line}\n")
     if section is None:
         last = lines_of(ended(text))[-1]
-        gap = "" if re.match(r"\s*[-*+] ", last) or not last.strip() else newline_of(text)
+        bullet = bullet_of(last)
+        gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
         return ended(text) + gap + line + newline_of(text)
     return add_under(text, heading=section, line=line)
 
@@ -84,8 +96,13 @@ def as_bullet(fact: str) -> str:
     lines = [line.rstrip() for line in fact.strip().splitlines() if line.strip()]
     if not lines:
         raise BadArguments("there is nothing to remember")
-    first = re.sub(r"\A\s*[-*+]\s+", "", lines[0])
-    return "\n".join([f"- {first.strip()}", *(f"  {line.strip()}" for line in lines[1:])])
+    return "\n".join([f"- {_without_point(lines[0])}", *(f"  {line.strip()}" for line in lines[1:])])
+
+
+def _without_point(line: str) -> str:
+    """A line without the sign of a list, unless it is a number, which may be part of what it says."""
+    bullet = bullet_of(line)
+    return bullet_text(line) if bullet and bullet.is_point and bullet.text else line.strip()
 
 
 def twin_of(text: str, fact: str) -> Twin | None:
@@ -130,8 +147,7 @@ def log_line(content: str, now: datetime) -> str:
     lines = [line.rstrip() for line in content.strip().splitlines() if line.strip()]
     if not lines:
         raise BadArguments("there is nothing to note")
-    first = re.sub(r"\A[-*+]\s+", "", lines[0].strip())
-    return "\n".join([f"- [{now:%H:%M}] {first}", *(f"  {line}" for line in lines[1:])]) + "\n"
+    return "\n".join([f"- [{now:%H:%M}] {_without_point(lines[0])}", *(f"  {line}" for line in lines[1:])]) + "\n"
 
 
 def log_heading(now: datetime) -> str:

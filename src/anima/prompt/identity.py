@@ -16,7 +16,7 @@ from typing import Literal
 
 from anima.errors import BadArguments, BadPath, printable
 from anima.model import DocPath
-from anima.text.markdown import BOM, front_matter_end, newline_of
+from anima.text.markdown import BOM, bullet_of, front_matter_end, newline_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
 RENDERED = ("name", "emoji", "vibe")
@@ -544,7 +544,6 @@ def _rides_along(char: str) -> bool:
 # -- peers: AGENTS.md as a list of colleagues -------------------------------------------------------------------------
 
 _PEER_WORDS = frozenset(["agents", "peers", "delegates", "delegation", "colleagues", "teammates", "team"])
-_ITEM = re.compile(r" ?(?:[-*+]|[0-9]{1,9}[.)])[ \t]+")
 _PEER = re.compile(r" ?[-*+][ \t]+(?P<mark>\*\*|__|`|)@?(?P<id>\w(?:[\w.-]{0,62}\w)?)(?P<colon>[:：]?)(?P=mark)(?!\w)")
 _DASH = re.compile(r"\s*(?:[:：\u2013\u2014→]|-(?=\s))\s*")
 
@@ -591,7 +590,7 @@ def _sections(text: str) -> list[list[Peer | None]]:
         if _HEADING.match(shown):
             sections.append([])
             about_peers, fresh = _names_peers(shown), True
-        elif _ITEM.match(shown):
+        elif (item := bullet_of(shown)) and len(item.indent.expandtabs(4)) <= 1:
             sections[-1].append(_peer(shown) if about_peers else None)
             fresh = False
         elif not shown.strip():

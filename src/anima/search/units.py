@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anima.errors import BadArguments
+from anima.text.markdown import bullet_of
 from anima.text.words import fold
 
 CUTTING = "lines-3"  # changes whenever the same text would be cut otherwise
@@ -24,7 +25,6 @@ PART = 32  # a part ends with the first block that brings it to so many units
 LONGEST_FRONT = 400  # lines
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
-_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE = re.compile(r"[^.!?。！？]*(?:[.!?]+(?:[\"'”’)*_\]]*)(?=\s|$)\s*|[。！？]+|[.!?]+|$)")
 _SPEAKER = re.compile(
@@ -238,7 +238,7 @@ def _kind(line: str, number: int, front: int, fence: str) -> str:
         return "fence"
     if _HEADING.match(line.rstrip("\r")):
         return "heading"
-    if _BULLET.match(line):
+    if (bullet := bullet_of(line)) and (bullet.text or bullet.box):
         return "item"
     if line.lstrip().startswith("|"):
         return "row"

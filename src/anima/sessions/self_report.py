@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Nights
-from anima.text.markdown import bullet_text, lines_of
+from anima.text.markdown import bullet_of, bullet_text, lines_of
 from anima.text.words import tags
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ TAGS = 10
 TAGGED_RECALLS = 200
 WEEK = timedelta(days=7)
 RECENT = 10
-_BULLET = re.compile(r"[-*] +\S")
 _DREAMED = re.compile(r"_\(score=[^)]*\)_\s*\Z")
 
 
@@ -93,9 +92,14 @@ def _outlined(text: str) -> list[tuple[str, list[str]]]:
     for line in lines_of(text):
         if line.startswith("## "):
             found.append((line[3:].partition("<!--")[0].strip(), []))
-        elif _BULLET.match(line):
+        elif _is_point(line):
             found[-1][1].append(bullet_text(line))
     return [each for each in found if each[1]]
+
+
+def _is_point(line: str) -> bool:
+    bullet = bullet_of(line)
+    return bullet is not None and bullet.is_point and not bullet.indent and bool(bullet.text)
 
 
 def _fitted(heading: str, bullets: list[str], room: int) -> tuple[dict[str, Any] | None, bool]:
@@ -121,7 +125,7 @@ def _size(value: object) -> int:
 
 def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -> dict[str, Any]:
     """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
-    bullets = [line for line in lines_of(memory) if _BULLET.match(line)]
+    bullets = [line for line in lines_of(memory) if _is_point(line)]
     recalls = list(_recalls(home, listener))
     nights = home.dreams.nights() if listener.is_owner else Nights()
     return {

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from anima.text.markdown import bullet_text
+
 Kind = Literal["remember", "preference", "decision", "promise", "correction", "fact"]
 SILENCE = "NO_REPLY"
 SHARE = 0.4  # of the turns, for what nobody marked
@@ -284,5 +286,5 @@ def bullets_of(reply: str) -> Sequence[str]:
     text = reply.strip()
     if not text or text.strip("`*_ .\"'") == SILENCE or text.startswith(SILENCE) or text.endswith(SILENCE):
         return ()
-    lines = [re.sub(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+", "", line).strip() for line in text.splitlines()]
+    lines = [bullet_text(line, dots=True) for line in text.splitlines()]
     return [_cut(line) for line in lines if line and not line.startswith(("#", "```"))]

@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from anima.errors import BadPath
 from anima.model import DocPath
-from anima.text.markdown import bullet_text, lines_of, newline_of, sections
+from anima.text.markdown import bullet_of, bullet_text, lines_of, newline_of, sections
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once
@@ -34,7 +34,6 @@ _TITLE = "retain"
 _ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S)")
 _SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
 _ENTITY = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})|\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]{0,200})?\]\]")
-_BULLET = re.compile(r"[ \t]{0,3}[-*+][ \t]+\S")
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _BEGIN, _END = re.compile(r"[ \t]*<!-- anima:kept\b[^>\n]*-->[ \t]*\r?\n?\Z"), re.compile(r"[ \t]*<!-- /anima:kept -->")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -139,7 +138,7 @@ def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
         inside = bool(waiting) and waiting[-1][0] <= at
         at += len(line)
         fenced = inside and fenced != line.lstrip().startswith(("```", "~~~"))
-        is_item = inside and not fenced and _BULLET.match(line) is not None
+        is_item = inside and not fenced and _is_point(line)
         if parts and inside and not fenced and not is_item and line[:1].isspace() and line.strip():
             parts.append(line.strip())
             continue
@@ -148,6 +147,11 @@ def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
         start, parts = number, [bullet_text(line)] if is_item else []
     if parts:
         yield start, parts
+
+
+def _is_point(line: str) -> bool:
+    bullet = bullet_of(line)
+    return bullet is not None and bullet.is_point and len(bullet.indent) <= 3 and bool(bullet.text)
 
 
 def _statement(text: str, *, path: str, line: int, day: date | None, last: int) -> Retained | None:
@@ -406,7 +410,7 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
     found = []
     for path, text in texts.items():
         for number, line in enumerate(lines_of(text), start=1):
-            if _BULLET.match(line) and wanted.search(_plain(line)):
+            if _is_point(line) and wanted.search(_plain(line)):
                 fact = _fact(line, path, number)
                 is_loose = fact.since is None and fact.until is None
                 is_past = is_loose and path.rpartition("/")[2] == PAST

@@ -3,7 +3,8 @@
 Promise: every edit returns the same text but for the span it names; CRLF, BOM, front matter, wikilinks and the final
 newline stay as they were. Section marks err on the side of privacy: a private mark counts wherever it stands on a
 heading, and only a true heading (outside code and comments) ends a private section.
-Not here: files, scopes of whole files (layout), cutting for the index (index.units).
+Whoever asks what one line is (a bullet, a heading, a fence, a dreamed line's tail) asks here.
+Not here: files, scopes of whole files (layout), cutting for the index (search.units).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from anima.errors import BadText
 from anima.model import Scope
@@ -21,11 +22,13 @@ BOM = "\ufeff"
 MAX_FRONT_MATTER = 16_384
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # ends a line of Markdown, too
-_CONTAINER = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
+_SIGN = r"(?:[-*+]|\d{1,9}[.)])"  # of a list item
+_CONTAINER = re.compile(rf"[ \t>]*(?:{_SIGN}[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
 _HASHES = re.compile(r"#{1,6}(?=[ \t\r\n]|\Z)")
+_HEADING = re.compile(rf" {{0,3}}({_HASHES.pattern})")
 _UNDERLINE = re.compile(r"(=|-)\1*[ \t]*\r?\n?\Z")
 _NO_TEXT = re.compile(r"\s*\Z|(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\r?\n?\Z")  # a blank line, or a rule
-_BARE_SIGN = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s*\Z")  # an item with nothing in it
+_BARE_SIGN = re.compile(rf"{_SIGN}\s*\Z")  # an item with nothing in it
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 _MARKUP = tuple(  # what begins a comment or a block of HTML, and what ends it
     (re.compile(begins, re.IGNORECASE), re.compile(ends, re.IGNORECASE))
@@ -41,7 +44,14 @@ _TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _HAS_MARK = re.compile(r"<!--[-\s]*(?:private|share)\b", re.IGNORECASE)
 _PRIVATE_LINE = re.compile(r"^[^\n]*<!--[-\s]*private\b[^\n]*\n?", re.IGNORECASE | re.MULTILINE)
-_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
+_BULLET = re.compile(rf"(\s*)({_SIGN})(?:\s+|\Z)")
+_DOTTED = re.compile(rf"(\s*)({_SIGN}|•)(?:\s+|\Z)")
+_BOX = re.compile(r"\[([ xX/-])\](?:\s+|\Z)")
+_MARKED = re.compile(rf"\s*(?:>\s?)*\s*(?:{_SIGN}\s+(?:{_BOX.pattern})?)?")
+_TAIL = re.compile(r"\s*_\((?:score|since|until)[^()\n]*\)_\s*\Z")
+_LOOSE_TAIL = re.compile(r"\s*_?\((?:score|since|until)[^()\n]*\)_?\s*\Z")
+_TAILS, _TAIL_CHARS = 4, 300
+_EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,113 @@ def newline_of(text: str) -> str:
     """The line end this text uses: that of its first line."""
     at = text.find("\n")
     return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
+
+
+# -- one line taken apart -----------------------------------------------------------------------------------------------
+
+
+class Bullet(NamedTuple):
+    """The first line of a list item. `sign` is -, *, + or a number; `box` is what a task's box holds, None without one."""
+
+    indent: str
+    sign: str
+    box: str | None
+    text: str
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the item stands in a list without numbers."""
+        return self.sign in "-*+"
+
+
+class HeadingLine(NamedTuple):
+    """A line of hashes and a title, which may hold marks. What only underlines make a heading is a matter of sections."""
+
+    level: int
+    title: str
+
+
+def bullet_of(line: str, *, dots: bool = False) -> Bullet | None:
+    """The list item that begins on a line. With `dots` also one whose sign is a •, which Markdown does not know."""
+    found = (_DOTTED if dots else _BULLET).match(line)
+    if found is None:
+        return None
+    text = line[found.end() :].strip()
+    box = _BOX.match(text)
+    return Bullet(found[1], found[2], box[1] if box else None, text[box.end() :] if box else text)
+
+
+def bullet_text(line: str, *, dots: bool = False) -> str:
+    """A line without its list sign and surrounding blanks; a box stays."""
+    found = (_DOTTED if dots else _BULLET).match(line)
+    return line[found.end() if found else 0 :].strip()
+
+
+def unmarked(line: str) -> str:
+    """A line without what sets it in: signs of quotes, a list sign, a box."""
+    return line[_MARKED.match(line).end() :]  # type: ignore[union-attr]  # it matches the empty text
+
+
+def heading_of(line: str) -> HeadingLine | None:
+    """The heading that a line is, by its hashes."""
+    found = _HEADING.match(line)
+    return HeadingLine(len(found[1]), _heading_text(line[found.end() :])) if found else None
+
+
+def fence_after(line: str, fence: str, *, nested: bool = False) -> str:
+    """The signs around the code that is open after a line, "" for none; `fence` are those open before it.
+
+    A line is code, or a fence around it, when either is not empty. `nested`: also fences in lists, quotes, and set in.
+    """
+    if "```" not in line and "~~~" not in line:
+        return fence
+    front = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
+    found = _FENCE.match(line, len(front))
+    if found is None or not (nested or (len(front) <= 3 and not front.strip(" "))):
+        return fence
+    if fence:
+        closes = not front.strip(" \t>") and found[1].startswith(fence) and not found[2].strip()
+        return "" if closes else fence
+    return "" if found[1][0] == "`" and "`" in found[2] else found[1]
+
+
+def comment_after(line: str, inside: bool) -> bool:
+    """Whether a comment is open after a line, given whether one was before it."""
+    opened, closed = line.rfind("<!--"), line.rfind("-->")
+    return opened > closed if closed >= 0 else inside or opened >= 0
+
+
+def without_code(text: str, *, nested: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines outside fenced code, each with its number."""
+    fence = ""
+    for number, line in enumerate(lines_of(text), start=1):
+        before, fence = fence, fence_after(line, fence, nested=nested)
+        if not before and not fence:
+            yield number, line
+
+
+def without_tail(text: str, *, loose: bool = False) -> str:
+    """A line without what dreaming put behind it, `_(score=0.71, hits=4, days=3)_`.
+
+    With `loose` also without the same in plain brackets, such as "(since 2026-05-08)", which people write, too.
+    """
+    pattern, closing = (_LOOSE_TAIL, (")", ")_")) if loose else (_TAIL, ")_")
+    for _ in range(_TAILS):
+        shown = text.rstrip()
+        tail = shown[-_TAIL_CHARS:]
+        if not tail.endswith(closing) or (bare := pattern.sub("", tail)) == tail:
+            break
+        text = shown[: len(shown) - len(tail)] + bare
+    return text
+
+
+def evidence_of(line: str) -> tuple[float, int, int] | None:
+    """The score, hits and days that a dreamed line says of itself."""
+    found = _EVIDENCE.search(line, max(0, len(line) - _TAIL_CHARS))
+    return (float(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+# -- the whole text -----------------------------------------------------------------------------------------------------
 
 
 def front_matter_end(text: str) -> int:
@@ -245,8 +362,7 @@ class _Outline:
 
     def _markup(self, line: str, inner: str) -> None:
         """Follows blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain."""
-        opened, closed = inner.rfind("<!--"), inner.rfind("-->")
-        self._half = opened > closed if closed >= 0 else self._half or opened >= 0
+        self._half = comment_after(inner, self._half)
         self._loose = bool(line.strip()) and (self._loose or bool(_TAG.match(inner)))
         if self._until is None:
             self._until = next((ends for begins, ends in _MARKUP if begins.match(inner)), None)
@@ -408,12 +524,6 @@ def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 def defuse_tags(text: str, names: tuple[str, ...]) -> str:
     """The text with the `<` of any tag of these names made a `‹`, so that it can open or close no frame of ours."""
     return _tag_pattern(names).sub("‹", text) if "<" in text else text
-
-
-def bullet_text(line: str) -> str:
-    """A line without its list marker and surrounding blanks."""
-    found = _BULLET.match(line)
-    return line[found.end() if found else 0 :].strip()
 
 
 def add_under(text: str, *, heading: str | None, line: str) -> str:

@@ -15,15 +15,13 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.model import fold
-from anima.text.markdown import lines_of
+from anima.text.markdown import bullet_of, lines_of, unmarked
 
 LEAD = 8  # words of a longer phrase that are looked up first
-_MARK = re.compile(r"\s*(?:>\s?)*\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
 _SPEAKER = re.compile(r"(?:User|Agent):\s+")
 _TAIL = re.compile(r"\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
 _TAIL_CHARS = 300
-_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(?=\s|\Z)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -58,8 +56,7 @@ def flat(text: str) -> Flat:
     at = 0
     for line in lines_of(text):
         starts.append(at)
-        mark = _MARK.match(line)
-        if words := " ".join(fold(line[mark.end() if mark else 0 :]).split()):
+        if words := " ".join(fold(unmarked(line)).split()):
             parts.append(words)
             at += len(words) + 1
     return Flat(" ".join(parts), starts)
@@ -81,8 +78,7 @@ def _is_punctuation(word: str) -> bool:
 
 def said_in(line: str) -> str:
     """What a line says: without list mark, time, speaker, heading marks, and what dreaming put behind it."""
-    mark = _MARK.match(line)
-    text = line[mark.end() if mark else 0 :].strip()
+    text = unmarked(line).strip()
     for front in (_HEADING, _STAMP, _SPEAKER):
         if found := front.match(text):
             text = text[found.end() :].lstrip()
@@ -242,8 +238,8 @@ def with_hanging(lines: list[str], hits: Collection[int]) -> set[int]:
                 continue
             depth = depth if not line.strip() else None
         if number in held and not fence:
-            item = _ITEM.match(line)
-            depth = len(item[1]) if item else depth
+            item = bullet_of(line)
+            depth = len(item.indent) if item else depth
     return gone
 
 

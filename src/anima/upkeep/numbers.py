@@ -6,7 +6,6 @@ Not here: how it is drawn (cli, web), what an agent may be told of it (knowing).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError
 from anima.model import DocPath, Nights
 from anima.sessions.replay import time_of
+from anima.text.markdown import bullet_of, lines_of
 
 if TYPE_CHECKING:
     from anima.home import Home
 
-_BULLET = re.compile(r"^\s*[-*+] +\S", re.MULTILINE)
 _REVISIONS = 2_000
 
 
@@ -119,4 +118,5 @@ def _sizes(home: Home, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[dat
 
 
 def _size(text: str) -> tuple[int, int]:
-    return len(_BULLET.findall(text)), len(text)
+    bullets = [bullet for line in lines_of(text) if (bullet := bullet_of(line))]
+    return sum(bullet.is_point and bool(bullet.text) for bullet in bullets), len(text)

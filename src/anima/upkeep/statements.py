@@ -14,14 +14,12 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from anima.text.bank import outside_blocks
-from anima.text.markdown import front_matter_end, lines_of, sections
+from anima.text.markdown import bullet_of, front_matter_end, lines_of, sections
 from anima.text.phrases import is_strong, said_in
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|\Z)\s*(.*?)\s*#*\s*\Z")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*\Z")
-_ITEM = re.compile(r" {0,3}(?:[-*+•]|\d{1,9}[.)])\s+")
-_TASK = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[[ xX/-]\]\s")
 _NOT_SAID = re.compile(r"\s*(?:[|>]|!\[|\[[^\]]*\]:|<|(?:[-*_]\s*){3,}\Z)")
 _LIMIT = 1_000  # characters: what is longer is no note of one fact
 
@@ -98,8 +96,9 @@ def _kind(line: str) -> str:
         return "blank"
     if _HEADING.match(line):
         return "heading"
-    if _ITEM.match(line):
-        return "other" if _TASK.match(line) or "<!--" in line else "item"
+    item = bullet_of(line, dots=True)
+    if item and len(item.indent.expandtabs(4)) <= 3:
+        return "other" if item.box or "<!--" in line else "item"
     if line[0] in " \t":
         return "hanging"
     return "other" if _NOT_SAID.match(line) or "<!--" in line else "plain"
