@@ -17,7 +17,7 @@ from datetime import date, datetime, timedelta
 from anima.dream.material import Candidate, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.text.lasting import POSSIBLE
-from anima.text.markdown import bullet_of, bullet_text, ended, lines_of, newline_of
+from anima.text.markdown import bullet_of, bullet_text, ended, heading_of, lines_of, newline_of, without_code
 from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
@@ -54,11 +54,9 @@ STRENGTH, CONFIDENCE = 0.75, 0.45
 MOST_THEMES, MOST_TRUTHS = 3, 3
 FEWEST = 3  # lines a theme needs
 HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
-_ANY_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|\Z)")
 _TAIL = re.compile(r"\s*_\(score=[^()]{1,80}\)_\s*\Z")
 _EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 _SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
 
 
@@ -77,15 +75,10 @@ class Item:
 def items(markdown: str) -> list[Item]:
     """The notes of a log, one for each bullet (with what hangs below it) or plain line; no headings, code or comments."""
     found: list[Item] = []
-    fence = ""
-    for number, line in enumerate(lines_of(markdown), start=1):
-        mark = _FENCE.match(line)
-        if fence or mark:
-            fence = "" if mark and mark[1].startswith(fence or "\0") else fence or (mark[1] if mark else "")
-            continue
+    for number, line in without_code(markdown):
         raw = line.rstrip("\r\n")
         bare = raw.strip()
-        if not bare or _ANY_HEADING.match(raw) or bare.startswith("<!--"):
+        if not bare or heading_of(raw) or bare.startswith("<!--"):
             continue
         if raw[:1].isspace() and not ((item := bullet_of(raw)) and item.text) and found and len(found[-1].raws) < 40:
             last = found[-1]
@@ -119,7 +112,7 @@ def dreamed_on(markdown: str) -> dict[int, date]:
     found: dict[int, date] = {}
     night: date | None = None
     for number, line in enumerate(lines_of(markdown), start=1):
-        if _ANY_HEADING.match(line):
+        if heading_of(line):
             mark = HEADING.match(line.rstrip())
             night = date.fromisoformat(mark[1]) if mark else None
         elif night is not None:
@@ -147,7 +140,7 @@ def without(markdown: str, numbers: Collection[int]) -> str:
     waiting: list[str] = []  # a dreamed heading and the blank lines below it
     for line in (line for n, line in enumerate(lines_of(markdown), start=1) if n not in numbers):
         if waiting and line.strip():
-            if not _ANY_HEADING.match(line):
+            if not heading_of(line):
                 kept += waiting
             waiting = []
         if HEADING.match(line.rstrip()):
@@ -173,7 +166,7 @@ def folded(markdown: str) -> str:
     places = [n for n, line in enumerate(lines) if HEADING.match(line.rstrip())]
     if len(places) < 3:
         return markdown
-    ends = [next((m for m in range(n + 1, len(lines)) if _ANY_HEADING.match(lines[m])), len(lines)) for n in places]
+    ends = [next((m for m in range(n + 1, len(lines)) if heading_of(lines[m])), len(lines)) for n in places]
     newline, old = newline_of(markdown), list(zip(places, ends, strict=True))[:-1]
     until = max(m[1] for n, _ in old if (m := HEADING.match(lines[n].rstrip())))
     body = [line for start, end in old for line in lines[start + 1 : end] if line.strip()]

@@ -33,8 +33,8 @@ from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
 from anima.store.shelf import Kept
 from anima.store.swap import AREA, clear
-from anima.text.markdown import lines_of
-from anima.text.phrases import Wanted, cut, flat, is_heading, is_strong, loose, said_in, with_hanging
+from anima.text.markdown import heading_of, lines_of
+from anima.text.phrases import Wanted, cut, flat, is_strong, loose, said_in, with_hanging
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -225,7 +225,7 @@ def _wanted(
         chosen = choice.lines(path, text)
         for number, line in enumerate(lines):
             said = said_in(line) if number in chosen or is_now else ""
-            if number in chosen and said and not is_heading(line) and said not in common:
+            if number in chosen and said and not heading_of(line) and said not in common:
                 (strong if is_strong(said) else weak)[said] = None
             elif is_now and number not in chosen and said:
                 held[flat(said).text] += 1

@@ -18,8 +18,8 @@ from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
 from anima.model import DocPath, Origin
 from anima.sessions.replay import Turn
-from anima.text.markdown import lines_of
-from anima.text.phrases import Wanted, flat, is_heading, said_in
+from anima.text.markdown import heading_of, lines_of
+from anima.text.phrases import Wanted, flat, said_in
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -245,11 +245,11 @@ def _without_loose_headings(lines: list[str], found: set[int]) -> set[int]:
     depth = 0  # of the section in which something stays, from the end upwards: 0 for none
     for number in reversed(range(len(lines))):
         line = lines[number]
-        if not is_heading(line):
+        heading = heading_of(line)
+        if heading is None:
             depth = 7 if number not in found and line.strip() else depth
             continue
-        level = len(line.lstrip()) - len(line.lstrip().lstrip("#"))
-        if number in found and depth > level:
+        if number in found and depth > heading.level:
             kept.add(number)
-        depth = level if number not in found or number in kept else depth
+        depth = heading.level if number not in found or number in kept else depth
     return found - kept

@@ -16,7 +16,7 @@ from typing import Literal
 
 from anima.errors import BadArguments, BadPath, printable
 from anima.model import DocPath
-from anima.text.markdown import BOM, bullet_of, front_matter_end, newline_of
+from anima.text.markdown import BOM, bullet_of, fence_after, front_matter_end, heading_of, newline_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
 RENDERED = ("name", "emoji", "vibe")
@@ -133,10 +133,8 @@ def one_line(value: str) -> str:
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _LINE = re.compile(r"(?P<shown>[^\n]*?)(?P<ending>\r?\n|\Z)")
-_FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?P<run>`{3,}+(?=[^`]*$)|~{3,}+)")
 _MARKER = re.compile(r"[ \t]*(?:[-+•][ \t]*|\*[ \t]+)?")
 _COLON = re.compile("[:：]")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _DECORATION = re.compile("[*_()（）\u2010-\u2015-]")
 _HIDDEN = "\0"  # stands for each character of a comment, so that offsets stay true
 _KEY_LIMIT = 64
@@ -181,13 +179,9 @@ def _judged(raw: Iterable[re.Match[str]]) -> Iterator[_Line]:
     fence, comment = "", False
     for match in raw:
         start, shown, ending = match.start(), match["shown"], match["ending"]
-        if fence:
-            bare = shown.strip(" \t")
-            closes = len(bare) >= len(fence) and not bare.strip(fence[0])
-            fence = "" if closes else fence
-            yield _Line(start, shown, ending, live=False, open=False)
-        elif not comment and (opened := _FENCE.match(shown)):
-            fence = opened["run"]
+        before = fence
+        fence = fence if comment else fence_after(shown, fence, nested=True)
+        if before or fence:
             yield _Line(start, shown, ending, live=False, open=False)
         else:
             # A line that begins in a comment is no Markdown at all, even after the comment's end.
@@ -319,7 +313,7 @@ def _with(text: str, key: str, value: str) -> Iterator[str]:
         last = bullets[-1]
         for line in (_imitation(last, key), _canonical(last.marker, key)):
             yield _inserted(text, lines, last.line, f"{line} {value}")
-    elif heading := next((line for line in lines if line.live and _HEADING.match(line.text)), None):
+    elif heading := next((line for line in lines if line.live and heading_of(line.text)), None):
         yield _inserted(text, lines, heading, f"{_canonical('- ', key)} {value}", apart=True)
     else:
         yield _on_top(text, lines, f"{_canonical('- ', key)} {value}")
@@ -587,7 +581,7 @@ def _sections(text: str) -> list[list[Peer | None]]:
     about_peers, fresh = False, True
     for line in _lines(text):
         shown = line.text.replace(_HIDDEN, "") if line.live else ""
-        if _HEADING.match(shown):
+        if heading_of(shown):
             sections.append([])
             about_peers, fresh = _names_peers(shown), True
         elif (item := bullet_of(shown)) and len(item.indent.expandtabs(4)) <= 1:

@@ -24,7 +24,7 @@ from anima.layout.table import ANYTHING
 from anima.model import DocPath, Scope
 from anima.search.about import names_in, texts
 from anima.text.bank import FOLDER, entities_in
-from anima.text.markdown import bullet_text, lines_of
+from anima.text.markdown import bullet_text, heading_of, without_code
 
 if TYPE_CHECKING:
     from anima.home import Home
@@ -38,7 +38,6 @@ MOST_EDGES = 1_500
 STRONGEST = 4  # an edge is drawn when it is among so many of the strongest at one of its ends
 _NAMES = 12  # of one line
 _LINE = 2_000  # characters of a line that are looked at
-_HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*)")
 _LEAD = re.compile(r"[^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2}")
 _AFTER = re.compile(
     r"(?:[.!?:;]|\d\]?)\s+([^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2})"
@@ -148,10 +147,10 @@ class _Weaving:
         owner = self._page(one) if one.part != "log" else None
         among_people = False
         for line in _prose(one.text):
-            heading = _HEADING.match(line)
+            heading = heading_of(line)
             if heading:
-                among_people = not _PEOPLE.isdisjoint(plain(heading[2]).split())
-            self._line(line if not heading else "", heading[2] if heading else line, owner, among_people, one.day)
+                among_people = not _PEOPLE.isdisjoint(plain(heading.title).split())
+            self._line(line if not heading else "", heading.title if heading else line, owner, among_people, one.day)
 
     def _page(self, one: Text) -> str:
         stem = one.path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " ").strip()
@@ -304,17 +303,14 @@ def _begun(lead: str, known: set[str]) -> str | None:
 
 def _prose(text: str) -> Iterator[str]:
     """The lines outside code, as far as they are looked at."""
-    fenced = False
-    for line in lines_of(text):
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced and line.strip():
+    for _, line in without_code(text, nested=True):
+        if line.strip():
             yield line[:_LINE].rstrip()
 
 
 def _title(line: str) -> str:
-    found = _HEADING.match(line)
-    return found[2].strip() if found and len(found[1]) == 1 else ""
+    found = heading_of(line)
+    return found.title if found and found.level == 1 else ""
 
 
 def plain(text: str) -> str:

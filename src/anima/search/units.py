@@ -14,18 +14,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anima.errors import BadArguments
-from anima.text.markdown import bullet_of
+from anima.text.markdown import bullet_of, fence_after, heading_of
 from anima.text.words import fold
 
-CUTTING = "lines-3"  # changes whenever the same text would be cut otherwise
+CUTTING = "lines-4"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole
 PIECE = 250  # longer ones are cut into pieces of about this size
 LONGEST_TRAIL = 200
 PART = 32  # a part ends with the first block that brings it to so many units
 LONGEST_FRONT = 400  # lines
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE = re.compile(r"[^.!?。！？]*(?:[.!?]+(?:[\"'”’)*_\]]*)(?=\s|$)\s*|[。！？]+|[.!?]+|$)")
 _SPEAKER = re.compile(
     r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*|__)?([^\W\d_][\w.'’ -]{0,30}?)(?::(?:\*\*|__)|(?:\*\*|__)?:)(?:\s|$)"
@@ -182,9 +180,7 @@ class _Reading:
     def enter(self, level: int, title: str) -> None:
         self._titles = [held for held in self._titles if held[0] < level]
         self.text = " > ".join(held[1] for held in self._titles)[-LONGEST_TRAIL:]
-        self._titles.append(
-            (level, _COMMENT.sub("", title[: 2 * LONGEST_TRAIL]).rstrip("# \t").strip()[:LONGEST_TRAIL])
-        )
+        self._titles.append((level, _COMMENT.sub("", title[: 2 * LONGEST_TRAIL]).strip()[:LONGEST_TRAIL]))
         self.speaker = ""
 
     def below(self) -> None:
@@ -205,7 +201,7 @@ def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Read
             yield _Block(start, number - 1, block, reading.text, speaker)
             start = 0
         if kind == "fence":
-            reading.fence = "" if reading.fence else (_FENCE.match(line) or [""])[0].strip()
+            reading.fence = fence_after(line, reading.fence)
             kind = "code"
         if kind == "blank" or number == beyond:
             continue
@@ -220,8 +216,8 @@ def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Read
 
 
 def _heading(reading: _Reading, line: str, number: int) -> _Block:
-    match = _HEADING.match(line.rstrip("\r"))
-    reading.enter(len(match[1]), match[2] or "") if match else None
+    heading = heading_of(line)
+    reading.enter(*heading) if heading else None
     made = _Block(number, number, "heading", reading.text, "")
     reading.below()
     return made
@@ -230,13 +226,13 @@ def _heading(reading: _Reading, line: str, number: int) -> _Block:
 def _kind(line: str, number: int, front: int, fence: str) -> str:
     if number <= front:
         return "front"
+    if fence_after(line, fence) != fence:
+        return "fence"
     if fence:
-        return "fence" if line.strip().startswith(fence) and not line.strip().strip(fence[0]) else "code"
+        return "code"
     if not line.strip():
         return "blank"
-    if _FENCE.match(line):
-        return "fence"
-    if _HEADING.match(line.rstrip("\r")):
+    if heading_of(line):
         return "heading"
     if (bullet := bullet_of(line)) and (bullet.text or bullet.box):
         return "item"

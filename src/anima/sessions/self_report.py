@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Nights
-from anima.text.markdown import bullet_of, bullet_text, lines_of
+from anima.text.markdown import bullet_of, bullet_text, heading_of, lines_of
 from anima.text.words import tags
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _outlined(text: str) -> list[tuple[str, list[str]]]:
     """`## ` headings and the bullets beneath each; what stands before the first has none."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in lines_of(text):
-        if line.startswith("## "):
-            found.append((line[3:].partition("<!--")[0].strip(), []))
+        if (heading := heading_of(line)) and heading.level == 2:
+            found.append((heading.title.partition("<!--")[0].strip(), []))
         elif _is_point(line):
             found[-1][1].append(bullet_text(line))
     return [each for each in found if each[1]]

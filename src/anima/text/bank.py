@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from anima.errors import BadPath
 from anima.model import DocPath
-from anima.text.markdown import bullet_of, bullet_text, lines_of, newline_of, sections
+from anima.text.markdown import bullet_of, bullet_text, fence_after, lines_of, newline_of, sections
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once
@@ -131,13 +131,14 @@ def _open_spans(text: str) -> list[tuple[int, int]]:
 
 def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:
     """Each bullet inside the spans with its line number; indented lines below it belong to it."""
-    at, start, parts, fenced, waiting = 0, 0, list[str](), False, list(reversed(spans))
+    at, start, parts, fence, waiting = 0, 0, list[str](), "", list(reversed(spans))
     for number, line in enumerate(lines_of(text), start=1):
         while waiting and waiting[-1][1] <= at:
             waiting.pop()
         inside = bool(waiting) and waiting[-1][0] <= at
         at += len(line)
-        fenced = inside and fenced != line.lstrip().startswith(("```", "~~~"))
+        before, fence = fence, fence_after(line, fence, nested=True) if inside else ""
+        fenced = bool(before or fence)
         is_item = inside and not fenced and _is_point(line)
         if parts and inside and not fenced and not is_item and line[:1].isspace() and line.strip():
             parts.append(line.strip())

@@ -15,15 +15,13 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.model import fold
-from anima.text.markdown import bullet_of, lines_of, unmarked
+from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked
 
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
 _SPEAKER = re.compile(r"(?:User|Agent):\s+")
 _TAIL = re.compile(r"\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
 _TAIL_CHARS = 300
-_HEADING = re.compile(r" {0,3}#{1,6}(?=\s|\Z)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -79,7 +77,9 @@ def _is_punctuation(word: str) -> bool:
 def said_in(line: str) -> str:
     """What a line says: without list mark, time, speaker, heading marks, and what dreaming put behind it."""
     text = unmarked(line).strip()
-    for front in (_HEADING, _STAMP, _SPEAKER):
+    if heading := heading_of(text):
+        text = heading.title
+    for front in (_STAMP, _SPEAKER):
         if found := front.match(text):
             text = text[found.end() :].lstrip()
     while len(rest := _without_tail(text)) < len(text):
@@ -90,10 +90,6 @@ def said_in(line: str) -> str:
 def _without_tail(text: str) -> str:
     head, tail = text[:-_TAIL_CHARS], text[-_TAIL_CHARS:]
     return (head + _TAIL.sub("", tail)).rstrip() if tail.endswith((")", ")_")) else text
-
-
-def is_heading(line: str) -> bool:
-    return _HEADING.match(line) is not None
 
 
 def is_strong(said: str) -> bool:
@@ -163,7 +159,7 @@ class Wanted:
     def _whole_lines(self, text: str) -> Iterator[Match]:
         for number, line in enumerate(lines_of(text)):
             said = flat(said_in(line)).text
-            if said in self._whole and not is_heading(line):
+            if said in self._whole and heading_of(line) is None:
                 yield Match(number, number, self._whole[said])
 
     def hits(self, text: str) -> set[int]:
@@ -228,9 +224,7 @@ def with_hanging(lines: list[str], hits: Collection[int]) -> set[int]:
     depth: int | None = None  # of the item that went; None where none did
     fence = ""
     for number, line in enumerate(lines):
-        found = _FENCE.match(line)
-        if found and depth is None:
-            fence = "" if fence and found[1].startswith(fence) else fence or found[1]
+        fence = fence_after(line, fence) if depth is None else fence
         indent = len(line) - len(line.lstrip(" \t"))
         if depth is not None and number not in held:
             if line.strip() and indent > depth:

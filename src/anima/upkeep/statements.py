@@ -14,11 +14,9 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from anima.text.bank import outside_blocks
-from anima.text.markdown import bullet_of, front_matter_end, lines_of, sections
+from anima.text.markdown import bullet_of, comment_after, fence_after, front_matter_end, heading_of, lines_of, sections
 from anima.text.phrases import is_strong, said_in
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|\Z)\s*(.*?)\s*#*\s*\Z")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*\Z")
 _NOT_SAID = re.compile(r"\s*(?:[|>]|!\[|\[[^\]]*\]:|<|(?:[-*_]\s*){3,}\Z)")
 _LIMIT = 1_000  # characters: what is longer is no note of one fact
@@ -44,9 +42,8 @@ def statements(text: str) -> Iterator[Statement]:
     for place, kind in enumerate(kinds):
         line = lines[place]
         if kind == "heading":
-            found = _HEADING.match(line)
-            level, title = (len(found[1]), found[2]) if found else (2, line.strip())
-            under = [above for above in under if above[0] < level] + [(level, title)]
+            heading = heading_of(line) or (2, line.strip())
+            under = [above for above in under if above[0] < heading[0]] + [heading]
         elif kind in ("item", "plain") and _is_alone(lines, kinds, place) and _says(line):
             yield Statement(place + 1, line.strip(), tuple(title for _, title in under), marked[place])
 
@@ -56,15 +53,11 @@ def _kinds(lines: list[str], front: int) -> list[str]:
     kinds: list[str] = []
     fence, comment = "", False
     for place, line in enumerate(lines):
-        found = _FENCE.match(line)
-        if place < front or comment or fence or found:
-            kinds.append("other")
-            if found and not comment and place >= front:
-                fence = "" if fence and found[1].startswith(fence) and not found[2].strip() else fence or found[1]
-        else:
-            kinds.append(_kind(line))
-        opened, closed = line.rfind("<!--"), line.rfind("-->")
-        comment = not fence and (opened > closed or (comment and closed < 0))
+        before = fence
+        if not comment and place >= front:
+            fence = fence_after(line, fence)
+        kinds.append("other" if place < front or comment or before or fence else _kind(line))
+        comment = not fence and comment_after(line, comment)
     _hang(lines, kinds)
     for place, (one, other) in enumerate(pairwise(lines)):
         if (
@@ -94,7 +87,7 @@ def _hang(lines: list[str], kinds: list[str]) -> None:
 def _kind(line: str) -> str:
     if not line.strip():
         return "blank"
-    if _HEADING.match(line):
+    if heading_of(line):
         return "heading"
     item = bullet_of(line, dots=True)
     if item and len(item.indent.expandtabs(4)) <= 3:

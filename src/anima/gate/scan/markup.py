@@ -15,6 +15,7 @@ from anima.gate.scan.folded import Origins, fold
 from anima.gate.scan.spans import Span, compiled
 from anima.model import Severity
 from anima.text.invisible import visible
+from anima.text.markdown import heading_of
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
 FRAME_NAMES: tuple[str, ...] = (
@@ -57,7 +58,6 @@ _HIDDEN_STYLE = (
 _IMAGE_WITH_SLOT = r"!\[[^\]\n]{0,200}+\]\([^)\s]{4,300}?[{<$][a-z_]{3,40}[}>]?"
 _MARKDOWN_COMMENT = r"(?m)^[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(](?P<text>[^\n]{0,2000})"
 _SECTION_MARK = r"<!--\s*(?:private|share\s*:\s*[a-z]+(?:\s*,\s*[a-z]+)*)\s*-->"
-_HEADING = r" {0,3}#{1,6}[ \t]"
 
 
 def comments(text: str, safe: str) -> Iterator[Span]:
@@ -78,7 +78,7 @@ def comments(text: str, safe: str) -> Iterator[Span]:
 
 def _is_section_mark(text: str, start: int, end: int) -> bool:
     line = text.rfind("\n", max(0, start - 400), start) + 1
-    return bool(compiled(_SECTION_MARK).fullmatch(text, start, end) and compiled(_HEADING).match(text, line, start))
+    return bool(compiled(_SECTION_MARK).fullmatch(text, start, end) and heading_of(text[line : start + 1]))
 
 
 _MARKS: tuple[tuple[str, str, Severity, str], ...] = (
