@@ -6,13 +6,13 @@ A dialect is another table (`anima.layout.dialects`). Not here: reading files, a
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from anima.model import DocPath, Scope, fold
+from anima.text.dates import day_in_name
 
 M, G, S, C, H = Scope.MAIN, Scope.GROUP, Scope.SUBAGENT, Scope.CRON, Scope.HEARTBEAT
 ALL = frozenset(Scope)
@@ -125,16 +125,7 @@ class Layout:
         folder = fold(path.parent)
         if folder != fold(self.daily) and not f"{folder}/".startswith(f"{fold(self.archive)}/"):
             return None
-        return day_named(path)
-
-
-def day_named(path: DocPath) -> date | None:
-    """The day that a file's name begins with, wherever it lies."""
-    found = _DATED.match(path.key.rpartition("/")[2])
-    try:
-        return date.fromisoformat(found[1]) if found else None
-    except ValueError:
-        return None
+        return day_in_name(path.key.rpartition("/")[2])
 
 
 def borders(hashes: str, *titles: str) -> str:
@@ -143,7 +134,6 @@ def borders(hashes: str, *titles: str) -> str:
 
 
 RULE = r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})"  # a line drawn across
-_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z")
 ANYTHING = Row(role="note", kind="note")
 
 # Rows every dialect shares: what is never injected and how it is written.

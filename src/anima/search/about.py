@@ -19,6 +19,7 @@ from anima.errors import BadArguments, HomeError
 from anima.layout.listener import Listener, layer_at
 from anima.model import DocPath, Document, Scope, fold
 from anima.text.bank import FOLDER, KEPT, PAST, Fact, facts_at, outside_blocks, slug_of
+from anima.text.dates import day_in_name
 from anima.text.markdown import View, bullet_text, lines_of, lines_shown
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _COMMON = frozenset(
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
     november december today yesterday tomorrow no yes not""".split()
 )
-_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def look_up(
     linked: Counter[str] = Counter()
     dated: dict[str, str] = {}
     for path, text in texts(home, listener):
-        day = _day(path)
+        day = day_in_name(path.name)
         if _keeps_facts(home, path):
             dated[path.text] = text
         if at is not None and (day is None or day > at):
@@ -157,11 +157,3 @@ def _page(home: Home, listener: Listener, plain: str) -> Document | None:
 def _plain(text: str) -> str:
     kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return " ".join(kept.split())
-
-
-def _day(path: DocPath) -> date | None:
-    found = _DATED.match(path.name)
-    try:
-        return date.fromisoformat(found[1]) if found else None
-    except ValueError:
-        return None

@@ -17,7 +17,7 @@ from typing import Any
 
 from anima.errors import HomeError
 from anima.layout.listener import Listener, keeper_of, row_at
-from anima.layout.table import Layout, Policy, day_named
+from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import Filter
 from anima.search.index import DocumentIn, Index, Label
@@ -27,6 +27,7 @@ from anima.search.tables import Tables
 from anima.search.watch import changes_in
 from anima.site import Site
 from anima.store.folder import signature_of
+from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, lines_shown, marks_in
 
 EVERY = 1.0  # seconds between two walks
@@ -288,7 +289,7 @@ class Search:
             text=document.text,
             kind=kind if kind in _KINDS else "note",
             layer=SHARED if keeper is None else keeper,
-            date=day_named(path),
+            date=day_in_name(path.name),
             scopes=bits,
             labels=tuple(self._labels(document, bits, by_line)),
         )

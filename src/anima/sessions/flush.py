@@ -20,6 +20,7 @@ from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.record import stamp
 from anima.sessions.replay import time_of
 from anima.sessions.worth import Kept, Said, bullets_of, extract, silent_turn
+from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, lines_of
 
 if TYPE_CHECKING:
@@ -195,11 +196,7 @@ class Flushing:
     def _days(self, first: date) -> Iterator[date]:
         """The days since then that have a log."""
         for entry in self._home.list_all(self._session.listener.daily_folder(self._home.layout)):
-            try:
-                day = date.fromisoformat(entry.path.rpartition("/")[2][:10])
-            except ValueError:
-                continue
-            if day >= first:
+            if (day := day_in_name(entry.name)) and day >= first:
                 yield day
 
     # -- the model's turn -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""When: spans of days that a question names, such as "on 3 May 2023", "in June", "two weeks ago", "last Friday".
+"""When: the day in a file's name, and the spans of days that a question names, such as "in June" or "last Friday".
 
 Promise: pure and linear; what is not understood is left alone. A month without a year is the last one that has begun.
 Not here: what a span is worth (`search`). English only: other languages give no span.
@@ -27,16 +27,27 @@ _UNITS: Final = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365,
 _MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
 _NUMBER = r"(\d{1,3}|" + "|".join(_NUMBERS) + ")"
 _ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
-_ISO = re.compile(r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b")
-_MONTH_DAY = re.compile(rf"\b{_MONTH}\.? {_ORDINAL}(?:,? ?(\d{{4}}))?\b")
-_DAY_MONTH = re.compile(rf"\b{_ORDINAL}(?: of)? {_MONTH}\.?(?:,? ?(\d{{4}}))?\b")
-_MONTH_YEAR = re.compile(rf"\b{_MONTH},? (?:of )?(\d{{4}})\b")
-_BARE_MONTH = re.compile(rf"\b(?:in|last|this|during|of|since|early|late|mid)[ -]{_MONTH}\b")
-_YEAR = re.compile(r"\b(?:in|during|of|since|by) ((?:19|20)\d\d)\b")
-_AGO = re.compile(rf"\b{_NUMBER}(?: of)? (day|week|month|year)s? (?:ago|earlier)\b")
-_PAST = re.compile(rf"\b(?:last|past|previous) {_NUMBER} (day|week|month|year)s\b")
-_LAST = re.compile(rf"\b(last|this|past|previous) (week|month|year|weekend|{'|'.join(_DAYS)})\b")
-_NEAR = re.compile(r"\b(yesterday|today|tonight)\b")
+# Compiled when a question is asked: a prompt, which asks for the day in a name alone, need not wait for them.
+_ISO = r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b"
+_MONTH_DAY = rf"\b{_MONTH}\.? {_ORDINAL}(?:,? ?(\d{{4}}))?\b"
+_DAY_MONTH = rf"\b{_ORDINAL}(?: of)? {_MONTH}\.?(?:,? ?(\d{{4}}))?\b"
+_MONTH_YEAR = rf"\b{_MONTH},? (?:of )?(\d{{4}})\b"
+_BARE_MONTH = rf"\b(?:in|last|this|during|of|since|early|late|mid)[ -]{_MONTH}\b"
+_YEAR = r"\b(?:in|during|of|since|by) ((?:19|20)\d\d)\b"
+_AGO = rf"\b{_NUMBER}(?: of)? (day|week|month|year)s? (?:ago|earlier)\b"
+_PAST = rf"\b(?:last|past|previous) {_NUMBER} (day|week|month|year)s\b"
+_LAST = rf"\b(last|this|past|previous) (week|month|year|weekend|{'|'.join(_DAYS)})\b"
+_NEAR = r"\b(yesterday|today|tonight)\b"
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z", re.IGNORECASE)
+
+
+def day_in_name(name: str) -> date | None:
+    """The day that the name of a Markdown file begins with: `2026-05-08.md`, and `2026-05-08-boat.md` too."""
+    found = _DATED.match(name)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +99,7 @@ class _Reader:
         self._take(_NEAR, lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
         return [Span(first=span.first, last=span.last, exact=False) for span in self._found]
 
-    def _take(self, pattern: re.Pattern[str], read: Callable[[re.Match[str]], Span | None]) -> None:
+    def _take(self, pattern: str, read: Callable[[re.Match[str]], Span | None]) -> None:
         def replace(match: re.Match[str]) -> str:
             try:
                 span = read(match)
@@ -99,7 +110,7 @@ class _Reader:
             self._found.append(span)
             return " "
 
-        self.text = pattern.sub(replace, self.text)
+        self.text = re.sub(pattern, replace, self.text)
 
     def _day(self, year: str | None, month: int, day: int) -> Span | None:
         chosen = int(year) if year else self._year_of(month, day)

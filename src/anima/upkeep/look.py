@@ -34,6 +34,7 @@ from anima.store.folder import Folder
 from anima.store.foreign import bytes_of
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE, Machine
+from anima.text.dates import day_in_name
 from anima.upkeep.damages import Remark, remark
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
@@ -349,15 +350,11 @@ def _clock(patient: Patient) -> Iterator[Remark]:
         yield remark(
             "clock-backwards", LEDGER, f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
         )
-    ahead = [name for name in patient.store.names(patient.table.daily) if _day(name) > f"{tomorrow:%Y-%m-%d}"]
+    names = patient.store.names(patient.table.daily)
+    ahead = [name for name in names if (day := day_in_name(name)) and day > tomorrow.date()]
     for name in ahead[:3]:
         path = f"{patient.table.daily}/{name}"
         yield remark("clock-backwards", path, f"{path} is a log of a day that is yet to come.")
-
-
-def _day(name: str) -> str:
-    found = re.match(r"\d{4}-\d\d-\d\d", name)
-    return found[0] if found else ""
 
 
 # -- small files ------------------------------------------------------------------------------------------------------------

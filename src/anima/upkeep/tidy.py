@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.listener import layer_at, row_at
-from anima.layout.table import ANYTHING, Policy, day_named
+from anima.layout.table import ANYTHING, Policy
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
+from anima.text.dates import day_in_name
 from anima.text.lasting import POSSIBLE, lasting
-from anima.text.markdown import lines_of
+from anima.text.markdown import evidence_of, lines_of
 from anima.text.phrases import said_in
 from anima.text.sentences import sentence
 from anima.upkeep.hygiene import (
@@ -207,7 +208,7 @@ def _take(home: Home, memory: _Memory, document: Document, row: Row) -> None:
     memory.documents[path.text] = document
     layer, rank, day = layer_at(path) or "", _rank(home, path, row), None
     if rank >= _LOGS:
-        day = day_named(path)
+        day = day_in_name(path.name)
         if rank == _LOGS and day is not None:
             memory.logs[path.text] = day
     view = home.books.provenance if home.books.begun else None
@@ -233,7 +234,7 @@ def _rank(home: Home, path: DocPath, row: Row) -> int:
         return _CURATED
     if is_archived(path):
         return _ARCHIVE
-    return _LOGS if row.kind == "daily" and day_named(path) is not None else _PAGES
+    return _LOGS if row.kind == "daily" and day_in_name(path.name) is not None else _PAGES
 
 
 def is_archived(path: DocPath) -> bool:
@@ -296,7 +297,7 @@ def _stale(home: Home, memory: _Memory, retention: Retention, days: int) -> tupl
         if own is None and day is not None:
             own = days
         if own and document.path.key != curated and not is_archived(document.path):
-            by_days[own][path] = day or day_named(document.path) or document.time.date()
+            by_days[own][path] = day or day_in_name(document.path.name) or document.time.date()
     today = home.reading.today()
     found = [one for own, logs in by_days.items() for one in find_stale_logs(logs, today=today, days=own)]
     return tuple(sorted(found, key=lambda one: (one.day, one.path)))
@@ -341,7 +342,7 @@ class _Sparing:
     def _is_dreamed(self, line: Line) -> bool:
         if line.rank != _CURATED:
             return False
-        if line.text.rstrip("_").endswith(")") and "(score=" in line.text:
+        if evidence_of(line.text):
             return True
         return self._view is not None and self._view.source(DocPath.parse(line.path), line.text).actor is Actor.DREAMER
 

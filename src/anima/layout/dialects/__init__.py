@@ -6,7 +6,6 @@ this one holds one table, from that system's own description. Not here: reading 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from anima.layout.dialects.nexo import NEXO
 from anima.layout.dialects.openclaw import OPENCLAW
 from anima.layout.table import Layout
 from anima.model import fold
+from anima.text.dates import day_in_name
 
 DIALECTS: dict[str, Layout] = {
     layout.dialect: layout for layout in (ANIMA, OPENCLAW, NEXO, CARAPACE, IRONCLAW, AGENTSCOPE)
@@ -56,8 +56,7 @@ def _has(seen: set[str], *names: str) -> bool:
 
 
 def _dated(seen: set[str], folder: str) -> bool:
-    pattern = re.compile(re.escape(folder) + r"/\d{4}-\d{2}-\d{2}\b.*\.md\Z")
-    return any(pattern.match(name) for name in seen)
+    return any(name.startswith(f"{folder}/") and day_in_name(name[len(folder) + 1 :]) for name in seen)
 
 
 def _carapace(seen: set[str]) -> str | None:
