@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from anima.dream.diary import bullet, dreamed_page, evidence_of, fact_of, without
+from anima.dream.diary import bullet, dreamed_page, fact_of, without
 from anima.dream.material import Held, Material, Promotion, Retirement, Rewording, SweepPlan
 from anima.dream.operations import Offer, Operation, Outcome, Prior, Refusal, Unsafe, Verb, validate
 from anima.dream.plan import ROOM, key_of
 from anima.errors import BadText, printable
 from anima.model import Complete
 from anima.text.changes import Relation, relation
+from anima.text.markdown import evidence_of
 from anima.text.sentences import sentence
 
 TIMEOUT = 60.0  # seconds for one answer

@@ -17,7 +17,16 @@ from datetime import date, datetime, timedelta
 from anima.dream.material import Candidate, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.text.lasting import POSSIBLE
-from anima.text.markdown import bullet_of, bullet_text, ended, heading_of, lines_of, newline_of, without_code
+from anima.text.markdown import (
+    bullet_of,
+    bullet_text,
+    ended,
+    heading_of,
+    lines_of,
+    newline_of,
+    without_code,
+    without_tail,
+)
 from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
@@ -54,8 +63,6 @@ STRENGTH, CONFIDENCE = 0.75, 0.45
 MOST_THEMES, MOST_TRUTHS = 3, 3
 FEWEST = 3  # lines a theme needs
 HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
-_TAIL = re.compile(r"\s*_\(score=[^()]{1,80}\)_\s*\Z")
-_EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 _SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
 _TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
 
@@ -90,7 +97,7 @@ def items(markdown: str) -> list[Item]:
 
 def fact_of(line: str) -> tuple[str, date | None]:
     """What a line of MEMORY.md says, without its evidence, and since when it is said to be so."""
-    text = _TAIL.sub("", bullet_text(line))
+    text = without_tail(bullet_text(line))
     if found := _SINCE.search(text):
         return text[: found.start()], date.fromisoformat(found[1])
     return text, None
@@ -99,12 +106,6 @@ def fact_of(line: str) -> tuple[str, date | None]:
 def bullet(fact: str, *, since: date | None, score: float, hits: int, days: int) -> str:
     told = f" (since {since})" if since else ""
     return f"- {fact}{told} _(score={score:.2f}, hits={hits}, days={days})_"
-
-
-def evidence_of(line: str) -> tuple[float, int, int] | None:
-    """The score, hits and days that a dreamed line says of itself."""
-    found = _EVIDENCE.search(line)
-    return (float(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def dreamed_on(markdown: str) -> dict[int, date]:

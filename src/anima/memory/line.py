@@ -25,6 +25,7 @@ from anima.text.markdown import (
     marked_at,
     newline_of,
     sections,
+    without_tail,
 )
 
 _SMALL = frozenset(
@@ -36,7 +37,6 @@ _NEGATIONS = frozenset(
     "not no never nor without nicht kein keine nie ohne sin nunca ni jamás ne pas jamais sans".split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_SCORE = re.compile(r"\s*_\((?:score|since|until)[^)]*\)_\s*\Z")
 _NEAR = 0.9
 _DREAMED = re.compile(r"Dreamed (?:until )?\d{4}-\d\d-\d\d\b")
 NOTES = "Notes"  # where a line goes that was given no place, when the last section is somebody else's to read or write
@@ -112,7 +112,7 @@ def twin_of(text: str, fact: str) -> Twin | None:
         return None
     words = _words(fact)
     for number, line in enumerate(lines_of(text), start=1):
-        shown = _SCORE.sub("", bullet_text(line))
+        shown = without_tail(bullet_text(line))
         if not shown or shown.startswith(("#", "<!--")):
             continue
         if _plain(shown) == wanted:

@@ -7,7 +7,6 @@ say when something was left out. Each is a plain dictionary. Not here: the tool 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Nights
-from anima.text.markdown import bullet_of, bullet_text, heading_of, lines_of
+from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of
 from anima.text.words import tags
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ TAGS = 10
 TAGGED_RECALLS = 200
 WEEK = timedelta(days=7)
 RECENT = 10
-_DREAMED = re.compile(r"_\(score=[^)]*\)_\s*\Z")
 
 
 # -- who am I -----------------------------------------------------------------------------------------------------------
@@ -132,7 +130,7 @@ def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -
         "sessions_total": len(home.transcripts.rows(asker)) if asker else 0,
         "memories_stored": len(bullets),
         # What the nights of this home kept; in a home that dreamed elsewhere, the lines that say so.
-        "memories_promoted": nights.kept if nights.nights else sum(map(_is_dreamed, bullets)),
+        "memories_promoted": nights.kept if nights.nights else sum(evidence_of(line) is not None for line in bullets),
         "last_dream_ts": nights.last.isoformat() if nights.last else None,
         "recall_events_7d": len(recalls),
         "top_concept_tags_7d": _tags(home, listener, recalls[-TAGGED_RECALLS:]),
@@ -147,10 +145,6 @@ def _recalls(home: Home, listener: Listener) -> Iterator[dict[str, Any]]:
     for record in home.books.ledger.records(kinds=("recall",)):
         if record.time >= since and record.fields.get("layer", "") == listener.layer:
             yield dict(record.fields)
-
-
-def _is_dreamed(line: str) -> bool:
-    return _DREAMED.search(line.rstrip()) is not None
 
 
 def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:

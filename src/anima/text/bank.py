@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from anima.errors import BadPath
 from anima.model import DocPath
-from anima.text.markdown import bullet_of, bullet_text, fence_after, lines_of, newline_of, sections
+from anima.text.markdown import bullet_of, bullet_text, fence_after, lines_of, newline_of, sections, without_tail
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once
@@ -42,7 +42,6 @@ _NEGATIONS = frozenset(
     sem non mai senza""".split()
 )
 _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
-_SCORE = re.compile(r"_\((?:score|hits|days|moved here)[^()]*\)_\Z")
 _DAY = r"(\d{4}-\d{2}-\d{2})"
 _WAS = re.compile(rf"\s_\((?:{_DAY} to |until ){_DAY}; then: ", re.ASCII)
 _HELD = re.compile(rf"\((?:since {_DAY}|(?:from {_DAY} )?until {_DAY})\)\Z", re.ASCII | re.IGNORECASE)
@@ -422,7 +421,7 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
 
 
 def _fact(line: str, path: str, number: int) -> Fact:
-    text = _without(_SCORE, "_(", bullet_text(line))
+    text = without_tail(bullet_text(line))
     was = _WAS.search(text) if text.endswith(")_") else None
     at = was.start() if was else max(0, text.rfind("("))
     dated = was or _HELD.match(text, at)
@@ -432,12 +431,6 @@ def _fact(line: str, path: str, number: int) -> Fact:
     except ValueError:  # a day that no month has is no date; the line stays as it is
         return Fact(text=text, path=path, line=number, since=None, until=None)
     return Fact(text=text[:at].rstrip() if dated else text, path=path, line=number, since=since, until=until)
-
-
-def _without(tail: re.Pattern[str], opening: str, text: str) -> str:
-    """The text without a tail in brackets. Looked for from the end, so that no text is walked over twice."""
-    at = text.rfind(opening)
-    return text[:at].rstrip() if at >= 0 and tail.match(text, at) else text
 
 
 def _holds(fact: Fact, at: date) -> bool:

@@ -48,8 +48,8 @@ _BULLET = re.compile(rf"(\s*)({_SIGN})(?:\s+|\Z)")
 _DOTTED = re.compile(rf"(\s*)({_SIGN}|•)(?:\s+|\Z)")
 _BOX = re.compile(r"\[([ xX/-])\](?:\s+|\Z)")
 _MARKED = re.compile(rf"\s*(?:>\s?)*\s*(?:{_SIGN}\s+(?:{_BOX.pattern})?)?")
-_TAIL = re.compile(r"\s*_\((?:score|since|until)[^()\n]*\)_\s*\Z")
-_LOOSE_TAIL = re.compile(r"\s*_?\((?:score|since|until)[^()\n]*\)_?\s*\Z")
+_TAIL = re.compile(r"\s*_\((?:score|hits|days|moved here)[^()\n]*\)_\Z")
+_LOOSE_TAIL = re.compile(rf"{_TAIL.pattern}|\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
 _TAILS, _TAIL_CHARS = 4, 300
 _EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 

@@ -15,13 +15,11 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from anima.model import fold
-from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked
+from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
 
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
 _SPEAKER = re.compile(r"(?:User|Agent):\s+")
-_TAIL = re.compile(r"\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
-_TAIL_CHARS = 300
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -82,14 +80,7 @@ def said_in(line: str) -> str:
     for front in (_STAMP, _SPEAKER):
         if found := front.match(text):
             text = text[found.end() :].lstrip()
-    while len(rest := _without_tail(text)) < len(text):
-        text = rest
-    return " ".join(text.split())
-
-
-def _without_tail(text: str) -> str:
-    head, tail = text[:-_TAIL_CHARS], text[-_TAIL_CHARS:]
-    return (head + _TAIL.sub("", tail)).rstrip() if tail.endswith((")", ")_")) else text
+    return " ".join(without_tail(text, loose=True).split())
 
 
 def is_strong(said: str) -> bool:
