@@ -32,7 +32,7 @@ PUBLIC = """
     Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line MissingExtra NewerFormat NoSuchDocument
     NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
     Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Why __version__
-    diff_of_texts front_matter_end highlight lines_of merge sections
+    unified front_matter_end highlight lines_of merge sections
 """.split()
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from anima.home import Home
     from anima.ledger.provenance import Source
-    from anima.memory.inbox import Proposal, diff_of_texts
+    from anima.memory.inbox import Proposal
     from anima.memory.past import Done, Why
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from anima.search.rank import Hit
     from anima.sessions.session import Session
     from anima.store.git import Revision
+    from anima.text.diff import merge, unified
     from anima.text.markdown import front_matter_end, lines_of, sections
-    from anima.text.merge import merge
     from anima.text.words import highlight
     from anima.upkeep.damages import Remark
     from anima.upkeep.tidy import Suggestion
@@ -60,7 +60,7 @@ _HOMES = {
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.backup.export": "Exported",
-    "anima.memory.inbox": "Proposal diff_of_texts",
+    "anima.memory.inbox": "Proposal",
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
     "anima.search.current": "IndexReport",
@@ -72,7 +72,7 @@ _HOMES = {
     "anima.sessions.session": "Session",
     "anima.backup.snapshot": "Snapshot",
     "anima.text.markdown": "front_matter_end lines_of sections",
-    "anima.text.merge": "merge",
+    "anima.text.diff": "merge unified",
     "anima.text.words": "highlight",
     "anima.upkeep.tidy": "Suggestion",
 }
@@ -126,12 +126,12 @@ __all__ = [
     "Suggestion",
     "Why",
     "__version__",
-    "diff_of_texts",
     "front_matter_end",
     "highlight",
     "lines_of",
     "merge",
     "sections",
+    "unified",
 ]
 
 

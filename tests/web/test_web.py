@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, NewerFormat, Scope
-from anima.memory.inbox import diff_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
+from anima.text.diff import diff_of
 from anima.web.draw import diff_lines, inert
 from anima.web.guard import Limits, Rate, csrf_of
 from anima.web.tokens import Keyring

@@ -26,11 +26,11 @@ from anima.dream.trace import Place, dreamed_from, nights, traces
 from anima.dream.when import Due, due, following
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.ledger.chain import Record
-from anima.memory.inbox import diff_of
 from anima.memory.write import Writer
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
 from anima.site import Site
 from anima.store.logs import LineFolder
+from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 
 LEASE = "dreaming"

@@ -24,7 +24,7 @@ from anima.forget.wanted import Asked, Choice, asked_of, checked_texts
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
-from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of, diff_of
+from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.sessions.record import forget, touched
@@ -33,6 +33,7 @@ from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
 from anima.store.shelf import Kept
 from anima.store.swap import AREA, clear
+from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
 from anima.text.phrases import Wanted, cut, flat, is_strong, loose, said_in, with_hanging
 

@@ -1,13 +1,13 @@
 """Changes that wait for a person.
 
-Promise: a Proposal holds the exact change, its diff, where it came from, what the scan saw and when it lapses; it is
-bound to its content by a digest. The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home
-lock. Not here: deciding and carrying out (writing).
+Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses; it is bound to its
+content by a digest, and its diff is computed from that content, never kept. (A wish to forget keeps what was foreseen.)
+The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home lock.
+Not here: deciding and carrying out (write).
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -19,12 +19,12 @@ from typing import Any
 from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
 from anima.store import State
+from anima.text.diff import diff_of
 
 FOLDER = "pending"
 FORMAT = 1
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
-_CONTEXT = 2
 _ID = re.compile(r"p[1-9]\d{0,17}")
 
 
@@ -58,26 +58,6 @@ def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = Non
     body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
     body += [dict(sorted(forget.items()))] if forget is not None else []
     return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
-
-
-def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
-    """The exact unified diff of a batch against the texts it was proposed on."""
-    return "".join(_one_diff(change, base) for change, base in zip(changes, bases, strict=True))
-
-
-def _one_diff(change: Change, base: str | None) -> str:
-    new, name = change.after(base), change.path.text
-    to = change.to.text if change.to else name
-    before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
-    return diff_of_texts(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
-
-
-def diff_of_texts(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
-    """The exact unified diff of two texts; empty where they are equal."""
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), fromfile=before, tofile=after, n=_CONTEXT
-    )
-    return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 
 class Inbox:
@@ -146,7 +126,6 @@ def _dump(p: Proposal) -> dict[str, Any]:
         "rule": p.rule,
         "why": p.why,
         "content": p.content,
-        "diff": p.diff,
         "bases": list(p.bases),
         "actor": first.actor,
         "origin": first.origin,
@@ -177,7 +156,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
             }
             for f in p.findings
         ],
-        **({"forget": dict(p.forget)} if p.forget is not None else {}),
+        **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
     }
 
 
@@ -207,6 +186,7 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
     forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
+    bases = tuple(raw["bases"])
     return Proposal(
         id=raw["id"],
         changes=changes,
@@ -215,8 +195,8 @@ def _parse(raw: dict[str, Any]) -> Proposal:
         rule=raw["rule"],
         why=raw["why"],
         findings=findings,
-        diff=raw["diff"],
+        diff=diff_of(changes, bases) if forget is None else str(raw["foreseen"]),
         content=raw["content"],
-        bases=tuple(raw["bases"]),
+        bases=bases,
         forget=forget,
     )

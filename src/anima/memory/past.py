@@ -16,13 +16,13 @@ from itertools import chain
 from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source
-from anima.memory.inbox import content_of, diff_of
+from anima.memory.inbox import content_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
 from anima.site import Site
 from anima.store.git import History, Note, Revision
+from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
-from anima.text.merge import merge
 
 _REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
 

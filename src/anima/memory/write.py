@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
 from anima.gate import GatePolicy, Situation, judge
 from anima.memory.forgotten import Forgotten
-from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Inbox, Proposal, content_of, diff_of
+from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Inbox, Proposal, content_of
 from anima.model import (
     Actor,
     Answer,
@@ -31,8 +31,8 @@ from anima.model import (
 )
 from anima.site import Site
 from anima.store import Batch
+from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
-from anima.text.merge import merge
 
 OWNER_AT_HAND = Situation()
 ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it

@@ -28,8 +28,8 @@ from anima import (
     Snapshot,
     Why,
     __version__,
-    diff_of_texts,
     merge,
+    unified,
 )
 from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
 from anima.model import DocPath, Scope
@@ -241,7 +241,7 @@ def diff(
 def compare(wish: bodies.Comparing) -> bodies.Comparison:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
-    lines = [line for line in diff_lines(diff_of_texts(wish.before, wish.after)) if line.kind != "file"]
+    lines = [line for line in diff_lines(unified(wish.before, wish.after)) if line.kind != "file"]
     return bodies.Comparison(lines=lines, merged=merged)
 
 

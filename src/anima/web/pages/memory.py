@@ -29,9 +29,9 @@ from anima import (
     NoSuchRevision,
     Revision,
     StaleWrite,
-    diff_of_texts,
     lines_of,
     sections,
+    unified,
 )
 from anima.model import digest_of, fold
 from anima.web.draw import WORDS, marks, prose, source
@@ -300,7 +300,7 @@ def _history(here: Served, path: DocPath, found: Document | None, wanted: str | 
     shown = {
         "of": known,
         "diff": here.home.diff(known.id, path=path),
-        "back": "" if then is None else diff_of_texts(now or "", then),
+        "back": "" if then is None else unified(now or "", then),
         "gone": then is None,
         "same": then == now,
         "base": digest_of(now) if now is not None else "",
@@ -322,7 +322,7 @@ class Step:
 
     @property
     def diff(self) -> str:
-        return "" if self.before is None else diff_of_texts(self.before + "\n", self.after + "\n")
+        return "" if self.before is None else unified(self.before + "\n", self.after + "\n")
 
 
 def _why(here: Served, found: Document, line: int) -> dict[str, Any]:

@@ -1,16 +1,41 @@
-"""Three texts into one: what two sides changed since a common base, line by line.
+"""Diffs and merges: what a change does to a text, and what two changes of one text come to, line by line.
 
-Promise: every line either side took out is gone, every line either side put in is there; where both changed the same
-place in different ways there is no answer (None) rather than a guess. Pure.
+Promise: a diff is computed from what will be written, never kept. Of a merge every line either side took out is gone,
+every line either side put in is there; where both changed the same place in different ways there is no answer (None)
+rather than a guess. Pure. Not here: diffs between revisions (store.git).
 """
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
+from collections.abc import Sequence
+from difflib import SequenceMatcher, unified_diff
+
+from anima.model import Change
 
 MAX_LINES = 20_000
+_CONTEXT = 2
 
 _Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
+
+
+def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
+    """The exact unified diff of two texts; empty where they are equal."""
+    lines = unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), fromfile=before, tofile=after, n=_CONTEXT
+    )
+    return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
+
+
+def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
+    """The exact unified diff of a batch of changes against the texts that stand there, None for nothing."""
+    return "".join(_diff_of_one(change, base) for change, base in zip(changes, bases, strict=True))
+
+
+def _diff_of_one(change: Change, base: str | None) -> str:
+    new, name = change.after(base), change.path.text
+    to = change.to.text if change.to else name
+    before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
+    return unified(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
 
 
 def merge(base: str, ours: str, theirs: str) -> str | None:
