@@ -10,7 +10,7 @@ cold       the first `home.prompt(scope="main")` of a Home that was just opened 
            listed or kept yet; only Python itself is warm
 warm       the same again, while nothing changed on disk
 stats      os.stat of the very places the kept prompt depends on
-shell      `anima prompt` as a process of its own, against `python -c 'import typer, rich.console'`, taken in turns and
+shell      `anima prompt` as a process of its own, against `python -c 'import click, rich.console'`, taken in turns and
            both compiled, as installed packages are
 """
 
@@ -111,7 +111,7 @@ def shell(root: Path) -> tuple[float, float]:
     """Median seconds of (`anima prompt`, the imports alone), run in turns so that both see the same machine."""
     script = Path(sys.executable).parent / "anima"
     command = [str(script)] if script.exists() else [sys.executable, "-m", "anima.cli"]
-    ours, imports = [*command, "prompt", "--home", str(root)], [sys.executable, "-c", "import typer, rich.console"]
+    ours, imports = [*command, "prompt", "--home", str(root)], [sys.executable, "-c", "import click, rich.console"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPYCACHEPREFIX"] = f"{root}.compiled"
     times: dict[int, list[float]] = {0: [], 1: []}
@@ -143,7 +143,7 @@ def main() -> None:
             print(f"{'':9}cold / read   {verdict('cold', found['cold'] / found['read'])}")
             print(f"{'':9}warm / stats  {verdict('warm', found['warm'] / found['stats'])}")
         ours, imports = shell(Path(folder, "home6000"))
-        print(f"shell: anima prompt {ours * 1e3:.0f} ms, import typer, rich.console {imports * 1e3:.0f} ms")
+        print(f"shell: anima prompt {ours * 1e3:.0f} ms, import click, rich.console {imports * 1e3:.0f} ms")
         print(f"{'':9}shell         {verdict('shell', ours / imports)}")
 
 

@@ -59,17 +59,10 @@ STILL: dict[str, str] = {
     "backup/restore.py": "forget home",
     "backup/snapshot.py": "home",
     "cli/backup.py": "backup",
-    "cli/diffs.py": "memory",
-    "cli/dream.py": "dream",
-    "cli/forget.py": "forget",
+    "cli/command.py": "layout",
     "cli/home.py": "config upkeep",
-    "cli/memory.py": "memory",
-    "cli/prompt.py": "prompt",
     "cli/search.py": "search",
-    "cli/sessions.py": "sessions upkeep",
-    "cli/show.py": "layout",
-    "cli/tour.py": "prompt",
-    "cli/transfer.py": "backup",
+    "cli/sessions.py": "upkeep",
     "cli/upkeep.py": "upkeep",
     "forget/forget.py": "backup home sessions",
     "forget/purge.py": "home sessions",
@@ -130,7 +123,7 @@ MAY_OPEN_FILES = {
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "cli/__init__.py": "the null device, when a pipe is closed",
     "cli/tour.py": "the tour's own temporary home",
-    "cli/memory.py": "the temporary file an editor is opened on",
+    "cli/completion.py": "the configuration of the user's shell, outside every home",
 }
 
 SUFFIXES = (

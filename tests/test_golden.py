@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 
+import click
 import pytest
-import typer
 
-from anima.cli import made, run
+from anima.cli import program, run
 from frozen import GOLDEN, frozen
 from serving import Desk
 
-COMMANDS: list[str] = list(typer.main.get_command(made()).commands)  # type: ignore[attr-defined]
+COMMANDS = program.list_commands(click.Context(program))
 
 
 @pytest.mark.parametrize("name", ["anima", *COMMANDS])

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer
 
 import anima
-from anima.cli import made
+from anima.cli import program
 from anima.cli.show import plain
 from anima.config import Config, _variables
 from anima.layout.dialects import DIALECTS
@@ -25,14 +25,16 @@ from anima.layout.table import Layout, Row
 from anima.model import Scope
 
 ROOT = Path(__file__).parent.parent
-COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
+COMMANDS = {
+    name: program.get_command(click.Context(program), name) for name in program.list_commands(click.Context(program))
+}
 
 PUBLIC = """
-    Actor BadArguments BadConfig BadInput BadPath BadText Damaged DocPath Document Done Entry Exported Finding
-    Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line MissingExtra NewerFormat NoSuchDocument
-    NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
-    Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Why __version__
-    unified front_matter_end highlight lines_of merge sections
+    About Actor BadArguments BadConfig BadInput BadPath BadText Candidate Damaged DocPath Document Done Entry Exported Figures
+    Finding Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line Listed Look Mended MissingExtra NewerFormat
+    NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
+    Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Sweep Turn Why __version__
+    front_matter_end highlight lines_of merge sections unified
 """.split()
 
 
@@ -69,7 +71,7 @@ def options_of(command: Any) -> set[str]:
 
 
 def arguments_of(command: Any) -> set[str]:
-    return {param.display_name_raw.upper() for param in command.params if param.param_type_name == "argument"}
+    return {param.human_readable_name.upper() for param in command.params if param.param_type_name == "argument"}
 
 
 def sections_of_the_manual() -> dict[str, str]:

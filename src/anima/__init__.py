@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from anima.backup.import_ import Imported
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshot
+    from anima.dream.material import Candidate
+    from anima.dream.sweep import Sweep
     from anima.errors import (
         BadArguments,
         BadConfig,
@@ -32,21 +34,27 @@ if TYPE_CHECKING:
         Refused,
         StaleWrite,
     )
+    from anima.forget.forget import Forgetting
     from anima.home import Home
     from anima.ledger.provenance import Source
     from anima.memory.inbox import Proposal
     from anima.memory.past import Done, Why
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
+    from anima.search.about import About
     from anima.search.current import IndexReport
     from anima.search.rank import Hit
+    from anima.sessions.listing import Listed
+    from anima.sessions.replay import Turn
     from anima.sessions.session import Session
     from anima.store.git import Revision
     from anima.text.diff import merge, unified
     from anima.text.markdown import front_matter_end, lines_of, sections
     from anima.text.words import highlight
     from anima.upkeep.damages import Remark
-    from anima.upkeep.tidy import Suggestion
+    from anima.upkeep.numbers import Figures
+    from anima.upkeep.repair import Mended
+    from anima.upkeep.tidy import Look, Suggestion
 
 __version__ = "0.1.0"
 
@@ -74,23 +82,33 @@ _HOMES = {
     "anima.text.markdown": "front_matter_end lines_of sections",
     "anima.text.diff": "merge unified",
     "anima.text.words": "highlight",
-    "anima.upkeep.tidy": "Suggestion",
+    "anima.dream.material": "Candidate",
+    "anima.dream.sweep": "Sweep",
+    "anima.search.about": "About",
+    "anima.sessions.listing": "Listed",
+    "anima.sessions.replay": "Turn",
+    "anima.upkeep.numbers": "Figures",
+    "anima.upkeep.repair": "Mended",
+    "anima.upkeep.tidy": "Look Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "About",
     "Actor",
     "BadArguments",
     "BadConfig",
     "BadInput",
     "BadPath",
     "BadText",
+    "Candidate",
     "Damaged",
     "DocPath",
     "Document",
     "Done",
     "Entry",
     "Exported",
+    "Figures",
     "Finding",
     "Forgetting",
     "Hit",
@@ -100,6 +118,9 @@ __all__ = [
     "Imported",
     "IndexReport",
     "Line",
+    "Listed",
+    "Look",
+    "Mended",
     "MissingExtra",
     "NewerFormat",
     "NoSuchDocument",
@@ -124,6 +145,8 @@ __all__ = [
     "Source",
     "StaleWrite",
     "Suggestion",
+    "Sweep",
+    "Turn",
     "Why",
     "__version__",
     "front_matter_end",

@@ -18,15 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer
 
 from anima import Home
-from anima.cli import made, run
+from anima.cli import program, run
 from anima.layout.starter import NAMES
 
 ANSI = re.compile(r"\x1b\[")
-COMMANDS: dict[str, Any] = typer.main.get_command(made()).commands  # type: ignore[attr-defined]
+COMMANDS = {
+    name: program.get_command(click.Context(program), name) for name in program.list_commands(click.Context(program))
+}
 
 
 @dataclass(frozen=True)
@@ -729,6 +731,21 @@ def test_help_shows_the_commands_in_groups_with_whole_sentences(cli: Cli) -> Non
     assert "..." not in out.partition("COMMAND [ARGS]...")[2]
     assert out.index("Make and look after a home:") < out.index("  init ") < out.index("See what the agent is told:")
     assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_a_shell_completes_commands_and_scopes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    (tmp_path / ".bashrc").write_text("alias ll='ls -l'")
+    assert "_ANIMA_COMPLETE=bash_complete" in cli("--show-completion").out
+    for _ in range(2):
+        assert "bash completion installed in" in cli("--install-completion").out
+    script = tmp_path / ".bash_completions/anima.sh"
+    assert (tmp_path / ".bashrc").read_text() == f"alias ll='ls -l'\nsource '{script}'\n"
+    asked = {"COMP_WORDS": "anima prompt --scope g", "COMP_CWORD": "3", "_ANIMA_COMPLETE": "bash_complete"}
+    assert started(env={**os.environ, **asked}).communicate() == (b"plain,group\n", b"")
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    assert cli("--install-completion").code == 2
 
 
 def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:

@@ -187,7 +187,10 @@ def test_the_scope_must_be_told_and_must_be_one(folder: Path, capsys: pytest.Cap
 
 
 def test_nothing_else_imports_the_protocol() -> None:
-    code = "import sys; from anima.cli import made; made(); import anima.home; sys.exit('mcp' in sys.modules or 'uvicorn' in sys.modules)"
+    code = (
+        "import sys; from anima.cli import run; run(['--help']); import anima.home; "
+        "sys.exit('mcp' in sys.modules or 'uvicorn' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], env=environment(), check=False).returncode == 0
 
 

@@ -2,7 +2,7 @@
 
 Promise: `--home` and `--json` after any verb (`tour` has a home of its own); `--json` prints exactly one JSON value on
 standard output, also for an error; progress and errors go to standard error; exit codes come from `errors.EXIT_CODES`.
-Nothing heavy is imported before it is needed.
+A command line that names one command imports only its module, and nothing heavy before it is needed.
 """
 
 from __future__ import annotations
@@ -10,50 +10,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+import click
 
-from anima.cli.plainly import read_plainly
+from anima.cli.command import SHIELD, Command, flag
 from anima.cli.show import complain, say, whisper
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 
 INTERRUPTED = 130
-# What typer raises for a wrong option or a missing argument, wherever the installed version keeps that class.
-_WrongUse: type[Exception] = typer.BadParameter.__mro__[2]
+COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next
 
-
-class Command(TyperCommand):
-    """One command, whose arguments are read plainly."""
-
-    def parse_args(self, ctx: Any, args: Any) -> Any:
-        return super().parse_args(ctx, read_plainly(self.get_params(ctx), args))
-
-
-class Commands(TyperGroup):
-    """The commands under the heading each was given, with its first sentence in full."""
-
-    def parse_args(self, ctx: Any, args: Any) -> Any:
-        read_plainly(self.get_params(ctx), ())
-        return super().parse_args(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command: Any = self.get_command(ctx, name)
-            first = (command.help or "").partition("\n\n")[0].replace("\n", " ")
-            groups.setdefault(command.rich_help_panel or "Commands", []).append((name, first))
-        width = max(len(name) for rows in groups.values() for name, _ in rows)
-        for title, rows in groups.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
-
-
-# Heading, module and commands. A command line that names one command imports only its module.
+# Heading, module and commands.
 GROUPS = (
     ("Make and look after a home", "home", "init open up doctor config trust-home tour"),
     ("See what the agent is told", "prompt", "prompt identity persona files read"),
@@ -69,49 +38,75 @@ GROUPS = (
     ("Look back", "past", "history diff undo restore why audit"),
     ("Forget", "forget", "forget"),
     ("Keep", "upkeep", "hygiene"),
-    ("Keep", "backup", "snapshot"),
-    ("Keep", "transfer", "export import"),
-    ("Let agents in", "serve_mcp", "mcp"),
+    ("Keep", "backup", "snapshot export import"),
+    ("Let agents in", "serve", "mcp"),
 )
+MODULES = {name: module for _, module, names in GROUPS for name in names.split()}
 
 
-def anima(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-) -> None:
+class Commands(click.Group):
+    """The commands, each imported when it is asked for and listed under its heading with its first sentence in full."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in MODULES:
+            return None
+        module = import_module(f"anima.cli.{MODULES[cmd_name]}")
+        return next(each for each in vars(module).values() if isinstance(each, Command) and each.name == cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in MODULES:
+            raise click.NoSuchCommand(args[0], possibilities=MODULES, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for title, _, names in GROUPS:
+            for name in names.split():
+                command = self.get_command(ctx, name)
+                first = ((command and command.help) or "").partition("\n\n")[0]
+                groups.setdefault(title, []).append((name.ljust(max(map(len, MODULES))), " ".join(first.split())))
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _start(context: click.Context, *, version: bool, install_completion: bool, show_completion: bool) -> None:
     """A home for an AI agent: who it is, whom it serves, what it knows, in a folder of Markdown."""
     if version:
         from anima import __version__
 
         say(f"anima {__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
+    elif install_completion or show_completion:
+        from anima.cli.completion import complete
+
+        say(complete(program, COMPLETE, install=install_completion))
+    elif context.invoked_subcommand is None:
         say(context.get_help())
+    else:
+        return
+    context.exit()
 
 
-def made(only: str | None = None) -> typer.Typer:
-    """The program with all its commands, or with one."""
-    program = typer.Typer(
-        name="anima",
-        cls=Commands,
-        invoke_without_command=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
-        "  anima init ~/aria --name Aria    a home of your own",
-    )
-    program.callback()(anima)
-    for title, module, names in GROUPS:
-        if only is not None and only not in names.split():
-            continue
-        known = len(program.registered_commands)
-        import_module(f"anima.cli.{module}").add_to(program)
-        for command in program.registered_commands[known:]:
-            command.rich_help_panel, command.cls = title, Command
-    if only is not None:
-        program.registered_commands = [command for command in program.registered_commands if command.name == only]
-    return program
+program = Commands(
+    "anima",
+    callback=click.pass_context(_start),
+    help=_start.__doc__,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    params=[
+        flag("--version", help="Show the version and exit."),
+        flag("--install-completion", help="Install completion for the current shell."),
+        flag(
+            "--show-completion", help="Show completion for the current shell, to copy it or customize the installation."
+        ),
+    ],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
+    "  anima init ~/aria --name Aria    a home of your own",
+)
 
 
 def main() -> None:
@@ -119,6 +114,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what this terminal cannot show is escaped, rather than an error
             stream.reconfigure(errors="backslashreplace")
+    if asked := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(program, {}, "anima", COMPLETE, asked))
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
         whisper("stopped; nothing is half done")
@@ -129,33 +128,27 @@ def run(arguments: Sequence[str]) -> int:
     """Carries out one command line and gives its exit code."""
     as_json = "--json" in arguments
     try:
-        code = _built(_named(arguments)).main(args=list(arguments), prog_name="anima", standalone_mode=False)
-        return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, typer.Abort):
+        with program.make_context("anima", list(arguments)) as context:
+            return int(program.invoke(context) or 0)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (KeyboardInterrupt, EOFError):
+        whisper("")  # closes the line on which a terminal shows ^C
         return INTERRUPTED
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # typer's answer to a reader who has gone
-            return 0
-        raise
+    except click.Abort:
+        return INTERRUPTED
     except BrokenPipeError:
         return 0
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # what rich makes of a reader who has gone
+            return 0
+        raise
     except HomeError as error:
         return _failed(error, as_json)
-    except _WrongUse as error:
+    except click.UsageError as error:
         return _failed(_misused(error), as_json)
     except OSError as error:
         return _failed(_lower(error), as_json)
-
-
-@cache
-def _built(only: str | None) -> Any:
-    return get_command(made(only))
-
-
-def _named(arguments: Sequence[str]) -> str | None:
-    """The command a line begins with, if it is one of ours."""
-    known = {name for _, _, names in GROUPS for name in names.split()}
-    return arguments[0] if arguments and arguments[0] in known else None
 
 
 def _failed(error: HomeError, as_json: bool) -> int:
@@ -163,9 +156,12 @@ def _failed(error: HomeError, as_json: bool) -> int:
     return exit_code(error)
 
 
-def _misused(error: Any) -> BadArguments:
-    context = getattr(error, "ctx", None)
-    return BadArguments(error.format_message(), hint=f"{context.command_path if context else 'anima'} --help")
+def _misused(error: click.UsageError) -> BadArguments:
+    said = error.format_message().replace(SHIELD, "")
+    if isinstance(error, click.NoSuchOption):
+        near = f" (Possible options: {', '.join(sorted(error.possibilities))})" if error.possibilities else ""
+        said = f"No such option: {error.option_name}{near}"
+    return BadArguments(said, hint=f"{error.ctx.command_path if error.ctx else 'anima'} --help")
 
 
 def _leave(code: int) -> None:

@@ -1,54 +1,54 @@
-"""The verb that keeps a home safe: snapshot, which takes, lists, verifies, restores and prunes."""
+"""Commands that keep and move a whole home: snapshot (take, list, verify, restore, prune) export import."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from anima.cli.show import HomeOption, JsonOption, home_path, inert, open_home, progress_bar, say, say_json, whisper
-from anima.errors import BadArguments, Refused
+from anima.cli.command import HOME, JSON, Reply, argument, command, flag, home_path, open_home, option
+from anima.cli.show import (
+    counted,
+    flat,
+    inert,
+    listed,
+    need_person,
+    plain,
+    progress_bar,
+    say,
+    show_notes,
+    whisper,
+)
+from anima.errors import BadArguments
 
 if TYPE_CHECKING:
-    from anima.backup.restore import Restoration
-    from anima.backup.snapshot import Snapshot
+    from anima import Exported, Home, Imported, Restoration, Snapshot
 
-ACTIONS = ("take", "list", "verify", "restore", "prune")
 PASSPHRASE = "ANIMA_SNAPSHOT_PASSPHRASE"
-_SHOWN = 12
+_SHOWN, _SHOWN_MOVED = 12, 20
 _MACHINERY = (".anima/", ".git/")
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("snapshot")(snapshot)
-
-
-def snapshot(
-    action: Annotated[str, typer.Argument(help="take, list, verify, restore or prune.")] = "take",
-    archive: Annotated[str | None, typer.Argument(help="A file, the beginning of a name or digest, or latest.")] = None,
-    to: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Take: a folder, or a file that is not there yet.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Take: a word for its name, such as before-move.")] = "",
-    to_recipient: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Take: seal it for a key of age or ssh.")
-    ] = None,
-    passphrase: Annotated[
-        bool, typer.Option("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}.")
-    ] = False,
-    identity: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Verify, restore: a key that opens a sealed one.")
-    ] = None,
-    other_home: Annotated[bool, typer.Option("--other-home", help="Restore: also where another home stands.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Restore, prune: only show what would change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Restore: do not ask.")] = False,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("action", default="take", help="take, list, verify, restore or prune."),
+    argument("archive", default=None, help="A file, the beginning of a name or digest, or latest."),
+    option("--to", metavar="PATH", help="Take: a folder, or a file that is not there yet."),
+    option("--label", default="", help="Take: a word for its name, such as before-move."),
+    option("--to-recipient", metavar="KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
+    flag("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}."),
+    option("--identity", metavar="FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
+    flag("--other-home", help="Restore: also where another home stands."),
+    flag("--dry-run", help="Restore, prune: only show what would change."),
+    flag("--yes", help="Restore: do not ask."),
+    HOME,
+    JSON,
+    opens=False,
+)
+def snapshot(action: str, archive: str | None, home: str | None, json: bool, **asked: Any) -> Reply:
     """Keep the whole home in one verified archive, and put one back.
 
     A snapshot is a .tar.gz of documents, transcripts, ledger, key and history. It holds the home's secrets: seal what
@@ -63,181 +63,245 @@ def snapshot(
     anima snapshot restore aria.tar.gz --home ~/aria    also into a folder that is not there yet
     anima snapshot prune
     """
-    if action not in ACTIONS:
-        raise BadArguments(f"{action}: a snapshot can be {', '.join(ACTIONS)}", hint="anima snapshot --help")
+    actions = {"take": _take, "list": _list, "verify": _verify, "restore": _restore, "prune": _prune}
+    if action not in actions:
+        raise BadArguments(f"{action}: a snapshot can be {', '.join(actions)}", hint="anima snapshot --help")
     if (archive is None) == (action in ("verify", "restore")):
-        raise BadArguments(
-            f"anima snapshot {action} needs the archive: a file, a name or latest"
-            if archive is None
-            else f"anima snapshot {action} takes no archive",
-            hint="anima snapshot --help",
-        )
-    if action == "take":
-        _take(home, json, to=to, label=label, recipients=to_recipient or (), passphrase=_secret(passphrase, twice=True))
-    elif action == "list":
-        _list(home, json)
-    elif action == "verify":
-        _verify(str(archive), home, json, identities=identity or (), passphrase=_secret(passphrase))
-    elif action == "prune":
-        _prune(home, json, dry_run)
-    else:
-        opening = {"identities": identity or (), "passphrase": _secret(passphrase), "other": other_home}
-        _restore(str(archive), home, json, yes=yes, dry_run=dry_run, opening=opening)
+        what = "needs the archive: a file, a name or latest" if archive is None else "takes no archive"
+        raise BadArguments(f"anima snapshot {action} {what}", hint="anima snapshot --help")
+    asked["json"] = json
+    asked["passphrase"] = _passphrase(twice=action == "take") if asked["passphrase"] else None
+    return actions[action](home, archive or "", asked)
 
 
-def _secret(asked: bool, *, twice: bool = False) -> str | None:
+def _passphrase(*, twice: bool) -> str:
     """The passphrase: of the environment, or asked for. Never one of the command line, where others could read it."""
-    if not asked:
-        return None
     if given := os.environ.get(PASSPHRASE):
         return given
     if not sys.stdin.isatty():
         raise BadArguments("there is no terminal to ask for the passphrase", hint=f"set {PASSPHRASE}")
-    return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
+    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 
-def _take(home: str | None, json: bool, **asked: Any) -> None:
+def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
+    given = {"to": asked["to"], "label": asked["label"], "recipients": asked["to_recipient"]}
     with open_home(home) as opened, progress_bar("packing") as progress:
-        made = opened.snapshot(**asked, progress=progress)
-    if json:
-        say_json(_row(made))
-        return
-    if not made.fresh:
-        say(f"Nothing changed since {made.name} ({_size(made.size)}).")
-        return
-    say(
-        f"{made.path}\n{made.files:,} files, {_size(made.size)}, read back and found whole{', then sealed' if made.sealed else ''}."
-    )
-    for path, why in made.left_out[:_SHOWN]:
-        whisper(f"left out: {inert(path)}: {inert(why)}")
-    if len(made.left_out) > _SHOWN:
-        whisper(f"left out: and {len(made.left_out) - _SHOWN:,} more; --json lists them all")
+        made = opened.snapshot(**given, passphrase=asked["passphrase"], progress=progress)
+
+    def show() -> None:
+        if not made.fresh:
+            return say(f"Nothing changed since {made.name} ({_size(made.size)}).")
+        sealed = ", then sealed" if made.sealed else ""
+        say(f"{made.path}\n{made.files:,} files, {_size(made.size)}, read back and found whole{sealed}.")
+        return _show_left_out(made.left_out, _SHOWN)
+
+    return Reply(_fields(made), show)
 
 
-def _row(made: Snapshot) -> dict[str, object]:
-    return {"name": made.name, **{name: getattr(made, name) for name in made.__dataclass_fields__}}
+def _fields(made: Snapshot) -> dict[str, object]:
+    return {"name": made.name, **plain(made)}
 
 
-def _list(home: str | None, json: bool) -> None:
+def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     with open_home(home) as opened:
         found = opened.snapshots()
-    if json:
-        say_json([_row(each) for each in found])
-        return
-    if not found:
-        say("There are no snapshots yet; anima snapshot takes one.")
+    lines = []
     for each in found:
-        when = each.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-        say(f"{when}  {each.digest}  {_size(each.size):>9}  {'sealed  ' if each.sealed else ''}{each.label}".rstrip())
-
-
-def _verify(archive: str, home: str | None, json: bool, *, identities: Sequence[str], passphrase: str | None) -> None:
-    from anima.backup.snapshot import verify
-
-    with progress_bar("reading") as progress:
-        if os.path.isfile(path := os.path.expanduser(archive)):
-            found = verify(path, identities=identities, passphrase=passphrase, progress=progress)
-        else:
-            with open_home(home) as opened:
-                found = opened.verify_snapshot(archive, identities=identities, passphrase=passphrase, progress=progress)
-    if json:
-        say_json(
-            {
-                "ok": True,
-                "digest": found.digest,
-                "home": found.home,
-                "dialect": found.dialect,
-                "agent": found.agent,
-                "ledger": {"n": found.ledger[0], "hash": found.ledger[1]},
-                "files": len(found.files),
-                "size": found.size,
-                "left_out": found.left_out,
-            }
-        )
-        return
-    say(
-        f"Whole: {len(found.files):,} files, {_size(found.size)}, of {inert(found.agent or 'an agent', lines=False)} "
-        f"({inert(found.home, lines=False)}), ledger up to record {found.ledger[0]:,}."
+        when, sealed = f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}", "sealed  " if each.sealed else ""
+        lines.append(f"{when}  {each.digest}  {_size(each.size):>9}  {sealed}{each.label}".rstrip())
+    return Reply(
+        [_fields(each) for each in found], "\n".join(lines) or "There are no snapshots yet; anima snapshot takes one."
     )
 
 
-def _prune(home: str | None, json: bool, dry_run: bool) -> None:
+def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
+    from anima.backup.snapshot import verify
+
+    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"]}
+    with progress_bar("reading") as progress:
+        if os.path.isfile(path := os.path.expanduser(archive)):
+            found = verify(path, **opening, progress=progress)
+        else:
+            with open_home(home) as opened:
+                found = opened.verify_snapshot(archive, **opening, progress=progress)
+    names = ("digest", "home", "dialect", "agent", "size", "left_out")
+    value = {"ok": True} | {name: getattr(found, name) for name in names}
+    value |= {"files": len(found.files), "ledger": {"n": found.ledger[0], "hash": found.ledger[1]}}
+    return Reply(
+        value,
+        f"Whole: {len(found.files):,} files, {_size(found.size)}, of {flat(found.agent or 'an agent')} "
+        f"({flat(found.home)}), ledger up to record {found.ledger[0]:,}.",
+    )
+
+
+def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
+    dry_run = asked["dry_run"]
     with open_home(home) as opened:
         gone = opened.prune_snapshots(dry_run=dry_run)
         left = len(opened.snapshots())
-    if json:
-        say_json(
-            {"gone": [_row(each) for each in gone], "kept": left - len(gone) if dry_run else left, "done": not dry_run}
-        )
-        return
-    for each in gone:
-        say(f"{'would remove' if dry_run else 'removed'} {each.name}  {_size(each.size)}")
-    if not gone:
-        say(f"Nothing to remove; {left} {'is' if left == 1 else 'are'} kept.")
+    verb = "would remove" if dry_run else "removed"
+    told = "\n".join(f"{verb} {each.name}  {_size(each.size)}" for each in gone)
+    kept = left - len(gone) if dry_run else left
+    return Reply(
+        {"gone": [_fields(each) for each in gone], "kept": kept, "done": not dry_run},
+        told or f"Nothing to remove; {left} {'is' if left == 1 else 'are'} kept.",
+    )
 
 
-def _restore(archive: str, home: str | None, json: bool, *, yes: bool, dry_run: bool, opening: dict[str, Any]) -> None:
+def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     from anima.home import Home
 
-    place = home_path(home, may_be_missing=True)
+    place, as_json, dry_run = home_path(home, may_be_missing=True), asked["json"], asked["dry_run"]
+    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "other": asked["other_home"]}
     with progress_bar("verifying") as progress:
         found = Home.restore_snapshot(archive, place, dry_run=True, progress=progress, **opening)
-    if not json:
-        _show(found)
+    if not as_json:
+        _show_plan(found)
+    known = found.notes
     if not dry_run:
-        _ask(found, yes)
-        known = found.notes
+        if not asked["yes"]:
+            _ask(found)
         with progress_bar("restoring") as progress:
             found = Home.restore_snapshot(found.archive, place, progress=progress, **opening)
-    if json:
-        say_json(found)
-    elif not dry_run:
-        _show_done(found, [note for note in found.notes if note not in known])
+
+    def show() -> None:
+        if not dry_run:
+            say(f"Restored {found.digest[:12]}." + (f" What was there is {found.before.name}." if found.before else ""))
+            show_notes([note for note in found.notes if note not in known], "note")
+
+    return Reply(found, show)
 
 
-def _ask(found: Restoration, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Refused(
-            "restoring needs a person at a terminal, or --yes; nothing was changed",
-            rule="terminal",
-            hint="--dry-run only shows what would change",
-        )
-    typer.confirm(f"Restore it to {found.home}? What is there becomes a snapshot first.", abort=True, err=True)
-
-
-def _show(found: Restoration) -> None:
-    say(
-        f"{found.home}: {len(found.new):,} new, {len(found.changed):,} changed, {len(found.gone):,} gone, {found.same:,} as they are"
+def _ask(found: Restoration) -> None:
+    need_person(
+        "restoring needs a person at a terminal, or --yes; nothing was changed",
+        hint="--dry-run only shows what would change",
     )
-    rows = [
-        (mark, path) for mark, paths in (("+", found.new), ("~", found.changed), ("-", found.gone)) for path in paths
-    ]
-    own = [(mark, path) for mark, path in rows if not path.startswith(_MACHINERY)]
-    for mark, path in own[:_SHOWN]:
-        say(f"  {mark} {inert(path, lines=False)}")
-    if len(own) > _SHOWN:
-        say(f"  … and {len(own) - _SHOWN:,} more; --json lists them all")
+    click.confirm(f"Restore it to {found.home}? What is there becomes a snapshot first.", abort=True, err=True)
+
+
+def _show_plan(found: Restoration) -> None:
+    new, changed, gone = len(found.new), len(found.changed), len(found.gone)
+    say(f"{found.home}: {new:,} new, {changed:,} changed, {gone:,} gone, {found.same:,} as they are")
+    marked = (("+", found.new), ("~", found.changed), ("-", found.gone))
+    rows = [(mark, path) for mark, paths in marked for path in paths]
+    own = [f"  {mark} {path}" for mark, path in rows if not path.startswith(_MACHINERY)]
+    listed(own, _SHOWN)
     if len(rows) > len(own):
         say(f"  and {len(rows) - len(own):,} files of ledger and history")
     for path, why in found.left[:_SHOWN]:
         whisper(f"stays: {inert(path)}: {inert(why)}")
     if found.forgotten:
         whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
-    for note in found.notes:
-        whisper(f"note: {inert(note)}")
-
-
-def _show_done(found: Restoration, notes: Sequence[str]) -> None:
-    say(f"Restored {found.digest[:12]}." + (f" What was there is {found.before.name}." if found.before else ""))
-    for note in notes:
-        whisper(f"note: {inert(note)}")
+    show_notes(found.notes, "note")
 
 
 def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
             return f"{count:,} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
-    raise AssertionError("unreachable")
+    return f"{count:.1f} GB"
+
+
+# -- export and import -------------------------------------------------------------------------------------------------------
+
+
+@command(
+    argument("target", metavar="TARGET", help="A new folder or file; - is standard output (jsonl)."),
+    option(
+        "--format",
+        metavar="F",
+        default="markdown",
+        help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …",
+    ),
+    flag("--no-sessions", help="Leave the transcripts out."),
+    HOME,
+    JSON,
+)
+def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) -> Reply:
+    """Write everything in the home to a folder of Markdown, to lines of JSON, or as another system keeps it.
+
+    \b
+    anima export ~/aria-copy
+    anima export aria.jsonl --format jsonl
+    anima export ~/workspace --format openclaw --no-sessions
+    """
+    to_stdout = target == "-"
+    if to_stdout and json:
+        raise BadArguments("standard output cannot hold both the export and --json", hint="name a file")
+    with progress_bar("exporting") as step:
+        stream = sys.stdout.buffer if to_stdout else target
+        done = home.export(stream, format=format, sessions=not no_sessions, progress=step)
+    return Reply(done, lambda: _show_exported(done, whisper if to_stdout else say))
+
+
+def _show_exported(done: Exported, tell: Callable[[str], None]) -> None:
+    counts = _counts(done.documents, done.sessions, done.files)
+    tell(f"{inert(done.target)}: {counts}, {done.bytes:,} bytes.")
+    tell("It holds everything, private parts too; keep it as you keep the home.")
+    if done.moved:
+        stand = "file stands where {} keeps it" if len(done.moved) == 1 else "files stand where {} keeps them"
+        tell(f"{len(done.moved):,} {stand.format(done.format)}; .anima-export.json leads back.")
+    _show_left_out(done.left_out, _SHOWN_MOVED)
+
+
+def _counts(documents: int, sessions: int, files: int) -> str:
+    return f"{counted(documents, 'document')}, {counted(sessions, 'transcript')}, {counted(files, 'other file')}"
+
+
+def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
+    listed([f"{path}: {why}" for path, why in left_out], most, before="left out: ", tell=whisper)
+
+
+@command(
+    argument("source", metavar="SOURCE", help="A folder, or a file of an export as jsonl."),
+    option("--format", metavar="F", default="auto", help="auto, markdown, jsonl, or the dialect the folder is."),
+    flag("--dry-run", help="Only list what would come in."),
+    flag("--replace", help="Write over documents that differ; undo takes it back."),
+    HOME,
+    JSON,
+    name="import",
+)
+def import_(home: Home, source: str, **asked: Any) -> Reply:
+    """Take in an export, or a folder of another system. Nothing that stands here is overwritten unless you say so.
+
+    \b
+    anima import ~/old-workspace --dry-run
+    anima import aria.jsonl
+    anima import ~/old-workspace --replace
+    """
+    with progress_bar("importing") as step:
+        done = home.import_from(os.path.expanduser(source), **asked, progress=step)
+    return Reply(done, lambda: _show_imported(done))
+
+
+def _show_imported(done: Imported) -> None:
+    counts = _counts(len(done.copied), len(done.sessions), len(done.files))
+    say(f"{'Would come in' if done.dry_run else 'Came in'}: {counts}. Already here: {len(done.present):,}.")
+    for path in (*done.copied, *done.sessions, *done.files) if done.dry_run else ():
+        say(f"  {inert(path)}")
+    if done.replaced:
+        verb = "Would be replaced" if done.dry_run else "Replaced"
+        say(f"{verb}: {_first(list(map(inert, done.replaced)))}")
+    if done.changes:
+        last = done.changes[-1]
+        say(
+            f"Change {last}; anima undo {last} takes it back."
+            if len(done.changes) == 1
+            else f"Changes {_first(done.changes)}; anima undo {last} takes the last of them back."
+        )
+    if done.differs:
+        listed(done.differs, _SHOWN_MOVED, before="differs: ", tell=whisper)
+        whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")
+    if done.doubtful:
+        doubtful = [f"{path}: {why}" for path, why in done.doubtful]
+        listed(doubtful, _SHOWN_MOVED, before="look at: ", tell=whisper)
+        whisper("Those lines look like an attack or a secret, and what you import is trusted as your own words are.")
+    forgotten = [f"{path}: {counted(lines, 'line')} left out" for path, lines in done.forgotten]
+    listed(forgotten, _SHOWN_MOVED, before="forgotten: ", tell=whisper)
+    _show_left_out(done.left_out, _SHOWN_MOVED)
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN_MOVED]) + (" …" if len(names) > _SHOWN_MOVED else "")

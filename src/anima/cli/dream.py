@@ -1,40 +1,30 @@
-"""The verb that dreams: dream."""
+"""The command that dreams: dream."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from anima.cli.diffs import show_diff
-from anima.cli.show import HomeOption, JsonOption, SetOption, inert, open_home, patient, say, say_json
+from anima.cli.command import HOME, JSON, SET, Reply, command, flag, option
+from anima.cli.show import inert, patient, say, show_diff
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
-    from anima.dream.material import Candidate
-    from anima.dream.sweep import Sweep
+    from anima import Candidate, Home, Sweep
 
 MOST_EXPLAINED = 40
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("dream")(dream)
-
-
-def dream(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, as a diff.")] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show each candidate: its score in parts, and each gate.")
-    ] = False,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="Count only searches from this day on.")] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="By whose rules: anima, nexo or openclaw. Default: the configuration's.")
-    ] = None,
-    home: HomeOption = None,
-    set_: SetOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    flag("--dry-run", help="Only show what would change, as a diff."),
+    flag("--explain", help="Show each candidate: its score in parts, and each gate."),
+    option("--since", metavar="DAY", help="Count only searches from this day on."),
+    option("--preset", help="By whose rules: anima, nexo or openclaw. Default: the configuration's."),
+    HOME,
+    SET,
+    JSON,
+)
+def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
     """Dream now: what searches speak for becomes memory, what is no longer so leaves it.
 
     It reads the daily logs and what the agent searched for, and writes MEMORY.md, DREAMS.md, memory/topics/ and bank/ in
@@ -45,17 +35,17 @@ def dream(
     anima dream --explain
     anima dream --since 2026-04-01 --preset nexo --dry-run
     """
-    with open_home(home, set_) as opened, patient("dreaming: reading what was noted and asked for"):
-        swept = opened.dream(dry_run=dry_run, preset=preset, since=_day(since))
-    if json:
-        say_json(_row(swept))
-        return
-    if explain and swept.plan:
-        for candidate in swept.plan.considered[:MOST_EXPLAINED]:
-            _show(candidate)
-    if swept.diff:
-        show_diff(swept.diff)
-    say(_told(swept))
+    with patient("dreaming: reading what was noted and asked for"):
+        swept = home.dream(dry_run=dry_run, preset=preset, since=_day(since))
+
+    def show() -> None:
+        for candidate in swept.plan.considered[:MOST_EXPLAINED] if explain and swept.plan else ():
+            _show_candidate(candidate)
+        if swept.diff:
+            show_diff(swept.diff)
+        say(_outcome(swept))
+
+    return Reply(_fields(swept), show)
 
 
 def _day(since: str | None) -> date | None:
@@ -65,7 +55,7 @@ def _day(since: str | None) -> date | None:
         raise BadArguments(f"--since takes a day such as 2026-04-01, not {since!r}") from None
 
 
-def _told(swept: Sweep) -> str:
+def _outcome(swept: Sweep) -> str:
     plan = swept.plan
     if swept.status in ("nothing", "busy", "refused") or plan is None:
         return f"{swept.status}: {inert(swept.said)}"
@@ -76,11 +66,10 @@ def _told(swept: Sweep) -> str:
     return f"{swept.status}: {counts}{back}{waiting}"
 
 
-def _show(candidate: Candidate) -> None:
+def _show_candidate(candidate: Candidate) -> None:
     note, parts = candidate.note, candidate.score
-    say(
-        f"{'+' if candidate.passed else ' '} {parts.total:.2f}  {inert(note.text[:100])}  ({inert(note.path)}:{note.line})"
-    )
+    mark = "+" if candidate.passed else " "
+    say(f"{mark} {parts.total:.2f}  {inert(note.text[:100])}  ({inert(note.path)}:{note.line})")
     names = ("frequency", "relevance", "diversity", "recency", "consolidation", "conceptual")
     say("        " + "  ".join(f"{name} {getattr(parts, name):.2f}" for name in names))
     for reason in candidate.reasons:
@@ -89,40 +78,25 @@ def _show(candidate: Candidate) -> None:
         say(f"        {'pass' if gate.passed else 'STOP'}  {gate.name}: {inert(gate.said[:120])}")
 
 
-def _row(swept: Sweep) -> dict[str, Any]:
-    plan = swept.plan
-    found: dict[str, Any] = {
-        "status": swept.status,
-        "change": swept.change,
-        "revision": swept.revision,
-        "said": swept.said,
-        "proposals": swept.proposals,
-        "diff": swept.diff,
-    }
-    if plan is None:
+def _fields(swept: Sweep) -> dict[str, Any]:
+    names = ("status", "change", "revision", "said", "proposals", "diff")
+    found: dict[str, Any] = {name: getattr(swept, name) for name in names}
+    if (plan := swept.plan) is None:
         return found
+    retired = [{"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements]
     return found | {
         "preset": plan.rules.name,
         "recalls": plan.recalls,
         "themes": plan.themes,
         "promoted": [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions],
-        "retired": [
-            {"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements
-        ],
+        "retired": retired,
         "moved": [held.fact for held in plan.moves],
         "diary": plan.diary,
-        "considered": [_candidate(c) for c in plan.considered],
+        "considered": [_candidate(candidate) for candidate in plan.considered],
     }
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "text": candidate.note.text,
-        "path": candidate.note.path,
-        "line": candidate.note.line,
-        "score": candidate.score,
-        "evidence": candidate.evidence,
-        "lasting": candidate.lasting,
-        "reasons": candidate.reasons,
-        "gates": candidate.gates,
-    }
+    note, names = candidate.note, ("score", "evidence", "lasting", "reasons", "gates")
+    found = {"text": note.text, "path": note.path, "line": note.line}
+    return found | {name: getattr(candidate, name) for name in names}

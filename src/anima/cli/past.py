@@ -1,87 +1,74 @@
-"""Verbs that look back and take back: history diff undo restore why audit."""
+"""Commands that look back and take back: history diff undo restore why audit."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from anima.cli.diffs import show_diff
-from anima.cli.show import HomeOption, JsonOption, console, inert, open_home, place_of, say, say_json, whisper
+from anima.cli.command import HOME, JSON, Number, Reply, argument, command, flag, option, place_of
+from anima.cli.show import console, inert, say, show_diff, table, whisper
 from anima.errors import BadArguments
 
-
-def add_to(app: typer.Typer) -> None:
-    for verb in (history, diff, undo, restore, why, audit):
-        app.command(verb.__name__)(verb)
+if TYPE_CHECKING:
+    from anima import Home
 
 
-def history(
-    path: Annotated[str | None, typer.Argument(help="One document; default all.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many, newest first.")] = 20,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("path", default=None, help="One document; default all."),
+    option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
+    HOME,
+    JSON,
+)
+def history(home: Home, path: str | None, limit: int) -> Reply:
     """What was changed when and by whom, newest first.
 
     \b
     anima history
     anima history MEMORY.md --limit 5
     """
-    with open_home(home) as opened:
-        revisions = opened.history(path, limit=limit)
-        problem = opened.books.history_problem if opened.books.begun else None
-    if json:
-        say_json(revisions)
-        return
-    if problem:
-        whisper(f"anima: history is broken: {inert(problem)}")
-    if not revisions:
-        say("Nothing was written yet.")
-        return
-    from rich.table import Table
+    revisions = home.history(path, limit=limit)
+    problem = home.books.history_problem if home.books.begun else None
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("revision", "when (UTC)", "who", "change", "what"):
-        table.add_column(column, overflow="fold")
-    for found in revisions:
-        table.add_row(
-            found.id[:8], f"{found.time:%Y-%m-%d %H:%M}", found.actor, found.batch or "", inert(found.subject)
-        )
-    console().print(table)
+    def show() -> None:
+        if problem:
+            whisper(f"anima: history is broken: {inert(problem)}")
+        if not revisions:
+            return say("Nothing was written yet.")
+        drawn = table("revision", "when (UTC)", "who", "change", "what")
+        for each in revisions:
+            when = f"{each.time:%Y-%m-%d %H:%M}"
+            drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(each.subject))
+        return console().print(drawn)
+
+    return Reply(revisions, show)
 
 
-def diff(
-    revision: Annotated[str, typer.Argument(help="A revision from anima history.")],
-    other: Annotated[str | None, typer.Argument(help="A second one: show what lies between.")] = None,
-    path: Annotated[str | None, typer.Option("--path", help="Only one document.")] = None,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("revision", help="A revision from anima history."),
+    argument("other", default=None, help="A second one: show what lies between."),
+    option("--path", help="Only one document."),
+    HOME,
+    JSON,
+)
+def diff(home: Home, revision: str, other: str | None, path: str | None) -> Reply:
     """What a revision changed.
 
     \b
     anima diff a3f9c2
     anima diff a3f9c2 7be01d --path MEMORY.md
     """
-    with open_home(home) as opened:
-        found = opened.diff(revision, other, path=path)
-    if json:
-        say_json({"diff": found})
-    else:
-        show_diff(found)
+    found = home.diff(revision, other, path=path)
+    return Reply({"diff": found}, lambda: show_diff(found))
 
 
-def undo(
-    change: Annotated[
-        str | None, typer.Argument(help="A change's number from anima history; default the newest.")
-    ] = None,
-    session: Annotated[str | None, typer.Option(help="Everything one session wrote.")] = None,
-    sweep: Annotated[bool, typer.Option("--sweep", help="What the last night of dreaming changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken back.")] = False,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("change", default=None, help="A change's number from anima history; default the newest."),
+    option("--session", help="Everything one session wrote."),
+    flag("--sweep", help="What the last night of dreaming changed."),
+    flag("--dry-run", help="Only show what would be taken back."),
+    HOME,
+    JSON,
+)
+def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_run: bool) -> Reply:
     """Take back a change, or all of a session. Undoing is a change too, so it can be undone.
 
     \b
@@ -90,44 +77,36 @@ def undo(
     anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
     anima undo --sweep            the last night of dreaming
     """
-    with open_home(home) as opened:
-        change = opened.keeping.last_sweep() if sweep else change
-        shown = opened.keeping.show_undo(change=change, session=session)
-        receipts = () if dry_run else opened.undo(change, session=session, content=shown.content)
-    if json:
-        say_json({"undone": shown.ids, "diff": shown.diff, "receipts": receipts})
-        return
-    show_diff(shown.diff)
-    verb = "would take back" if dry_run else "took back"
-    say(f"{verb} change {', '.join(shown.ids)}" if shown.files else "there was nothing left of it to take back")
+    change = home.keeping.last_sweep() if sweep else change
+    found = home.keeping.show_undo(change=change, session=session)
+    receipts = () if dry_run else home.undo(change, session=session, content=found.content)
+
+    def show() -> None:
+        show_diff(found.diff)
+        verb = "would take back" if dry_run else "took back"
+        say(f"{verb} change {', '.join(found.ids)}" if found.files else "there was nothing left of it to take back")
+
+    return Reply({"undone": found.ids, "diff": found.diff, "receipts": receipts}, show)
 
 
-def restore(
-    path: Annotated[str, typer.Argument(help="A document, also one that was deleted.")],
-    at: Annotated[
-        str, typer.Option("--at", help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30")
-    ],
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("path", help="A document, also one that was deleted."),
+    option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
+    HOME,
+    JSON,
+)
+def restore(home: Home, path: str, at: str) -> Reply:
     """Write a document as it stood then.
 
     \b
     anima restore MEMORY.md --at 2026-05-08
     """
-    with open_home(home) as opened:
-        receipt = opened.restore(path, at=at)
-    if json:
-        say_json(receipt)
-    else:
-        say(f"restored: {inert(receipt.path.text)} as of {inert(at)}")
+    receipt = home.restore(path, at=at)
+    return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
 
 
-def why(
-    place: Annotated[str, typer.Argument(help="A line, as PATH:LINE.")],
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(argument("place", help="A line, as PATH:LINE."), HOME, JSON)
+def why(home: Home, place: str) -> Reply:
     """Where a line came from: who wrote it, when, after reading what, and who approved it.
 
     \b
@@ -136,24 +115,19 @@ def why(
     path, line = place_of(place)
     if line is None:
         raise BadArguments("say which line: anima why MEMORY.md:14")
-    with open_home(home) as opened:
-        found = opened.why(path, line)
-    if json:
-        say_json(found)
-        return
-    say(f"{found.path}:{found.line}  {inert(found.text)}")
-    say(
-        inert(found.sentence)
-        + (f" (change {found.source.change}, revision {(found.revision or 'none')[:8]})" if found.source.change else "")
-    )
+    found = home.why(path, line)
+    change, revision = found.source.change, (found.revision or "none")[:8]
+    told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
+    return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")
 
 
-def audit(
-    action: Annotated[str, typer.Argument(help="`verify` checks the ledger; `log` lists its changes.")] = "verify",
-    limit: Annotated[int, typer.Option(help="For log: how many, newest first.")] = 30,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("action", default="verify", help="`verify` checks the ledger; `log` lists its changes."),
+    option("--limit", type=Number(), default=30, help="For log: how many, newest first."),
+    HOME,
+    JSON,
+)
+def audit(home: Home, action: str, limit: int) -> Reply:
     """Check that the ledger is whole, or list what it says. Exit 1 when it is not.
 
     \b
@@ -162,33 +136,22 @@ def audit(
     """
     if action not in ("verify", "log"):
         raise BadArguments(f"audit does verify or log, not {action!r}")
-    with open_home(home) as opened:
-        if action == "log":
-            entries = opened.keeping.changes(limit=limit)
-            if json:
-                say_json(entries)
-            for entry in () if json else entries:
-                say(
-                    f"{entry.id:>6}  {entry.time:%Y-%m-%d %H:%M}  {entry.actor:8} {entry.what:8} {inert(', '.join(entry.paths))}"
-                )
-            return
-        found = opened.audit()
-    if json:
-        renewed = found.renewed.time if found.renewed else None
-        say_json(
-            {"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn, "renewed": renewed}
+    if action == "log":
+        entries = home.keeping.changes(limit=limit)
+        lines = [
+            f"{each.id:>6}  {each.time:%Y-%m-%d %H:%M}  {each.actor:8} {each.what:8} {inert(', '.join(each.paths))}"
+            for each in entries
+        ]
+        return Reply(entries, lines)
+    found = home.audit()
+    renewed, torn = found.renewed, f", and a torn last line of {found.torn} bytes" if found.torn else ""
+    told = f"The ledger is whole: {found.records:,} records{torn}."
+    if not found.ok:
+        told = f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}"
+    elif renewed:
+        told += (
+            f"\nA repair began it anew on {renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {renewed.n:,} "
+            "was carried over from a damaged one, and is proven only since then."
         )
-    elif found.ok:
-        say(
-            f"The ledger is whole: {found.records:,} records"
-            + (f", and a torn last line of {found.torn} bytes" if found.torn else "")
-            + "."
-        )
-        if found.renewed:
-            say(
-                f"A repair began it anew on {found.renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {found.renewed.n:,} "
-                "was carried over from a damaged one, and is proven only since then."
-            )
-    else:
-        say(f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}")
-    raise typer.Exit(0 if found.ok else 1)
+    value = {"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn}
+    return Reply(value | {"renewed": renewed.time if renewed else None}, told, 0 if found.ok else 1)

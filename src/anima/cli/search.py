@@ -1,102 +1,56 @@
-"""Verbs that find: search index watch about."""
+"""Commands that find: search index watch about."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from anima.cli.show import (
-    HomeOption,
-    JsonOption,
-    ScopeOption,
-    SenderOption,
-    SetOption,
-    bar,
-    console,
-    inert,
-    open_home,
-    progress_bar,
-    say,
-    say_json,
-    whisper,
-)
+from anima.cli.command import HOME, JSON, SCOPE, SENDER, SET, Number, Reply, argument, command, flag, option
+from anima.cli.show import bar, console, inert, plain, progress_bar, say, shortened, show_notes
 from anima.errors import BadArguments
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from anima.search.rank import Answer, Hit
+    from anima import Home
 
 
-def add_to(app: typer.Typer) -> None:
-    for verb in (search, index, watch, about):
-        app.command(verb.__name__)(verb)
-
-
-def search(
-    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    scope: ScopeOption = Scope.MAIN,
-    sender: SenderOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many hits.")] = 6,
-    at: Annotated[str | None, typer.Option(help="When the question is put; “two weeks ago” counts from there.")] = None,
-    fusion: Annotated[str, typer.Option(help="context (ours), rrf or weighted.")] = "context",
-    legs: Annotated[str, typer.Option(help="both, words or meaning.")] = "both",
-    min_score: Annotated[float, typer.Option(min=0, max=1, help="Leave out weaker hits.")] = 0.0,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each part of the score contributed.")] = False,
-    home: HomeOption = None,
-    set_: SetOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("query", help="What to look for, in plain words."),
+    SCOPE,
+    SENDER,
+    option("--limit", type=Number(int, 1, 1_000), default=6, help="How many hits."),
+    option("--at", help="When the question is put; “two weeks ago” counts from there."),
+    option("--fusion", default="context", help="context (ours), rrf or weighted."),
+    option("--legs", default="both", help="both, words or meaning."),
+    option("--min-score", type=Number(float, 0, 1), default=0.0, help="Leave out weaker hits."),
+    flag("--explain", help="Show what each part of the score contributed."),
+    HOME,
+    SET,
+    JSON,
+)
+def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **asked: Any) -> Reply:
     """Find what was written down, with the lines it stands on.
 
     \b
     anima search "which phone does Ana use"
     anima search "what did we decide two weeks ago" --explain
     """
-    moment = _moment(at)
-    with open_home(home, set_) as opened:
-        answer = opened.search(
-            query,
-            scope=scope,
-            sender=sender,
-            limit=limit,
-            at=moment,
-            fusion=fusion,
-            legs=legs,
-            min_score=min_score,
-            explain=explain or json,
-        )
-    if json:
-        say_json({"hits": [_row(hit) for hit in answer], "notes": answer.notes})
-        return
-    _show(answer, query, explain)
+    answer = home.search(query, at=_moment(at), explain=explain or json, **asked)
+    more = ("citation", "is_hybrid", "from_fts", "from_vector")
+    hits = [plain(hit) | {name: getattr(hit, name) for name in more} for hit in answer] if json else []
+    return Reply({"hits": hits, "notes": answer.notes}, lambda: _show_hits(answer, query, explain))
 
 
-def _moment(at: str | None) -> Any:
-    from datetime import datetime
-
+def _moment(at: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(at) if at else None
     except ValueError:
         raise BadArguments(f"--at {at}: write a day or a moment, such as 2026-05-08 or 2026-05-08T14:30") from None
 
 
-def _row(hit: Hit) -> dict[str, Any]:
-    from anima.cli.show import plain
-
-    found: dict[str, Any] = plain(hit)
-    return found | {
-        "citation": hit.citation,
-        "is_hybrid": hit.is_hybrid,
-        "from_fts": hit.from_fts,
-        "from_vector": hit.from_vector,
-    }
-
-
-def _show(answer: Answer, query: str, explain: bool) -> None:
+def _show_hits(answer: Any, query: str, explain: bool) -> None:
     from rich.text import Text
 
     out = console()
@@ -106,83 +60,68 @@ def _show(answer: Answer, query: str, explain: bool) -> None:
         head.append(inert(hit.citation), style="bold cyan")
         head.append(f"  {hit.date}" if hit.date and str(hit.date) not in hit.path.text else "", style="dim")
         out.print(head, soft_wrap=True)
-        snippet = Text("  " + _snippet(hit.text))
+        snippet = Text("  " + _snippet(hit.text, 400))
         if words:
             snippet.highlight_regex(re.compile("|".join(words), re.IGNORECASE), style="bold yellow")
         out.print(snippet, soft_wrap=True)
         if explain and hit.why:
             parts = "  ".join(f"{name} {value:.3f}" for name, value in hit.why.items())
-            out.print(
-                f"  {parts}  (words rank {hit.fts_rank or '–'}, meaning rank {hit.vector_rank or '–'})",
-                style="dim",
-                soft_wrap=True,
-            )
-    for note in answer.notes:
-        whisper(f"anima: {inert(note)}")
+            ranks = f"(words rank {hit.fts_rank or '–'}, meaning rank {hit.vector_rank or '–'})"
+            out.print(f"  {parts}  {ranks}", style="dim", soft_wrap=True)
+    show_notes(answer.notes)
 
 
-def _snippet(text: str, limit: int = 400) -> str:
-    shown = " ".join(inert(text).split())
-    return shown if len(shown) <= limit else shown[:limit].rsplit(" ", 1)[0] + " …"
+def _snippet(text: str, limit: int = 160) -> str:
+    return shortened(" ".join(inert(text).split()), limit)
 
 
-def index(
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="From nothing.")] = False,
-    backfill: Annotated[
-        bool, typer.Option("--backfill", help="Make vectors that are missing because the embedder was away.")
-    ] = False,
-    home: HomeOption = None,
-    set_: SetOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    flag("--rebuild", help="From nothing."),
+    flag("--backfill", help="Make vectors that are missing because the embedder was away."),
+    HOME,
+    SET,
+    JSON,
+)
+def index(home: Home, rebuild: bool, backfill: bool) -> Reply:
     """Bring the search index up to date. Searching does so too; this shows the work.
 
     \b
     anima index
     anima index --rebuild
     """
-    with open_home(home, set_) as opened, progress_bar("indexing") as progress:
-        report = opened.index(rebuild=rebuild, progress=progress)
-        made = opened.indexing.backfill(progress) if backfill else 0
-    if json:
-        say_json({**_fields(report), "backfilled": made})
-        return
-    say(
-        f"{report.documents:,} documents; {report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors), "
-        f"{report.dropped:,} dropped, {report.seconds:.1f} s"
-    )
-    for note in report.notes:
-        whisper(f"anima: {inert(note)}")
+    with progress_bar("indexing") as progress:
+        report = home.index(rebuild=rebuild, progress=progress)
+        made = home.indexing.backfill(progress) if backfill else 0
+
+    def show() -> None:
+        read = f"{report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors)"
+        say(f"{report.documents:,} documents; {read}, {report.dropped:,} dropped, {report.seconds:.1f} s")
+        show_notes(report.notes)
+
+    return Reply({**asdict(report), "backfilled": made}, show)
 
 
-def _fields(report: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(report)
-
-
-def watch(home: HomeOption = None, set_: SetOption = None) -> None:
+@command(HOME, SET)
+def watch(home: Home) -> None:
     """Keep the index in step while files change, until Ctrl-C.
 
     \b
     anima watch --home ~/aria
     """
-    with open_home(home, set_) as opened:
-        say(f"watching {opened.root}; Ctrl-C ends it")
-        for report in opened.indexing.watch():
-            say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
+    say(f"watching {home.root}; Ctrl-C ends it")
+    for report in home.indexing.watch():
+        say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
 
 
-def about(
-    name: Annotated[str, typer.Argument(help="A person, place or thing.")],
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many mentions.")] = 12,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03.")
-    ] = None,
-    scope: ScopeOption = Scope.MAIN,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(
+    argument("name", help="A person, place or thing."),
+    option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
+    option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03."),
+    SCOPE,
+    HOME,
+    JSON,
+)
+def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Reply:
     """What the home says about somebody or something: its page, mentions over time, who is named with it.
 
     \b
@@ -192,22 +131,22 @@ def about(
     from anima.search.about import look_up
 
     day = _date(at) if at else None
-    with open_home(home) as opened:
-        found = look_up(opened, name, scope=Scope.parse(scope), limit=limit, at=day)
-    if json:
-        say_json(found)
-        return
+    found = look_up(home, name, scope=Scope.parse(scope), limit=limit, at=day)
+    return Reply(found, lambda: _show_about(found, name, day))
+
+
+def _show_about(found: Any, name: str, day: date | None) -> None:
     if found.page:
         say(inert(found.page.text.rstrip()))
         say(f"  ({found.page.path})")
     for fact in found.facts:
-        say(f"{_span(fact.since, fact.until):<25}  {inert(_snippet(fact.text, 160))}  ({fact.path}#L{fact.line})")
+        say(f"{_span(fact.since, fact.until):<25}  {_snippet(fact.text)}  ({fact.path}#L{fact.line})")
     if day and not found.facts:
         say(f"No line says what held of {inert(name)} on {day}.")
     if found.linked:
         say("named with: " + ", ".join(f"{inert(other)} ({count})" for other, count in found.linked))
     for mention in found.mentions:
-        say(f"{mention.day or '          '}  {inert(_snippet(mention.text, 160))}  ({mention.path}#L{mention.line})")
+        say(f"{mention.day or '          '}  {_snippet(mention.text)}  ({mention.path}#L{mention.line})")
     if not found.mentions and not found.page and not day:
         say(f"Nothing here names {inert(name)}.")
     elif found.total > len(found.mentions):
@@ -215,8 +154,6 @@ def about(
 
 
 def _date(at: str) -> date:
-    from datetime import date
-
     try:
         return date.fromisoformat(at)
     except ValueError:

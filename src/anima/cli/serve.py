@@ -1,4 +1,8 @@
-"""Verbs that serve: serve token. `anima up` serves too, with what is here."""
+"""Commands that serve a home: serve token mcp. `anima up` serves too, with what is here.
+
+Promise: with `mcp` standard output belongs to the protocol, so everything else is said on standard error; the scope must
+be told; over HTTP nothing is answered without a token. What serves is imported only when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,34 @@ import json as json_text
 import os
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from anima.cli.show import HomeOption, JsonOption, SetOption, inert, open_home, plain, say, say_json, whisper
-from anima.errors import BadArguments, MissingExtra
+from anima.cli.command import AGENT, HOME, JSON, SENDER, SET, Number, Reply, argument, command, flag, option, scope
+from anima.cli.show import flat, inert, plain, say, say_json, whisper
+from anima.errors import BadArguments, Damaged, MissingExtra
+from anima.model import Scope
 
 if TYPE_CHECKING:
-    from anima.home import Home
-    from anima.web.tokens import Pass
+    from collections.abc import AsyncIterator
 
-PortOption = Annotated[
-    int | None,
-    typer.Option("--port", min=0, max=65_535, metavar="PORT", help="The port; 0 for any. Default: 4747 or one nearby."),
-]
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+
+    from anima import Home
+    from anima.mcp import Visitor
+    from anima.web.tokens import Keyring
+
+PORT = option(
+    "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
+)
+TOKEN = "ANIMA_MCP_TOKEN"
+LEAST_TOKEN = 32  # characters
+PATH = "/mcp"
 
 
-def add_to(app: typer.Typer) -> None:
-    for verb in (serve, token):
-        app.command(verb.__name__)(verb)
-
-
-def serve(port: PortOption = None, home: HomeOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
+@command(PORT, HOME, SET, JSON)
+def serve(home: Home, port: int | None, json: bool) -> None:
     """Serve a home on this machine: the page, the HTTP API and MCP, until Ctrl-C.
 
     \b
@@ -37,58 +46,48 @@ def serve(port: PortOption = None, home: HomeOption = None, set_: SetOption = No
       anima serve --port 0 --json      one line with the address, then it serves
     """
     need_serving()
-    with open_home(home, set_) as opened:
-        serve_home(opened, port=port, json=json)
+    serve_home(home, port=port, json=json)
 
 
-def serve_home(opened: Home, *, port: int | None, json: bool) -> None:
+def serve_home(home: Home, *, port: int | None, json: bool) -> None:
     """Serves a home that is open, and says how to come in."""
     from anima.web.serve import Address, serve
 
     def ready(address: Address) -> None:
+        # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
+        host = {"command": _program(), "args": ["mcp", "--home", home.root, "--scope", "main"]}
+        line = {"mcpServers": {"anima": host}}
         if json:
-            say_json({"home": opened.root, "url": address.url, "link": address.link, "mcp": _mcp_line(opened)})
+            say_json({"home": home.root, "url": address.url, "link": address.link, "mcp": line})
         else:
             say("Serving on this machine until Ctrl-C. The link works once, for ten minutes; then: anima token link")
             say(f"Open:  {address.link}")
-            say(f"Agent: {inert(json_text.dumps(_mcp_line(opened), ensure_ascii=False), lines=False)}")
+            say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
         sys.stdout.flush()
 
-    serve(opened, port=port, ready=ready, mcp=_mcp(opened))
+    serve(home, port=port, ready=ready, mcp=_guest(home))
     if not json:
         whisper("stopped; nothing is half done")
 
 
 def need_serving() -> None:
     """Raises MissingExtra where the parts that serve are not installed. Comes before anything heavy is imported."""
-    from importlib.util import find_spec
-
     if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
         raise MissingExtra("serve", "serving a home")
 
 
-def _mcp(opened: Home) -> Any:
+def _guest(home: Home) -> Any:
     """MCP for the agents whose tokens the guard knows; None where that part is not installed."""
-    from importlib import import_module
-    from importlib.util import find_spec
-
+    if find_spec("mcp") is None:
+        return None
+    from anima.mcp import Visitor, asgi_app
     from anima.web.guard import who_of
 
-    if find_spec("mcp") is None or find_spec("anima.mcp") is None:
-        return None
-    face = import_module("anima.mcp")
-
-    def who(request: Any) -> Any:
+    def who(request: Request) -> Visitor | None:
         one = who_of(request.scope)
-        return face.Visitor(home=opened, scope=one.scope, sender=one.sender, key=one.id) if one.scope else None
+        return Visitor(home=home, scope=one.scope, sender=one.sender, key=one.id) if one.scope else None
 
-    return face.asgi_app(who)
-
-
-def _mcp_line(opened: Home) -> dict[str, Any]:
-    """What an agent's configuration needs to live here: the same for every host that knows `mcpServers`."""
-    arguments = ["mcp", "--home", opened.root, "--scope", "main"]
-    return {"mcpServers": {"anima": {"command": _program(), "args": arguments}}}
+    return asgi_app(who)
 
 
 def _program() -> str:
@@ -102,19 +101,21 @@ def _program() -> str:
     return here if os.path.basename(here) == "anima" else "anima"
 
 
-def token(
-    action: Annotated[str, typer.Argument(metavar="ACTION", help="make, list, revoke, link or path.")] = "list",
-    id: Annotated[str | None, typer.Argument(metavar="ID", help="Which one to revoke.")] = None,
-    name: Annotated[str, typer.Option(metavar="NAME", help="What to call a new token.")] = "token",
-    scope: Annotated[
-        str | None, typer.Option(metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's.")
-    ] = None,
-    sender: Annotated[str | None, typer.Option(metavar="ID", help="Who speaks through an agent's token.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=36_500, help="How long a new token works.")] = 90,
-    port: PortOption = None,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
+# -- tokens ----------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    argument("action", metavar="ACTION", default="list", help="make, list, revoke, link or path."),
+    argument("id", metavar="ID", default=None, help="Which one to revoke."),
+    option("--name", metavar="NAME", default="token", help="What to call a new token."),
+    option("--scope", metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
+    option("--sender", metavar="ID", help="Who speaks through an agent's token."),
+    option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
+    PORT,
+    HOME,
+    JSON,
+)
+def token(home: Home, action: str, **asked: Any) -> Reply:
     """Make, list and revoke the tokens of a served home, or make a new link to its page.
 
     `path` shows the file with the owner's own token, for programs of yours.
@@ -131,61 +132,170 @@ def token(
     acts = {"make": _make, "list": _list, "revoke": _revoke, "link": _link, "path": _path}
     if action not in acts:
         raise BadArguments(f"there is no action {action!r}; there are {', '.join(acts)}")
-    with open_home(home) as opened:
-        given = {"id": id, "name": name, "scope": scope, "sender": sender, "days": days, "port": port}
-        value, text = acts[action](opened, Keyring.of(opened), given)
-    if json:
-        say_json(value)
-    else:
-        say(text)
+    return acts[action](home, Keyring.of(home), asked)
 
 
-def _make(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    from anima.model import Scope
-
-    scope = Scope.parse(given["scope"]) if given["scope"] else None
+def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    scope = Scope.parse(asked["scope"]) if asked["scope"] else None
     made, secret = keyring.make(
         "agent" if scope else "owner",
-        name=given["name"],
+        name=asked["name"],
         scope=scope,
-        agent=opened.agent if scope else None,
-        sender=given["sender"] if scope else None,
-        lifetime=timedelta(days=given["days"]),
+        agent=home.agent if scope else None,
+        sender=asked["sender"] if scope else None,
+        lifetime=timedelta(days=asked["days"]),
     )
     whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
-    return {**plain(made), "token": secret}, secret
+    return Reply({**plain(made), "token": secret}, secret)
 
 
-def _list(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    found = keyring.all()
-    lines = [f"{one.id}  {_is(one):<16} {_until(one):<16} {inert(one.name, lines=False)}" for one in found]
-    return [plain(one) for one in found], "\n".join(lines) or "no tokens; anima token make makes one"
+def _list(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    found, lines = keyring.all(), []
+    for each in found:
+        kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
+        until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
+        lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
+    return Reply(found, "\n".join(lines) or "no tokens; anima token make makes one")
 
 
-def _is(one: Pass) -> str:
-    return {"owner": "owner", "page": "browser"}.get(one.kind) or f"agent {one.scope}"
-
-
-def _until(one: Pass) -> str:
-    return f"until {one.expires:%Y-%m-%d}" if one.expires else "until revoked"
-
-
-def _revoke(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    if not given["id"]:
+def _revoke(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    if not asked["id"]:
         raise BadArguments("say which token", hint="anima token list")
-    gone = keyring.revoke(given["id"])
-    return {"revoked": gone.id}, f"revoked: {gone.id} ({inert(gone.name, lines=False)})"
+    gone = keyring.revoke(asked["id"])
+    return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
 
 
-def _link(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
-    from anima.web.serve import HOST, PORT
+def _link(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    from anima.web.serve import HOST
+    from anima.web.serve import PORT as default
 
-    link = f"http://{HOST}:{given['port'] or PORT}/login#{keyring.code()}"
+    link = f"http://{HOST}:{asked['port'] or default}/login#{keyring.code()}"
     whisper("it works once, for ten minutes, while the home is served")
-    return {"link": link}, link
+    return Reply({"link": link}, link)
 
 
-def _path(opened: Home, keyring: Any, given: dict[str, Any]) -> tuple[Any, str]:
+def _path(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
     keyring.owner_token()
     path = os.fspath(keyring.folder / "owner.token")
-    return {"path": path}, inert(path, lines=False)
+    return Reply({"path": path}, flat(path))
+
+
+# -- MCP -------------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    scope(" It must be told, and holds for every caller.", required=True),
+    SENDER,
+    AGENT,
+    flag(
+        "--approve-here",
+        help="Let the person at this client approve changes in its forms; only if no agent answers them.",
+    ),
+    flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
+    option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
+    HOME,
+    SET,
+)
+def mcp(home: Home, scope: str, sender: str | None, approve_here: bool, http: bool, port: int) -> None:
+    """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
+
+    \b
+    anima mcp --scope main --home ~/aria
+    anima mcp --scope main --approve-here --home ~/aria
+    ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
+    """
+    listening = Scope.parse(scope)
+    if approve_here and (http or listening is not Scope.MAIN):
+        raise BadArguments(
+            "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
+            hint="the owner approves with anima approve, or on the page",
+        )
+    try:
+        import uvicorn  # noqa: F401
+
+        from anima.mcp import Visitor, serve_stdio
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("anima"):
+            raise
+        raise MissingExtra("serve", "the MCP server") from error
+    visitor = Visitor(home=home, scope=listening, sender=sender, key="mcp")
+    if http:
+        _serve_http(visitor, port)
+    else:
+        import asyncio
+
+        asyncio.run(serve_stdio(visitor, approve_here=approve_here))
+
+
+def _token() -> tuple[str, bool]:
+    """The token that callers must show, and whether it was made just now."""
+    import secrets
+
+    given = os.environ.get(TOKEN)
+    if given is None:
+        return secrets.token_urlsafe(32), True
+    if len(given) < LEAST_TOKEN:
+        raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
+    return given, False
+
+
+def _serve_http(visitor: Visitor, port: int) -> None:
+    import signal
+    import socket
+
+    import uvicorn
+
+    token, is_new = _token()
+    # Named as TCP, because asyncio sends small answers without delay only on sockets that say so.
+    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+            listening.listen(1024)  # whoever reads the address may come at once
+        except OSError as error:
+            raise Damaged(f"port {port} cannot be had: {error.strerror}", hint="name another with --port") from None
+        whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")
+        shown = f"{token}   (new; set {TOKEN} to keep one)" if is_new else f"…  (from {TOKEN})"
+        whisper(f"       Authorization: Bearer {shown}")
+        server = uvicorn.Server(
+            uvicorn.Config(
+                _app(visitor, token),
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=3,
+                server_header=False,
+            )
+        )
+
+        def stop(number: int, frame: object) -> None:
+            server.should_exit = True
+
+        # The server raises a signal again when it is done with it, and that must not keep the home from being closed.
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(name, stop)
+        server.run(sockets=[listening])
+
+
+def _app(visitor: Visitor, token: str) -> Starlette:
+    import secrets
+    from contextlib import asynccontextmanager
+
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from anima.mcp import asgi_app
+
+    wanted = f"Bearer {token}".encode()
+
+    def who(request: Request) -> Visitor | None:
+        shown = request.headers.get("authorization", "").encode("utf-8", "surrogatepass")
+        return visitor if secrets.compare_digest(shown, wanted) else None
+
+    endpoint = asgi_app(who)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with endpoint.running():
+            yield
+
+    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lifespan)

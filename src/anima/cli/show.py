@@ -1,6 +1,7 @@
-"""What commands share: finding the home, and saying things on a terminal or as JSON.
+"""Saying things on a terminal or as JSON: inert text, tables, diffs, progress, questions.
 
-Promise: text from a home is printed inert; colour only on a terminal; `rich` is imported only to draw tables.
+Promise: text from a home is printed inert; colour only on a terminal; `rich` is imported only to draw. Not here: which
+command says what.
 """
 
 from __future__ import annotations
@@ -9,102 +10,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from anima.errors import BadArguments, HomeError, NoSuchHome
-from anima.model import DocPath, Scope
+from anima.errors import HomeError, Refused
+from anima.model import DocPath
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from anima.home import Home
-
-HomeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--home",
-        metavar="PATH",
-        help="The home. Default: ANIMA_HOME, then the nearest folder with anima.toml, then your data folder.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of anima.toml for this call.")
-]
-ScopeOption = Annotated[
-    str,
-    typer.Option(
-        "--scope",
-        metavar="SCOPE",
-        help=f"Who is listening: {', '.join(Scope)}.",
-        autocompletion=lambda: [scope.value for scope in Scope],
-    ),
-]
-SenderOption = Annotated[
-    str | None,
-    typer.Option("--sender", metavar="ID", help="Who speaks; others than the owner get their own layer."),
-]
-AgentOption = Annotated[
-    str | None, typer.Option("--agent", metavar="ID", help="One of several agents in the configuration.")
-]
-
-
-def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
-    """Which home is meant: the option, ANIMA_HOME, the nearest folder with anima.toml, the user's data folder."""
-    if given or (given := os.environ.get("ANIMA_HOME")):
-        return Path(os.path.expanduser(given))
-    if (near := _nearest()) is not None:
-        return near
-    from anima.layout.trust import default_home
-
-    default = default_home(os.environ)
-    if may_be_missing or default.is_dir():
-        return default
-    raise NoSuchHome(
-        "no home was found", hint="name one with --home PATH or ANIMA_HOME, or make one: anima init PATH --name NAME"
-    )
-
-
-def _nearest() -> Path | None:
-    """The nearest folder with anima.toml, from the current one upwards; None also where we may not look."""
-    try:
-        here = Path.cwd()
-        return next((folder for folder in (here, *here.parents) if (folder / "anima.toml").is_file()), None)
-    except OSError:
-        return None
-
-
-def open_home(given: str | None, settings: Sequence[str] | None = None, agent: str | None = None) -> Home:
-    from anima.home import Home
-
-    return Home.open(home_path(given), settings=parsed(settings), agent=agent)
-
-
-def parsed(settings: Sequence[str] | None) -> dict[str, str]:
-    """`--set a.b=c` as a mapping."""
-    found = {}
-    for item in settings or ():
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise BadArguments(f"--set {item}: write KEY=VALUE, such as prompt.style=xml")
-        found[key.strip()] = value
-    return found
-
-
-def place_of(given: str) -> tuple[DocPath, int | None]:
-    """`PATH:LINE` as a path and a line from 1; the line is None where only a path is given."""
-    path, colon, line = given.rpartition(":")
-    if colon and line.isascii() and line.isdigit():
-        return DocPath.parse(path), int(line)
-    return DocPath.parse(given), None
+    from anima import Proposal
 
 
 def plain(value: Any) -> Any:
@@ -154,9 +74,15 @@ def complain(error: HomeError, *, as_json: bool) -> None:
     if as_json:
         say_json({"error": {"kind": type(error).__name__, "message": str(error), "hint": error.hint}})
         return
-    whisper(f"anima: {inert(str(error), lines=False)}")
+    whisper(f"anima: {flat(str(error))}")
     if error.hint:
-        whisper(f"       {inert(error.hint, lines=False)}")
+        whisper(f"       {flat(error.hint)}")
+
+
+def need_person(refusal: str, *, hint: str, rule: str = "terminal") -> None:
+    """Raises Refused where nobody sits at a terminal who could be asked."""
+    if not sys.stdin.isatty():
+        raise Refused(refusal, rule=rule, hint=hint)
 
 
 @contextmanager
@@ -211,15 +137,21 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
 
 
-def inert(text: str, *, lines: bool = True) -> str:
-    """Text that cannot move a cursor, change a colour or turn its direction: such characters are shown by number.
-
-    Without `lines` it stays on one line too.
-    """
+def inert(text: str, *, kept: str = "\n\t") -> str:
+    """Text that cannot move a cursor, change a colour or turn its direction: such characters are shown by number."""
     if text.isascii() and text.isprintable():
         return text
-    kept = "\n\t" if lines else ""
     return "".join(c if c in kept or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in text)
+
+
+def flat(text: str) -> str:
+    """Inert text that stays on its line."""
+    return inert(text, kept="")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Inert text on one line, cut between words."""
+    return text if len(text) <= limit else text[:limit].rsplit(" ", 1)[0] + " …"
 
 
 def counted(number: int, what: str) -> str:
@@ -233,3 +165,58 @@ def bar(part: int, whole: int, width: int = 16) -> str:
         return "░" * width
     filled = min(width, max(1 if part else 0, round(width * part / whole)))
     return "█" * filled + "░" * (width - filled)
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """An empty table without lines, whose cells are folded."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold", justify="right" if column in right else "left")
+    return made
+
+
+def listed(lines: Sequence[str], most: int, *, before: str = "", tell: Callable[[str], None] = say) -> None:
+    """Says the first so many lines, inert, and how many more there are."""
+    for line in lines[:most]:
+        tell(f"{before}{flat(line)}")
+    if len(lines) > most:
+        tell(f"{'  ' if tell is say else ''}… and {len(lines) - most:,} more; --json lists them all")
+
+
+def show_notes(notes: Iterable[str], before: str = "anima") -> None:
+    """Remarks that came with a result, on standard error."""
+    for note in notes:
+        whisper(f"{before}: {inert(note)}")
+
+
+# -- diffs and proposals -----------------------------------------------------------------------------------------------------
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def show_diff(diff: str) -> None:
+    out = console()
+    for line in diff.removesuffix("\n").split("\n"):
+        head = line.startswith(("+++", "---"))
+        out.print(inert(line), style="bold" if head else _COLOURS.get(line[:1], ""), soft_wrap=True)
+
+
+def show_proposal(proposal: Proposal, number: int, total: int) -> None:
+    out = console()
+    first = proposal.changes[0]
+    out.rule(f"{proposal.id}  {number} of {total}  {inert(first.path.text)}", align="left", style="dim", characters="─")
+    session = f" in session {first.session[:8]}" if first.session else ""
+    who = f"{first.actor}{session}{f', {first.scope}' if first.scope else ''}"
+    until = f"{proposal.created:%Y-%m-%d %H:%M} UTC; lapses {proposal.expires:%Y-%m-%d}"
+    out.print(f"who    {who}, {until}", soft_wrap=True)
+    if first.taint:
+        out.print(f"after  it read text from: {', '.join(sorted(first.taint))}", style="yellow")
+    out.print(f"rule   {proposal.rule}: {inert(proposal.why)}", soft_wrap=True)
+    if first.reason:
+        out.print(f"says   “{inert(first.reason)}”", soft_wrap=True)
+    for finding in proposal.findings:
+        seen = f"scan   line {finding.line}: {inert(finding.message)} {inert(finding.shown)}"
+        out.print(seen.rstrip(), style="yellow", soft_wrap=True)
+    show_diff(proposal.diff)

@@ -7,13 +7,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anima.cli.prompt import explain
+from anima.cli.prompt import show_manifest
 from anima.cli.show import console, plain, say
 from anima.home import Home
 from anima.model import Scope
-from anima.prompt.compose import Prompt
+
+if TYPE_CHECKING:
+    from anima import Prompt
 
 _MEMORY = """# Memory
 
@@ -80,7 +82,7 @@ def walk(*, wait: bool) -> None:
             input("    Enter to go on ")
         say()
         console().print(f"{number}. {step.text}", style="bold", soft_wrap=True)
-        if isinstance(step.shows, Prompt):
-            explain(step.shows)
-        else:
+        if isinstance(step.shows, tuple):
             say("\n".join(step.shows))
+        else:
+            show_manifest(step.shows)

@@ -1,0 +1,262 @@
+"""A command: its parameters, the home it opens, and the answer it gives.
+
+Promise: `--home`, `--set` and `--agent` open the home before a command runs and close it before anything is shown;
+`--json` prints exactly one JSON value; a text that begins with a dash and a blank, as a line of a list does, is a text
+and no option. Not here: which commands there are (the package), how things look (show).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anima.cli.show import say, say_json
+from anima.errors import BadArguments, NoSuchHome
+from anima.model import DocPath, Scope
+
+if TYPE_CHECKING:
+    from anima.home import Home
+
+SHIELD = "\0"  # no argument of a program can hold it
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a command gives back: a value for `--json`, and for a person a text, lines, or what shows it."""
+
+    value: Any
+    shown: str | Sequence[str] | Callable[[], None]
+    code: int = 0
+
+    def give(self, *, as_json: bool) -> int:
+        if as_json:
+            say_json(self.value)
+        elif callable(self.shown):
+            self.shown()
+        else:
+            for line in [self.shown] if isinstance(self.shown, str) else self.shown:
+                say(line)
+        return self.code
+
+
+# -- parameters ------------------------------------------------------------------------------------------------------------
+
+
+class _Text(click.ParamType[str]):
+    """A text, also one that begins with a dash and a blank."""
+
+    name = "str"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value.removeprefix(SHIELD)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"<{self.name}>"
+
+
+class Number(_Text):
+    """A whole number or, of the kind float, any; in a range where one is given."""
+
+    def __init__(
+        self, kind: type[int] | type[float] = int, low: float | None = None, high: float | None = None
+    ) -> None:
+        self.kind, self.low, self.high = kind, low, high
+        self.name = kind.__name__ if low is None else f"{kind.__name__} range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = self.kind(value)
+        except ValueError:
+            number = None
+        if (
+            number is None
+            or (self.low is not None and number < self.low)
+            or (self.high is not None and number > self.high)
+        ):
+            wanted = "a whole number" if self.kind is int else "a number"
+            span = f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
+            self.fail(f"{str(value).removeprefix(SHIELD)!r} is not {wanted}{span}", param, ctx)
+        return number
+
+    @property
+    def range(self) -> str:
+        if self.low is None:
+            return ""
+        return f"x>={self.low}" if self.high is None else f"{self.low}<=x<={self.high}"
+
+
+class _Option(click.Option):
+    """An option whose help says its default and its range."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.type, Number) and self.type.range:
+            extra["range"] = self.type.range
+        return extra
+
+
+class _Argument(click.Argument):
+    """An argument with a help of its own."""
+
+    @property
+    def human_readable_name(self) -> str:
+        return self.metavar or self.name
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        more = "..." if self.nargs == -1 else ""
+        return (f"{{{self.human_readable_name}}}" if self.required else f"[{self.human_readable_name}]") + more
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        return f"'{self.human_readable_name}'"
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        several = self.nargs == -1
+        kind = f"list[{self.type.name}]" if several else self.type.name
+        default = f"  [default: {self.default}]" if self.default and not self.required and not several else ""
+        left = f"{self.human_readable_name}{'...' if several else ''} <{kind}>"
+        return left, f"{self.help}{'  [required]' if self.required else default}"
+
+
+def option(*names: str, help: str, default: Any = None, **more: Any) -> click.Option:
+    """An option: of text, unless its type is given or its default is True or False."""
+    if isinstance(default, bool):
+        more = {"is_flag": True, **more}
+    elif "type" not in more:
+        more["type"] = _Text()
+    if not more.get("required") and not more.get("multiple"):
+        more["default"] = default
+    return _Option(names, help=help, show_default=default != "", **more)
+
+
+def flag(*names: str, help: str) -> click.Option:
+    return option(*names, help=help, default=False)
+
+
+def argument(name: str, *, help: str, default: Any = ..., **more: Any) -> click.Argument:
+    """An argument, which must be given unless it has a default."""
+    if default is not ...:
+        more |= {"default": default, "required": False}
+    return _Argument([name], help=help, type=_Text(), **more)
+
+
+HOME = option(
+    "--home",
+    metavar="PATH",
+    help="The home. Default: ANIMA_HOME, then the nearest folder with anima.toml, then your data folder.",
+)
+JSON = flag("--json", help="Print exactly one JSON value.")
+SET = option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call.")
+AGENT = option("--agent", metavar="ID", help="One of several agents in the configuration.")
+SENDER = option("--sender", metavar="ID", help="Who speaks; others than the owner get their own layer.")
+
+
+def scope(more: str = "", **rest: Any) -> click.Option:
+    """The option that says who is listening."""
+    return option(
+        "--scope",
+        metavar="SCOPE",
+        help=f"Who is listening: {', '.join(Scope)}.{more}",
+        shell_complete=lambda ctx, param, start: [each.value for each in Scope if each.startswith(start)],
+        **rest,
+    )
+
+
+SCOPE = scope(default=Scope.MAIN.value)
+
+
+def place_of(given: str) -> tuple[DocPath, int | None]:
+    """`PATH:LINE` as a path and a line from 1; the line is None where only a path is given."""
+    path, colon, line = given.rpartition(":")
+    if colon and line.isascii() and line.isdigit():
+        return DocPath.parse(path), int(line)
+    return DocPath.parse(given), None
+
+
+# -- commands --------------------------------------------------------------------------------------------------------------
+
+
+class Command(click.Command):
+    """One command, whose help lists its arguments before its options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [SHIELD + text if text.startswith("- ") else text for text in args])
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [param.get_help_record(ctx) for param in self.params if isinstance(param, _Argument)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+
+
+def command(*params: click.Parameter, name: str | None = None, opens: bool = True) -> Callable[[Any], Command]:
+    """Makes a command of a function, whose docstring is its help.
+
+    The function is given the open home first, unless `opens` is False (then the options that name one), and `json` if it
+    asks for it. What it gives back is an Reply, a code to exit with, or nothing when all is said.
+    """
+
+    def made(function: Callable[..., Reply | int | None]) -> Command:
+        def call(**given: Any) -> int:
+            as_json = given["json"] if "json" in function.__annotations__ else given.pop("json", False)
+            if opens:
+                place, settings, agent = given.pop("home"), given.pop("set_", ()), given.pop("agent", None)
+                with open_home(place, settings, agent) as opened:
+                    answer = function(opened, **given)
+            else:
+                answer = function(**given)
+            return answer.give(as_json=as_json) if isinstance(answer, Reply) else answer or 0
+
+        called = name or function.__name__
+        return Command(called, params=list(params), callback=call, help=function.__doc__)
+
+    return made
+
+
+# -- the home that is meant --------------------------------------------------------------------------------------------------
+
+
+def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
+    """Which home is meant: the option, ANIMA_HOME, the nearest folder with anima.toml, the user's data folder."""
+    if given or (given := os.environ.get("ANIMA_HOME")):
+        return Path(os.path.expanduser(given))
+    if (near := _nearest()) is not None:
+        return near
+    from anima.layout.trust import default_home
+
+    default = default_home(os.environ)
+    if may_be_missing or default.is_dir():
+        return default
+    raise NoSuchHome(
+        "no home was found", hint="name one with --home PATH or ANIMA_HOME, or make one: anima init PATH --name NAME"
+    )
+
+
+def _nearest() -> Path | None:
+    """The nearest folder with anima.toml, from the current one upwards; None also where we may not look."""
+    try:
+        here = Path.cwd()
+        return next((folder for folder in (here, *here.parents) if (folder / "anima.toml").is_file()), None)
+    except OSError:
+        return None
+
+
+def open_home(given: str | None, settings: Sequence[str] = (), agent: str | None = None) -> Home:
+    from anima.home import Home
+
+    return Home.open(home_path(given), settings=parsed(settings), agent=agent)
+
+
+def parsed(settings: Sequence[str]) -> dict[str, str]:
+    """`--set a.b=c` as a mapping."""
+    found = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise BadArguments(f"--set {item}: write KEY=VALUE, such as prompt.style=xml")
+        found[key.strip()] = value
+    return found
