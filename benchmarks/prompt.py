@@ -1,4 +1,4 @@
-"""What a prompt costs: against reading and scanning the same files, against the stats it needs, and from the shell.
+"""What a prompt costs: against reading and scanning the same files, and from the shell.
 
 Run with the environment's own Python: `.venv/bin/python benchmarks/prompt.py [RUNS]`. All times are medians, in
 microseconds, of runs in this one process unless it says otherwise. Files are in the page cache.
@@ -6,10 +6,8 @@ microseconds, of runs in this one process unless it says otherwise. Files are in
 raw        os.open, os.fstat, os.read, os.close of every document the prompt is made of
 scan       the same, decoded and looked through for hidden text with `anima.gate.scan.find_hidden`
 read       the same documents by `home.read` (beneath the home, no links, exact text and digest), and the same scan
-cold       the first `home.prompt(scope="main")` of a Home that was just opened (opening is not in it): nothing was read,
-           listed or kept yet; only Python itself is warm
-warm       the same again, while nothing changed on disk
-stats      os.stat of the very places the kept prompt depends on
+cold       the first `home.prompt(scope="main")` of a Home that was just opened (opening is not in it): nothing was read
+           or listed yet; only Python itself is warm
 shell      `anima prompt` as a process of its own, against `python -c 'import click, rich.console'`, taken in turns and
            both compiled, as installed packages are
 """
@@ -31,8 +29,8 @@ from anima import Home
 from anima.gate.scan import find_hidden
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-COLUMNS = ("raw", "scan", "read", "cold", "warm", "stats")
-GOALS = {"cold": 3.0, "warm": 5.0, "shell": 2.0}
+COLUMNS = ("raw", "scan", "read", "cold")
+GOALS = {"cold": 3.0, "shell": 2.0}
 SHELL_RUNS = 15
 NOW = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)
 LINE = "- On Tuesday Ana said that the second key hangs behind the blue door, next to the fuse box.\n"
@@ -45,7 +43,6 @@ def make_home(root: Path, size: int) -> None:
     for name in TEXTS:
         lines = max(1, size // len(TEXTS) // len(LINE))
         (root / name).write_text(f"# {name}\n\n" + LINE * lines, encoding="utf-8")
-    time.sleep(0.3)  # what was written a moment ago is never kept
 
 
 def median_of(act: Callable[[], object], prepare: Callable[[], object] = lambda: None, runs: int = RUNS) -> float:
@@ -87,24 +84,18 @@ def read_and_scan(home: Home, names: Iterable[str]) -> None:
         find_hidden(home.read(name).text)
 
 
-def measure(root: Path) -> tuple[int, dict[str, float], int, int]:
+def measure(root: Path) -> tuple[int, dict[str, float], int]:
     with Home.open(root, clock=lambda: NOW) as home:
-        home.prompt(scope="main")
-        kept = next(iter(home.reading._kept.values()), None)
-        if kept is None:
-            sys.exit("the prompt was not kept; there is nothing warm to measure")
-        places = [place for place, _ in kept.places]
-        files = [place for place in places if os.path.isfile(place) and "/.anima/" not in place]
-        names = [os.path.relpath(file, home.root) for file in files]
-        found = {
-            "raw": median_of(lambda: read(files)),
-            "scan": median_of(lambda: scan(files)),
-            "read": first_of(root, lambda home: read_and_scan(home, names)),
-            "cold": first_of(root, lambda home: home.prompt(scope="main")),
-            "warm": median_of(lambda: home.prompt(scope="main"), runs=RUNS * 5),
-            "stats": median_of(lambda: [os.stat(place, follow_symlinks=False) for place in places], runs=RUNS * 5),
-        }
-    return sum(os.path.getsize(file) for file in files), found, len(files), len(places)
+        manifest = home.prompt(scope="main").manifest
+        names = [row.path for row in manifest if (root / row.path).is_file()]
+    files = [str(root / name) for name in names]
+    found = {
+        "raw": median_of(lambda: read(files)),
+        "scan": median_of(lambda: scan(files)),
+        "read": first_of(root, lambda home: read_and_scan(home, names)),
+        "cold": first_of(root, lambda home: home.prompt(scope="main")),
+    }
+    return sum(os.path.getsize(file) for file in files), found, len(files)
 
 
 def shell(root: Path) -> tuple[float, float]:
@@ -136,12 +127,10 @@ def main() -> None:
         for size in (6_000, 60_000, 600_000):
             root = Path(folder, f"home{size}")
             make_home(root, size)
-            real, found, files, places = measure(root)
+            real, found, files = measure(root)
             print(f"{real // 1000:>5} KB " + " ".join(f"{found[name]:8.1f}" for name in COLUMNS))
-            print(f"{'':9}{files} files, {places} places")
-            print(f"{'':9}cold / scan   {verdict('cold', found['cold'] / found['scan'])}")
+            print(f"{'':9}{files} files; cold is {found['cold'] / found['scan']:.1f}x of scan")
             print(f"{'':9}cold / read   {verdict('cold', found['cold'] / found['read'])}")
-            print(f"{'':9}warm / stats  {verdict('warm', found['warm'] / found['stats'])}")
         ours, imports = shell(Path(folder, "home6000"))
         print(f"shell: anima prompt {ours * 1e3:.0f} ms, import click, rich.console {imports * 1e3:.0f} ms")
         print(f"{'':9}shell         {verdict('shell', ours / imports)}")

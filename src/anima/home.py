@@ -1,7 +1,7 @@
 """`Home`: the place where an agent lives, and the owner's hand in it.
 
 Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
-named after it: `reading` (the road out), `writing` (the road in), `owning` (what the owner's verbs write), `keeping`
+named after it: `prompts` (the road out), `writing` (the road in), `owning` (what the owner's verbs write), `keeping`
 (looking back), `indexing` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
 a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
 time, chance and environment only through the arguments given here.
@@ -28,7 +28,8 @@ from anima.layout.table import Layout
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
-from anima.prompt.gather import Hook, Reading, identity, text_of
+from anima.prompt.gather import Prompts
+from anima.prompt.privacy import Hook
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
 
@@ -88,7 +89,7 @@ class Home:
         self._transcripts: Transcripts | None = None
         self._dreams: Dreams | None = None
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
-        self.reading = Reading(store, layout, config, clock=clock, dice=dice, books=lambda: self.books)
+        self.prompts = Prompts(self.site)
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -269,7 +270,7 @@ class Home:
             if self._dreams is None:
                 from anima.dream.sweep import Dreams
 
-                self._dreams = Dreams(self.site, lambda: self.writing, zone=self.reading.zone)
+                self._dreams = Dreams(self.site, lambda: self.writing, zone=self.site.zone)
             return self._dreams
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
@@ -289,7 +290,7 @@ class Home:
 
     def prompt_for(self, listener: Listener, runtime: Runtime) -> Prompt:
         full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
-        return self.reading.prompt(listener, runtime=full, hook=self._hook)
+        return self.prompts.prompt(listener, runtime=full, hook=self._hook)
 
     def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
         return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
@@ -420,7 +421,7 @@ class Home:
 
     def identity(self) -> Resolved:
         """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
-        return identity(self)
+        return self.prompts.identity()
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""
@@ -430,15 +431,11 @@ class Home:
 
     def persona(self) -> Decision:
         """Which soul would be worn now, were it decided now."""
-        from anima.prompt.persona import decide
-
-        return decide(self.reading.persona_rule, self.reading.now(), self.dice)
+        return self.prompts.persona()
 
     def peers(self) -> tuple[Peer, ...]:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        from anima.prompt.identity import peers
-
-        return peers(text_of(self, "agents"))
+        return self.prompts.peers()
 
     def _size_of(self, path: DocPath) -> int | None:
         actual = self.store.actual(path)
@@ -475,7 +472,7 @@ class Home:
     def today(self) -> Document | None:
         """Today's log, in the user's timezone; None while nothing was noted today."""
         try:
-            return self.store.read(self.layout.daily_path(self.reading.today()))
+            return self.store.read(self.layout.daily_path(self.site.today()))
         except NoSuchDocument:
             return None
 
@@ -500,7 +497,7 @@ class Home:
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
         fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
         """
-        moment = self.reading.now() if at is None else at
+        moment = self.site.now() if at is None else at
         return self.indexing.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
 
     # -- writing, as the owner ------------------------------------------------------------------------------------------

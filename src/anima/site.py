@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 from anima import config as configs
-from anima.config import Config
+from anima.config import Config, timezone
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout.dialects import Detection, detect, layout_for
+from anima.layout.listener import Listener
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.model import DocPath
@@ -35,6 +37,42 @@ class Site:
     clock: Callable[[], datetime]
     dice: random.Random
     agent: str
+
+    def now(self, listener: Listener | None = None) -> datetime:
+        """The moment in the user's timezone; with a listener, in theirs."""
+        return self.clock().astimezone(self.zone(listener))
+
+    def today(self, listener: Listener | None = None) -> date:
+        return self.now(listener).date()
+
+    def zone(self, listener: Listener | None = None) -> tzinfo | None:
+        """The timezone: the configuration's, else the listener's USER.md's, else the owner's; None is the system's."""
+        if self.config.timezone:
+            return timezone(self.config.timezone)
+        row = self.layout.row("user") if self.layout.has("user") else None
+        for path in dict.fromkeys([listener.path_of(row) if listener else row.path, row.path] if row else ()):
+            try:
+                text = self.store.documents.read(DocPath.parse(path)).text
+            except HomeError:
+                continue
+            if zone := stated_zone(text):
+                return zone
+        return None
+
+
+_ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
+
+
+def stated_zone(text: str) -> tzinfo | None:
+    """The timezone a USER.md states, such as `- **Timezone:** America/Bogota`; the first that there is."""
+    if not ("zone" in text or "Zone" in text or "ZONE" in text):
+        return None
+    for stated in _ZONE.finditer(text):
+        try:
+            return timezone(stated[1])
+        except ValueError:
+            continue
+    return None
 
 
 CONFIG_TEXT = """\

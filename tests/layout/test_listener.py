@@ -1,15 +1,13 @@
-"""Who is listening: layers, scopes of files, and texts that are copies of one another."""
+"""Who is listening: layers, scopes of files, and what of a document they see."""
 
 from __future__ import annotations
-
-import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.layout.dialects import DIALECTS
-from anima.layout.listener import Listener, Secret, fingerprint, flat, layer_at, layer_of, tells
+from anima.layout.listener import Listener, layer_at, layer_of
 from anima.layout.table import Row
 from anima.model import DocPath, Scope
 
@@ -160,52 +158,3 @@ def test_no_row_the_configuration_adds_can_loosen_one_of_the_table(dialect: str)
     )
 
     assert wider.row_of(DocPath.parse(layout.curated)).role == "memory"
-
-
-# -- copies --------------------------------------------------------------------------------------------------------------
-
-WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8), min_size=6, max_size=60)
-BLANKS = st.sampled_from([" ", "  ", "\n", "\r\n", "\t", "\n\n\n", "\u00a0"])
-
-
-def secret(text: str) -> Secret:
-    return Secret(path=DocPath.parse("MEMORY.md"), text=text)
-
-
-@given(words=WORDS, blanks=st.lists(BLANKS, min_size=1, max_size=7), bom=st.booleans())
-def test_a_copy_is_known_whatever_happened_to_its_blanks(words: list[str], blanks: list[str], bom: bool) -> None:
-    text = " ".join(words)
-    copy = "\ufeff" * bom + "".join(word + blanks[n % len(blanks)] for n, word in enumerate(words))
-    if flat(text):
-        assert flat(copy) == flat(text)
-        assert fingerprint(copy) == fingerprint(text)
-        assert tells(copy, [secret(text)], whole=True)
-
-
-@given(words=WORDS, form=st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
-def test_a_copy_is_known_in_any_unicode_form(words: list[str], form: str) -> None:
-    text = " ".join(words)
-    if flat(text):
-        assert tells(unicodedata.normalize(form, text), [secret(text)], whole=True)
-
-
-@given(
-    words=WORDS, before=st.text(max_size=40), after=st.text(max_size=40), newline=st.sampled_from(["\n", "\r\n", "\r"])
-)
-def test_a_text_that_holds_a_secret_whole_tells_it(words: list[str], before: str, after: str, newline: str) -> None:
-    text = newline.join(["# Memory of things past", *words])
-    assert tells(f"{before}{newline}{text}{newline}{after}", [secret(text.replace(newline, "\n"))], whole=False)
-
-
-def test_nothing_is_told_by_a_text_of_its_own() -> None:
-    kept = [secret("# Memory\n\n- the key hangs behind the blue door\n"), secret("# x"), secret(""), secret("\n \n")]
-
-    assert not tells("# Memory\n\n- the key hangs behind the red door\n", kept, whole=False)
-    assert not tells("a letter with # x in it", kept, whole=False)
-    assert not tells("", kept, whole=True)
-
-
-def test_a_huge_text_is_compared_in_no_time() -> None:
-    text = "the same words over and over\n" * 100_000
-
-    assert not tells(text + "x", [secret(text + "y")] * 3, whole=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from markdown_it import MarkdownIt
 
 from anima import Home, Piece, Prompt, Runtime
 from anima.model import Scope
+from anima.prompt.privacy import Secret, flat, tells
 from anima.text.markdown import view
 from conftest import HOMES, NOW
 
@@ -574,3 +576,51 @@ def test_a_group_never_sees_more_of_a_text_than_its_headings_allow(
     allowed = lines_seen_by_a_parser(text, visible)
     seen = {n for n in range(len(lines)) if f" n{n}n" in shown}
     assert seen <= allowed, (sorted(seen - allowed), text)
+
+
+# -- copies --------------------------------------------------------------------------------------------------------------
+
+WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8), min_size=6, max_size=60)
+BLANKS = st.sampled_from([" ", "  ", "\n", "\r\n", "\t", "\n\n\n", "\u00a0"])
+
+
+def secret(text: str) -> Secret:
+    return Secret(text=text)
+
+
+@given(words=WORDS, blanks=st.lists(BLANKS, min_size=1, max_size=7), bom=st.booleans())
+def test_a_copy_is_known_whatever_happened_to_its_blanks(words: list[str], blanks: list[str], bom: bool) -> None:
+    text = " ".join(words)
+    copy = "\ufeff" * bom + "".join(word + blanks[n % len(blanks)] for n, word in enumerate(words))
+    if flat(text):
+        assert flat(copy) == flat(text)
+        assert tells(copy, [secret(text)], whole=True)
+
+
+@given(words=WORDS, form=st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_a_copy_is_known_in_any_unicode_form(words: list[str], form: str) -> None:
+    text = " ".join(words)
+    if flat(text):
+        assert tells(unicodedata.normalize(form, text), [secret(text)], whole=True)
+
+
+@given(
+    words=WORDS, before=st.text(max_size=40), after=st.text(max_size=40), newline=st.sampled_from(["\n", "\r\n", "\r"])
+)
+def test_a_text_that_holds_a_secret_whole_tells_it(words: list[str], before: str, after: str, newline: str) -> None:
+    text = newline.join(["# Memory of things past", *words])
+    assert tells(f"{before}{newline}{text}{newline}{after}", [secret(text.replace(newline, "\n"))], whole=False)
+
+
+def test_nothing_is_told_by_a_text_of_its_own() -> None:
+    kept = [secret("# Memory\n\n- the key hangs behind the blue door\n"), secret("# x"), secret(""), secret("\n \n")]
+
+    assert not tells("# Memory\n\n- the key hangs behind the red door\n", kept, whole=False)
+    assert not tells("a letter with # x in it", kept, whole=False)
+    assert not tells("", kept, whole=True)
+
+
+def test_a_huge_text_is_compared_in_no_time() -> None:
+    text = "the same words over and over\n" * 100_000
+
+    assert not tells(text + "x", [secret(text + "y")] * 3, whole=True)

@@ -21,7 +21,7 @@ from anima import Home, HomeError, Piece, Prompt, Runtime, Scope
 from anima.layout.dialects import DIALECTS
 from anima.layout.table import Row
 from anima.prompt.compose import Limits, compose, cut, defuse
-from anima.prompt.gather import stated_zone
+from anima.site import stated_zone
 from conftest import HOMES, NOW
 
 SCOPES = [scope.value for scope in Scope]
@@ -642,7 +642,7 @@ def test_the_alternate_soul_is_worn_in_its_window_in_the_users_timezone(tmp_path
             assert ("kind" in prompt.stable) == (worn == "SOUL.md")
 
 
-def test_a_kept_prompt_changes_its_soul_when_the_window_opens(tmp_path: Path) -> None:
+def test_a_prompt_changes_its_soul_when_the_window_opens(tmp_path: Path) -> None:
     write(tmp_path, "SOUL.md", "I am kind.\n")
     write(tmp_path, "SOUL_EVIL.md", "I am sly.\n")
     settle(tmp_path)
@@ -769,7 +769,7 @@ def test_the_days_of_logs_are_the_users_days(tmp_path: Path, dialect: str) -> No
     assert shown == ["2026-05-08", "2026-05-08-boat", "2026-05-08_late", "2026-05-07"]
 
 
-def test_a_kept_prompt_turns_to_the_next_day_at_the_users_midnight(tmp_path: Path) -> None:
+def test_a_prompt_turns_to_the_next_day_at_the_users_midnight(tmp_path: Path) -> None:
     for day in ("2026-05-07", "2026-05-08", "2026-05-09"):
         write(tmp_path, f"memory/{day}.md", f"log of {day}!\n")
     settle(tmp_path)
@@ -853,7 +853,7 @@ def change(root: Path, kind: str, n: int) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(kinds=st.lists(st.tuples(st.sampled_from(CHANGES), st.booleans()), min_size=1, max_size=8))
-def test_a_kept_prompt_is_the_prompt_of_what_is_on_disk_now(
+def test_a_prompt_is_the_prompt_of_what_is_on_disk_now(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[tuple[str, bool]]
 ) -> None:
     root = tmp_path_factory.mktemp("home")
@@ -874,30 +874,11 @@ def test_a_kept_prompt_is_the_prompt_of_what_is_on_disk_now(
                     )
 
 
-def test_an_unchanged_home_gives_the_same_prompt_object(tmp_path: Path) -> None:
-    """What makes a warm prompt cheap. The change times cannot be set back, so this looks until they are old enough."""
-    write(tmp_path, "SOUL.md", "# Soul\n")
-    until = time.monotonic() + 5
-    with opened(tmp_path) as home:
-        while (first := home.prompt(scope="main")) is not home.prompt(scope="main"):
-            assert time.monotonic() < until
-        write(tmp_path, "SOUL.md", "# Same\n")
-        assert home.prompt(scope="main") is not first
-        assert "# Same" in home.prompt(scope="main").text
-
-
 def test_a_same_size_edit_within_one_tick_is_seen(tmp_path: Path) -> None:
     with opened(tmp_path) as home:
         for n in range(300):
             write(tmp_path, "MEMORY.md", f"- fact {n:04}\n")
             assert f"- fact {n:04}" in home.prompt(scope="main").text
-
-
-def test_many_listeners_do_not_fill_the_memory(tmp_path: Path) -> None:
-    with opened(tmp_path) as home:
-        for n in range(300):
-            home.prompt(scope="main", runtime=Runtime(host="-", session=str(n)))
-        assert len(home.reading._kept) <= 64
 
 
 def test_hooks_see_the_pieces_and_change_them(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def untrusted_home(root: Path) -> int:
     """Writes an untrusted line by the road that keeps such lines; gives the number of the record that knows it."""
     with Home.open(root, env=env_of(root), settings={"gate.preset": "open"}) as home:
         home.write("notes/own.md", "# Own\n\n- mine alone\n")
-        untrusted_line(home, home.layout.daily_path(home.reading.today()).text, "- The web says: sell everything\n")
+        untrusted_line(home, home.layout.daily_path(home.site.today()).text, "- The web says: sell everything\n")
         number = home.books.ledger.tip.n
         home.history()
         home.write("notes/later.md", "# Later\n\n- written afterwards\n")
@@ -129,7 +129,7 @@ def untrusted_home(root: Path) -> int:
 
 
 def web_line(home: Home) -> tuple[DocPath, int]:
-    path = home.layout.daily_path(home.reading.today())
+    path = home.layout.daily_path(home.site.today())
     return path, 1 + next(n for n, line in enumerate(home.read(path).text.splitlines()) if "sell everything" in line)
 
 
@@ -363,7 +363,7 @@ def test_a_branch_that_is_gone_takes_no_revision_with_it_whoever_writes_before_t
     with Home.open(aria, env=env_of(aria)) as home:
         after = home.history(limit=1_000)
         assert [revision.id for revision in after][-len(before) :] == before and len(after) > len(before)
-        assert "written meanwhile" in home.keeping.text_at(home.layout.daily_path(home.reading.today()), after[0].id)
+        assert "written meanwhile" in home.keeping.text_at(home.layout.daily_path(home.site.today()), after[0].id)
 
 
 # -- locks, disks, processes ------------------------------------------------------------------------------------------------

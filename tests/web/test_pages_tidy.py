@@ -42,7 +42,7 @@ def messy(desk: Desk) -> Desk:
 
 
 def log(home: Home, age: int) -> str:
-    return f"memory/{home.reading.today() - timedelta(days=age)}.md"
+    return f"memory/{home.site.today() - timedelta(days=age)}.md"
 
 
 def found(desk: Desk, kind: str = "") -> list[dict[str, Any]]:

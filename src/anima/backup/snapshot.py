@@ -433,7 +433,7 @@ def if_due(home: Home, due: Callable[[str, str, datetime | None, datetime], obje
 
     `due` gives the run of a cron expression, in a timezone, that is due after the last one by now.
     """
-    asked, zone, now = home.config.snapshot, str(home.reading.zone() or "UTC"), home.clock()
+    asked, zone, now = home.config.snapshot, str(home.site.zone() or "UTC"), home.clock()
     if not asked.at or due(asked.at, zone, _tried(home), now) is None:
         return None
     made = take(home)

@@ -129,7 +129,7 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
     return Reply(
         value | {"chance": rule.chance, "alternate": rule.file, "present": present},
-        f"worn now ({home.reading.now():%H:%M}): {flat(decision.file)}\n"
+        f"worn now ({home.site.now():%H:%M}): {flat(decision.file)}\n"
         f"{flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}",
     )
 
@@ -137,7 +137,7 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
 def _worn(home: Home, limit: int) -> Reply:
     """What the ledger says was worn, the latest first."""
     records = list(home.books.ledger.records(kinds=("persona",))) if home.books.begun else []
-    zone = home.reading.zone()
+    zone = home.site.zone()
     rows = [{"time": record.time.astimezone(zone), **record.fields} for record in records[: -limit - 1 : -1]]
     lines = [
         flat(

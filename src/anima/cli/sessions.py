@@ -38,7 +38,7 @@ def sessions(home: Home, limit: int, find: str | None) -> Reply:
     if find is not None:
         return _found(home, find, limit)
     rows = home.transcripts.rows(home.transcripts.owner())
-    shown, zone, now = list(rows[:limit]), home.reading.zone(), home.reading.now()
+    shown, zone, now = list(rows[:limit]), home.site.zone(), home.site.now()
 
     def show() -> None:
         if not shown:
@@ -161,7 +161,7 @@ def _replay(home: Home, id: str, at: int) -> int:
     while True:
         page = home.transcripts.read(id, home.transcripts.owner(), start=at, limit=200)
         for turn in page.entries:
-            _show_turn(turn, home.reading.zone())
+            _show_turn(turn, home.site.zone())
         for each in page.damaged:
             if not each.torn or at == 0:
                 whisper(f"anima: line {each.line} cannot be read: {each.why}")

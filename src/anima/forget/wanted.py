@@ -165,7 +165,7 @@ def _moment(home: Home, raw: date | datetime | str | None, edge: time) -> dateti
         except ValueError:
             raise BadArguments(f"{raw!r} is no time; write 2026-05-08 or 2026-05-08T14:30") from None
     found = raw if isinstance(raw, datetime) else datetime.combine(raw, edge)
-    return found if found.tzinfo else found.replace(tzinfo=home.reading.now().tzinfo)
+    return found if found.tzinfo else found.replace(tzinfo=home.site.now().tzinfo)
 
 
 # -- where lines came from --------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Choice:
         if source.time is not None or not (since or until):
             return self.within(source.time)
         day = self._home.layout.date_of(path)  # written before the ledger began: a log still says its day
-        zone = self._home.reading.now().tzinfo
+        zone = self._home.site.now().tzinfo
         return day is not None and all(self.within(datetime.combine(day, at, zone)) for at in (time.min, time.max))
 
     def within(self, moment: datetime | None) -> bool:

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from anima.layout.table import Layout, Row
-from anima.model import DocPath, Document, Scope
+from anima.model import DocPath, Scope
 from anima.text.markdown import Marks, View, view
 
 # `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.
 _PLAIN_ID = re.compile(r"(?!u-|(?:con|prn|aux|nul|com\d|lpt\d)\Z)[a-z0-9](?:[a-z0-9_-]{0,46}[a-z0-9])?\Z")
-_PASSAGE = 24  # a shorter text may stand inside another by accident; it counts when it is all of it
-_LINES = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _LAYERED = {"user": "USER.md", "memory": "MEMORY.md"}
 _OWNER_ALONE = frozenset({Scope.MAIN})
 
@@ -132,53 +130,3 @@ def row_at(layout: Layout, path: DocPath) -> Row:
     inner = path.key.split("/", 2)[2]
     role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")
     return layout.row(role) if role and layout.has(role) else Row(role="note")
-
-
-def flat(text: str) -> str:
-    """The words of a text: what a copy shares even after its BOM, line ends, blanks or Unicode form changed."""
-    return " ".join(unicodedata.normalize("NFKC", text).replace("\ufeff", "").split())
-
-
-def fingerprint(text: str) -> str | None:
-    """A digest of the words of a text; None for no text."""
-    plain = flat(text)
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest() if plain else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
-    """A text that is kept from a listener. `inode` is its file's, where all of a file is kept."""
-
-    path: DocPath
-    text: str
-    inode: tuple[int, int] | None = None
-
-    @classmethod
-    def of(cls, document: Document, inode: tuple[int, int] | None) -> Secret:
-        return cls(path=document.path, text=document.text, inode=inode)
-
-
-def tells(text: str, secrets: Sequence[Secret], *, whole: bool) -> bool:
-    """Whether a text is a copy of one of these, or (unless `whole`) holds one of them among other things."""
-    opening, words, lines = _opening(text), "", set[str]()
-    if not whole:
-        words, lines = flat(text), set(map(flat, text.splitlines()))
-    for secret in secrets:
-        first = _opening(secret.text)
-        alike = first.startswith(opening) or opening.startswith(first)
-        if not alike and (whole or _first_line(secret.text) not in lines):
-            continue  # a quick answer for nearly all of them
-        words, kept = words or flat(text), flat(secret.text)
-        if kept and (kept == words or (not whole and len(kept) >= _PASSAGE and kept in words)):
-            return True
-    return False
-
-
-def _opening(text: str) -> str:
-    """The first three words: what two copies share, however their blanks and line ends differ."""
-    words = flat(text[:400]).split(" ")
-    return " ".join(words[:3] if len(text) <= 400 else words[:-1][:3])
-
-
-def _first_line(text: str) -> str:
-    return next((flat(line[0]) for line in _LINES.finditer(text) if line[0].strip()), "")

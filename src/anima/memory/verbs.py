@@ -30,7 +30,7 @@ def remember(home: Home, fact: str, *, section: str | None, reason: str) -> Rece
 
 
 def note(home: Home, content: str, *, reason: str) -> Receipt:
-    now = home.reading.now()
+    now = home.site.now()
     path = home.layout.daily_path(now.date())
     before = opening_for(home.read(path).text) if home.exists(path) else ""
     change = owners(path, Kind.APPEND, before + log_line(content, now), reason=reason)

@@ -1,105 +1,50 @@
-"""The road out: every text that reaches a model's prompt is gathered here and filtered last.
+"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt.
 
-Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → fit → draw. The
-privacy filter runs after hooks and extra files, by place, by file identity and by the words of the text. A file that
-cannot be read becomes a row of the manifest, never an error. A prompt is kept while every place it looked at is
-unchanged. A Reading lives as long as its Home and is safe to share by threads.
-Not here: how a prompt is fitted (prompt), who may see what (listener).
+Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
+→ draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error.
+A Prompts lives as long as its Home and is safe to share by threads.
+Not here: the filter that runs last (privacy), how a prompt is fitted (compose), who may see what (layout.listener).
 """
 
 from __future__ import annotations
 
-import os
-import random
-import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
-from anima.config import Config, timezone
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
-from anima.layout.listener import Listener, Secret, layer_at, tells
-from anima.layout.table import Layout, Row
-from anima.model import MAX_DEPTH, DocPath, Document, Runtime, Scope, fold
+from anima.layout.listener import Listener, layer_at
+from anima.layout.skill import skill_line
+from anima.layout.table import Row
+from anima.model import Actor, DocPath, Document, Runtime, Severity, fold
 from anima.prompt import identity as identities
 from anima.prompt import persona as personas
-from anima.prompt.compose import Limits, Line, Piece, Prompt, compose
-from anima.store.folder import Folder, Signature, signature_of
+from anima.prompt.compose import Limits, Piece, Prompt, compose
+from anima.prompt.privacy import Hook, Privacy
+from anima.site import Site
 from anima.text.invisible import may_hide
-from anima.text.markdown import front_matter, lines_of, sections
+from anima.text.markdown import front_matter, lines_of
 
 if TYPE_CHECKING:
-    from anima.home import Home
+    from anima.config import AgentConfig, IdentityConfig
     from anima.ledger.provenance import Source
     from anima.model import Finding
-    from anima.store.place import FolderStore
 
-Hook = Callable[[tuple[Piece, ...]], Sequence[Piece]]
 MAX_LISTED = 200
-MAX_KEPT = 64
-LEDGER = ".anima/ledger.jsonl"
-OWN_HISTORY = ".git/anima"  # there with the first commit: without a ledger beside it, one was lost
-DOUBT = ".anima/doubt"  # there since the first untrusted line was written
-_FRESH_NS = 100_000_000
-_ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
+LISTED_DEPTH = 5  # folders of knowledge, one in the other
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
-_SKILL_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*\Z")
 _RUNTIME_LABELS = (("host", "Host"), ("model", "Model"), ("channel", "Channel"), ("session", "Session"))
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
-_OPEN_ROLES = frozenset({"skill", "subagent", "config"})  # never injected, yet nothing private
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """What one prompt is made of, while it is being made."""
+class Prompts:
+    """Makes prompts for one home, and says who its agent is."""
 
-    listener: Listener
-    started: int  # in nanoseconds: a place that changed since, or just before, is not one to rely on
-    top: frozenset[str]  # folded names at the top of the home
-    seen: set[str]  # places looked at, to know when to look again
-    read: dict[str, Document] = field(default_factory=dict)
-    absent: set[str] = field(default_factory=set)  # places where nothing was
-    zone: tzinfo | None = None
-    now: datetime = field(init=False)
-    clock: str = ""  # the runtime text
-    notes: list[str] = field(default_factory=list)
-    persona: str | None = None  # the file of the soul that is worn
-    alternate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A prompt that still holds while every place it looked at is unchanged, and the day and the soul are the same."""
-
-    places: tuple[tuple[str, Signature], ...]
-    absent: tuple[str, ...]
-    zone: tzinfo | None
-    day: date
-    wish: str | None
-    clock: str  # the runtime text inside `prompt.volatile`
-    prompt: Prompt
-
-
-class Reading:
-    """Makes prompts for one home."""
-
-    def __init__(
-        self,
-        store: Folder,
-        layout: Layout,
-        config: Config,
-        *,
-        clock: Callable[[], datetime],
-        dice: random.Random,
-        books: Callable[[], FolderStore] | None = None,
-    ) -> None:
-        self._books_of = books
-        self.store, self.layout, self.config, self.clock, self.dice = store, layout, config, clock, dice
-        self._kept: dict[tuple[Listener, Runtime], _Kept] = {}
+    def __init__(self, site: Site) -> None:
+        self.site, config, layout = site, site.config, site.layout
         asked = config.persona
         self.persona_rule = personas.PersonaRule.of(
             file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration
@@ -110,393 +55,285 @@ class Reading:
             total=config.prompt.total_chars or layout.total_chars,
             memory=None if tokens is None else tokens * 4,
         )
-        self._user_row = layout.row("user") if layout.has("user") else None
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
-        self._table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
+        self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
 
     def prompt(self, listener: Listener, *, runtime: Runtime, hook: Hook | None = None) -> Prompt:
-        """The prompt for a listener, from what is on disk now."""
-        lasting = hook is None and not 0 < self.persona_rule.chance < 1
-        if lasting and (kept := self._kept.get((listener, runtime))) and (held := self._still(kept, listener, runtime)):
-            return held
-        at = self._begun(listener)
-        pieces = self._filtered(at, list(self._pieces(at, runtime)), hook)
-        asked = self.config.prompt
-        prompt = compose(
+        """The prompt for a listener, from what stands in the store now."""
+        gathering = _Gathering(self, listener)
+        pieces = gathering.privacy.passed(list(gathering.pieces(runtime)), hook)
+        asked = self.site.config.prompt
+        return compose(
             pieces,
-            layout=self.layout,
+            layout=self.site.layout,
             limits=self.limits,
             scope=listener.scope,
             order=asked.order,
             style=asked.style,
-            persona=at.persona,
-            notes=at.notes,
+            persona=gathering.persona,
+            notes=gathering.notes,
         )
-        if lasting:
-            self._keep(at, runtime, prompt)
-        return prompt
 
-    def _begun(self, listener: Listener) -> _Gathered:
-        started, top = time.time_ns(), frozenset(map(fold, self.store.names("")))
-        at = _Gathered(listener=listener, started=started, top=top, seen={""})
-        at.zone = self._zone(listener, lambda path: self._read(at, path))
-        at.now = self.clock().astimezone(at.zone)
-        if ".anima" in top:
-            for place in (LEDGER, DOUBT):
-                (at.seen if self.store.stat(place) else at.absent).add(place)
-        if ".git" in top and LEDGER not in at.seen:
-            (at.seen if self.store.stat(OWN_HISTORY) else at.absent).add(OWN_HISTORY)
-        return at
+    def persona(self) -> personas.Decision:
+        """Which soul would be worn now, were it decided now."""
+        return personas.decide(self.persona_rule, self.site.now(), self.site.dice)
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    def identity(self) -> identities.Resolved:
+        """Who the agent is, by the chain of names: the configuration's, the agent's, the document's."""
 
-    def now(self, listener: Listener | None = None) -> datetime:
-        """The moment in the user's timezone: the configuration's, else USER.md's, else the system's."""
-        return self.clock().astimezone(self.zone(listener))
+        def given(found: AgentConfig | IdentityConfig) -> identities.Identity:
+            return identities.Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
 
-    def zone(self, listener: Listener | None = None) -> tzinfo | None:
-        return self._zone(listener, self.store.read)
+        config, agent = self.site.config, self.site.agent
+        own = [("anima.toml [identity]", given(config.identity))]
+        chain = [(f"agent {a.id}", given(a)) for a in config.agent if a.id == agent]
+        if self.site.layout.has("identity"):
+            chain.append(("IDENTITY.md", identities.parse(self._text_of("identity"))))
+        default = not config.agent or agent == config.agent[0].id
+        return identities.resolve(own + chain if default else chain + own)
 
-    def today(self, listener: Listener | None = None) -> date:
-        return self.now(listener).date()
+    def peers(self) -> tuple[identities.Peer, ...]:
+        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
+        return identities.peers(self._text_of("agents"))
 
-    def _zone(self, listener: Listener | None, read: Callable[[DocPath], Document]) -> tzinfo | None:
-        if self.config.timezone:
-            return timezone(self.config.timezone)
-        row = self._user_row
-        for path in dict.fromkeys([listener.path_of(row) if listener else row.path, row.path] if row else ()):
-            try:
-                document = read(DocPath.parse(path))
-            except HomeError:
-                continue
-            if zone := stated_zone(document.text):
-                return zone
-        return None
-
-    # -- keeping ------------------------------------------------------------------------------------------------------
-
-    def _keep(self, at: _Gathered, runtime: Runtime, prompt: Prompt) -> None:
-        """Keeps a prompt with what it depends on, unless some of that is so young that it could change unnoticed."""
-        if not at.clock or prompt.volatile.count(at.clock) != 1:
-            return
-        places, root, young = [], self.store.root, at.started - _FRESH_NS
-        for place in at.seen:
-            spot = f"{root}/{place}" if place else root
-            try:
-                signature = signature_of(os.stat(spot, follow_symlinks=False))
-            except OSError:
-                return
-            if signature[3] >= young or signature[4] >= young:
-                return
-            places.append((spot, signature))
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-        absent, wish = tuple(f"{root}/{place}" for place in at.absent), self._wish(at.now)
-        self._kept[at.listener, runtime] = _Kept(tuple(places), absent, at.zone, at.now.date(), wish, at.clock, prompt)
-
-    def _still(self, kept: _Kept, listener: Listener, runtime: Runtime) -> Prompt | None:
-        stat = os.stat
+    def _text_of(self, role: str) -> str:
+        """The document of a role; "" where there is none that can be read."""
         try:
-            for place, signature in kept.places:
-                if signature_of(stat(place, follow_symlinks=False)) != signature:
-                    return None
-        except OSError:
-            return None
-        if kept.absent and any(map(os.path.lexists, kept.absent)):
-            return None
-        now = self.clock().astimezone(kept.zone)
-        if now.date() != kept.day or self._wish(now) != kept.wish:
-            return None
-        clock = self._runtime_text(listener, runtime, now)
-        if clock == kept.clock:
-            return kept.prompt
-        if len(clock) != len(kept.clock):
-            return None
-        return replace(kept.prompt, volatile=kept.prompt.volatile.replace(kept.clock, clock))
-
-    def _wish(self, now: datetime) -> str | None:
-        """The alternate soul's file when the rule wants it worn now."""
-        decision = personas.decide(self.persona_rule, now, self.dice)
-        return decision.file if decision.worn else None
-
-    def _read(self, at: _Gathered, path: DocPath) -> Document:
-        """A document, remembered as something this prompt depends on. A missing one depends on its folder."""
-        if held := at.read.get(path.text):
-            return held
-        if path.key.partition("/")[0] not in at.top:
-            raise NoSuchDocument(path.text)
-        try:
-            document = self.store.read(path)
-        except NoSuchDocument:
-            self._names(at, path.parent)
-            raise
+            return self.site.store.documents.read(DocPath.parse(self.site.layout.row(role).path)).text
         except HomeError:
-            at.seen.add(self.store.actual(path) or path.text)
-            raise
-        at.read[path.text] = document
-        at.seen.add(document.path.text)
-        if document.path.text != path.text:  # a file of the very name that was asked for would come first
-            self._names(at, path.parent)
-        return document
+            return ""
 
-    def _names(self, at: _Gathered, folder: str) -> tuple[str, ...]:
-        """The names in a folder, remembered; when there is no such folder, its nearest parent is."""
-        near = folder
-        while near and not self.store.stat(near):
-            near = near.rpartition("/")[0]
-        at.seen.add(near)
-        return self.store.names(folder) if near == folder else ()
 
-    def _spelt(self, at: _Gathered, folder: str) -> str | None:
-        """How a folder is spelt on disk; None when it is not there."""
-        if fold(folder).partition("/")[0] not in at.top:
-            return None
-        return folder if self.store.stat(folder) else self.store.actual(DocPath.parse(folder))
+class _Gathering:
+    """One prompt on its way: what was read for it, and what is to be said beside it."""
 
-    # -- gathering ----------------------------------------------------------------------------------------------------
+    def __init__(self, prompts: Prompts, listener: Listener) -> None:
+        self._prompts, self._listener = prompts, listener
+        self._store, self._layout, self._config = prompts.site.store, prompts.site.layout, prompts.site.config
+        self._documents = self._store.documents
+        self._now = prompts.site.now(listener)
+        self._read: dict[str, Document] = {}
+        self.notes: list[str] = []
+        self.persona: str | None = None  # the file of the soul that is worn
+        self.privacy = Privacy(
+            self._layout, prompts.table, listener, self._documents, self._document_or_none, self._read
+        )
+        self._is_begun, self._is_doubted = self._store.begun, self._store.doubted
 
-    def _pieces(self, at: _Gathered, runtime: Runtime) -> Iterator[Piece]:
-        for row in self.layout.rows:
+    def pieces(self, runtime: Runtime) -> Iterator[Piece]:
+        """Every row of the table as this listener may see it."""
+        for row in self._layout.rows:
             if row.form in ("text", "identity"):
-                yield self._file(at, row)
+                yield self._file(row)
             elif row.form == "daily":
-                yield from self._daily(at, row)
+                yield from self._daily(row)
             elif row.form == "additional":
-                yield from (self._additional(at, row, n) for n in range(len(self.config.prompt.additional)))
+                yield from (self._additional(row, n) for n in range(len(self._config.prompt.additional)))
             elif row.form == "knowledge":
-                yield from self._knowledge(at, row)
-            elif at.listener.scope not in row.scopes:
+                yield from self._knowledge(row)
+            elif self._listener.scope not in row.scopes:
                 if row.form == "skills":
-                    yield _hidden(row, "skills/", at.listener)
+                    yield self.privacy.hidden(row, "skills/")
             elif row.form == "skills":
-                yield from self._skills(at, row)
+                yield from self._skills(row)
             elif row.form == "fixed":
                 yield Piece(row=row, path="", text=row.text)
-            elif row.form == "extra" and self.config.prompt.extra:
-                yield self._shown(row, "", self.config.prompt.extra, [])
+            elif row.form == "extra" and self._config.prompt.extra:
+                extra = self._config.prompt.extra
+                yield _revealed(Piece(row=row, path="", text=extra, chars_raw=len(extra)))
             elif row.form == "runtime":
-                at.clock = self._runtime_text(at.listener, runtime, at.now)
-                yield Piece(row=row, path="", text=at.clock, chars_raw=len(at.clock))
+                text = self._runtime_text(runtime)
+                yield Piece(row=row, path="", text=text, chars_raw=len(text))
 
-    def _file(self, at: _Gathered, row: Row) -> Piece:
+    # -- documents ----------------------------------------------------------------------------------------------------
+
+    def _document_or_none(self, path: str) -> Document | None:
+        try:
+            return self._read_document(path)
+        except HomeError:
+            return None
+
+    def _read_document(self, path: str) -> Document:
+        """A document, read once a prompt, so that all of a prompt is about the same text."""
+        if path not in self._read:
+            self._read[path] = self._documents.read(DocPath.parse(path))
+        return self._read[path]
+
+    def _file(self, row: Row) -> Piece:
         if row.role == "soul":
-            return self._soul(at, row)
-        piece = self._document(at, row, at.listener.path_of(row), at.listener.scope in row.scopes)
+            return self._soul(row)
+        piece = self._document(row, self._listener.path_of(row), self._listener.scope in row.scopes)
         if row.form == "identity" and not piece.problem:
             line = identities.render(identities.parse(piece.text))
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
         return piece
 
-    def _document(self, at: _Gathered, row: Row, path: str, visible: bool, **log: Any) -> Piece:
-        """A file as this listener sees it: whole, in part, hidden, missing or unreadable. `log` says which day's it is."""
+    def _document(self, row: Row, path: str, visible: bool) -> Piece:
+        """A file as this listener sees it: whole, in part, hidden, missing or unreadable."""
         try:
-            document = self._read(at, DocPath.parse(path))
+            document = self._read_document(path)
         except HomeError as error:
-            return self._unread(at, row, path, error, **log) if visible else _hidden(row, path, at.listener)
-        reasons: list[str] = []
-        text = document.text
-        if not visible or _has_comment(text):
-            text = self._allowed(at.listener, document, visible, reasons)
-        if not visible and not text.strip():
-            return _hidden(row, path, at.listener)
-        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
-        odd = bool(hidden(in_sight))
-        if self._books_of and (
-            DOUBT in at.seen or OWN_HISTORY in at.seen or (LEDGER in at.seen and (odd or suspicious(in_sight)))
-        ):
-            text = self._trusted(at, document, text, reasons)
-        return self._shown(row, path, text, reasons, odd=odd, document=document, **log)
-
-    def _allowed(self, listener: Listener, document: Document, visible: bool, reasons: list[str]) -> str:
-        """What section marks leave of a document for a listener; says what they kept back."""
-        part = listener.view(self.layout, document.path, document.text, visible=visible)
-        if not visible:
-            reasons.append("only the sections shared with this scope")
+            return self._unread(row, path, error) if visible else self.privacy.hidden(row, path)
+        part = self._listener.view(self._layout, document.path, document.text, visible=visible)
+        if not visible and not part.text.strip():
+            return self.privacy.hidden(row, path)
+        reasons = [] if visible else ["only the sections shared with this scope"]
         if part.hidden:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
-        return part.text
+        text = part.text
+        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
+        odd = bool(hidden(in_sight))
+        if self._is_doubted or (self._is_begun and (odd or suspicious(in_sight))):
+            text = self._trusted(document, text, reasons)
+        piece = Piece(
+            row=row,
+            path=path,
+            text=text,
+            chars_raw=len(document.text),
+            whole=not reasons,
+            reason="; ".join(reasons),
+            source=document.path,
+        )
+        return _revealed(piece) if odd else piece
 
-    def _trusted(self, at: _Gathered, document: Document, text: str, reasons: list[str]) -> str:
+    def _trusted(self, document: Document, text: str, reasons: list[str]) -> str:
         """The text without lines that are not trusted; says so when there are any.
 
         The ledger is asked only where it can matter: a home in which an untrusted line was ever written, or a text in
         which the scan sees something.
         """
-        assert self._books_of is not None
         try:
-            known, lines = self._books_of().provenance, lines_of(text)
+            known, lines = self._store.provenance, lines_of(text)
         except Damaged as error:  # nothing vouches for any line now; a prompt without them is better than none
-            at.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
+            self.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
             reasons.append("left out, because nothing vouches for its lines")
             return ""
-        kept = [line for line in lines if self._fit_to_show(known.source(document.path, line), line)]
+        kept = [line for line in lines if _is_fit_to_show(known.source(document.path, line), line)]
         if not (gone := len(lines) - len(kept)):
             return text
         said = f"{gone} untrusted line{'s' if gone > 1 else ''} left out"
         place = document.path
-        at.notes.append(f"{place}: {said}; anima why {place}:LINE tells why, anima trust shows them again")
+        self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why, anima trust shows them again")
         reasons.append(said)
         return "".join(kept)
 
     def _in_sight(self, text: str) -> str:
         """What of a text a prompt can show at all: of a long one, only its two ends, blanks around it apart."""
-        most = 2 * self.limits.file
+        most = 2 * self._prompts.limits.file
         if len(text) <= 2 * most:
             return text
         text = text.strip()
         return f"{text[:most]}\n{text[-most:]}"
 
-    def _fit_to_show(self, source: Source, line: str) -> bool:
-        """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
-        from anima.model import Actor, Severity
-
-        if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
-            return source.trusted
-        if not (suspicious(line) or hidden(line)):
-            return True
-        from anima.gate.scan import scan_text
-
-        return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
-
-    def _shown(
-        self,
-        row: Row,
-        path: str,
-        text: str,
-        reasons: list[str],
-        *,
-        odd: bool = True,
-        document: Document | None = None,
-        **log: Any,
-    ) -> Piece:
-        """A piece of a text, with what a person would not see in it made visible (unless nothing in it is `odd`)."""
-        raw, source = (len(document.text), document.path) if document else (len(text), None)
-        notes: tuple[str, ...] = ()
-        whole = not reasons
-        if odd and (found := hidden(text)):  # a look at a part may have cut through an emoji
-            from anima.gate.scan import reveal
-
-            text = reveal(text)
-            notes = (f"{path or row.role}: hidden characters made visible, the first on line {found[0].line}",)
-            reasons.append(f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible")
-        return Piece(
-            row=row,
-            path=path,
-            text=text,
-            chars_raw=raw,
-            whole=whole,
-            reason="; ".join(reasons),
-            source=source,
-            notes=notes,
-            **log,
-        )
-
-    def _unread(self, at: _Gathered, row: Row, path: str, error: HomeError, **log: Any) -> Piece:
+    def _unread(self, row: Row, path: str, error: HomeError) -> Piece:
         if isinstance(error, NoSuchDocument):
-            marker, why = self.layout.missing.format(path=path) if row.expected else "", "there is no such file"
+            marker, why = self._layout.missing.format(path=path) if row.expected else "", "there is no such file"
             if row.role == "bootstrap":
                 why = "the first conversation is over"
-            return Piece(row=row, path=path, text=marker, problem="missing", reason=why, **log)
+            return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
         why = error.why if isinstance(error, BadText | BadPath) else str(error).partition(": ")[2]
-        at.notes.append(f"{path}: {why}")
+        self.notes.append(f"{path}: {why}")
         marker = f"<!-- {path} cannot be read: {why} -->"
-        return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why, **log)
+        return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why)
 
-    def _soul(self, at: _Gathered, row: Row) -> Piece:
+    def _soul(self, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
-        visible, path = at.listener.scope in row.scopes, row.path
-        if visible and (wish := self._wish(at.now)):
-            path = self._worn(at, row, wish)
-        piece = self._document(at, row, path, visible)
+        visible, path = self._listener.scope in row.scopes, row.path
+        if visible:
+            decision = personas.decide(self._prompts.persona_rule, self._now, self._prompts.site.dice)
+            path = self._worn(row, decision) if decision.worn else path
+        piece = self._document(row, path, visible)
         if not piece.problem:
-            at.persona = path
+            self.persona = path
         return piece
 
-    def _worn(self, at: _Gathered, row: Row, wish: str) -> str:
-        place = DocPath.parse(wish)
-        if not self._is_free(place) and not at.listener.sees(self._table, place):
-            at.notes.append(f"{wish} should be worn, but it is kept from this listener; {row.path} is worn instead.")
+    def _worn(self, row: Row, decision: personas.Decision) -> str:
+        wish = decision.file
+        if not self.privacy.may_place(DocPath.parse(wish)):
+            self.notes.append(f"{wish} should be worn, but it is kept from this listener; {row.path} is worn instead.")
             return row.path
-        decision = personas.Decision(worn=True, why="window", file=wish)
-        own, other = self._document_or_none(at, row.path), self._document_or_none(at, wish)
+        own, other = self._document_or_none(row.path), self._document_or_none(wish)
         worn = personas.wear(decision, own.text if own else None, other.text if other else None)
         if worn.warning:
-            at.notes.append(worn.warning)
-        at.alternate = worn.file == wish
-        return wish if at.alternate else row.path
+            self.notes.append(worn.warning)
+        self.privacy.alternate = worn.file == wish
+        return wish if worn.file == wish else row.path
 
-    def _is_free(self, path: DocPath) -> bool:
-        """Whether the table says nothing of a file, so that the configuration alone decides who sees it."""
-        return self._table.row_of(path).role == "note" and layer_at(path) is None
+    def _additional(self, row: Row, number: int) -> Piece:
+        asked = self._config.prompt.additional[number]
+        path, scopes = DocPath.parse(asked.path), asked.scopes
+        governed = self._layout.row_of(path)
+        if not self.privacy.is_free(path):
+            scopes &= self._listener.scopes_of(self._layout, path)
+        if not governed.stable or governed.kind in _MOVING or layer_at(path) is not None:
+            row = replace(row, stable=False)  # or the stable part would move with it
+        return self._document(row, asked.path, self._listener.scope in scopes)
 
-    def _daily(self, at: _Gathered, row: Row) -> Iterator[Piece]:
-        wanted = at.listener.daily_folder(self.layout)
-        folder, visible, first = self._spelt(at, wanted) or wanted, at.listener.scope in row.scopes, True
-        names = self._names(at, folder)
-        kept_back = 0
-        for when, day in (("Today", at.now.date()), ("Yesterday", at.now.date() - timedelta(days=1))):
+    # -- daily logs ---------------------------------------------------------------------------------------------------
+
+    def _daily(self, row: Row) -> Iterator[Piece]:
+        wanted = self._listener.daily_folder(self._layout)
+        folder, visible, first = self._spelt(wanted) or wanted, self._listener.scope in row.scopes, True
+        names, kept_back, today = self._documents.names(folder), 0, self._now.date()
+        for when, day in (("Today", today), ("Yesterday", today - timedelta(days=1))):
             for name in _logs_of(day, names):
-                piece = self._log(at, row, folder, name, visible, when=when, first=first)
+                piece = self._log(row, folder, name, visible)
                 if piece is None or piece.problem == "hidden":
                     kept_back += 1
                     continue
-                yield piece
+                yield replace(piece, when=when, first=first)
                 first = first and not piece.text.strip()
         if not visible and (kept_back or first):
-            yield _hidden(row, f"{folder}/", at.listener)  # one row for all: their names may tell something too
+            yield self.privacy.hidden(row, f"{folder}/")  # one row for all: their names may tell something too
         elif first and not kept_back:
-            yield self._no_log(at, row, folder)
+            yield self._no_log(row, folder, today.isoformat())
 
-    def _log(self, at: _Gathered, row: Row, folder: str, name: str, visible: bool, **log: Any) -> Piece | None:
+    def _log(self, row: Row, folder: str, name: str, visible: bool) -> Piece | None:
         try:
-            path, day = DocPath.parse(f"{folder}/{name}").text, name.rpartition(".")[0]
-            return self._document(at, row, path, visible, day=day, **log)
+            path = DocPath.parse(f"{folder}/{name}").text
+            return replace(self._document(row, path, visible), day=name.rpartition(".")[0])
         except BadPath as error:
             if visible:
-                at.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
+                self.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
             return None
 
-    def _no_log(self, at: _Gathered, row: Row, folder: str) -> Piece:
-        today = at.now.date().isoformat()
-        piece = self._unread(at, row, f"{folder}/{today}.md", NoSuchDocument(today))
+    def _no_log(self, row: Row, folder: str, today: str) -> Piece:
+        piece = self._unread(row, f"{folder}/{today}.md", NoSuchDocument(today))
         return replace(piece, day=today, when="Today", reason="nothing was noted today or yesterday")
 
-    def _additional(self, at: _Gathered, row: Row, number: int) -> Piece:
-        asked = self.config.prompt.additional[number]
-        path, scopes = DocPath.parse(asked.path), asked.scopes
-        governed = self.layout.row_of(path)
-        if not self._is_free(path):
-            scopes &= at.listener.scopes_of(self.layout, path)
-        if not governed.stable or governed.kind in _MOVING or layer_at(path) is not None:
-            row = replace(row, stable=False)  # or the stable part would move with it
-        return self._document(at, row, asked.path, at.listener.scope in scopes)
+    def _spelt(self, folder: str) -> str | None:
+        """How a folder is spelt in the store; None when it is not there."""
+        return self._documents.actual(DocPath.parse(folder))
 
-    def _skills(self, at: _Gathered, row: Row) -> Iterator[Piece]:
+    # -- skills, knowledge, runtime -----------------------------------------------------------------------------------
+
+    def _skills(self, row: Row) -> Iterator[Piece]:
         """The catalogue: names and descriptions only. A broken skill is left out and said."""
         lines = []
-        folder = self._spelt(at, "skills")
-        for name in self._names(at, folder) if folder else ():
+        folder = self._spelt("skills")
+        for name in self._documents.names(folder) if folder else ():
             if name.startswith(("_", ".")):
                 continue
             path = f"{folder}/{name}/SKILL.md"
             try:
-                lines.append(skill_line(name, path, front_matter(self._read(at, DocPath.parse(path)).text, path)))
+                lines.append(skill_line(name, path, front_matter(self._read_document(path).text, path)))
             except (NoSuchDocument, BadPath):
                 continue
             except (BadText, Damaged) as error:
-                at.notes.append(f"skill left out: {error}")
+                self.notes.append(f"skill left out: {error}")
         if lines:
-            yield self._shown(row, f"{folder}/", "\n".join(lines), [])
+            text = "\n".join(lines)
+            yield _revealed(Piece(row=row, path=f"{folder}/", text=text, chars_raw=len(text)))
 
-    def _knowledge(self, at: _Gathered, row: Row) -> Iterator[Piece]:
-        folder, visible = self._spelt(at, row.path.rstrip("/")), at.listener.scope in row.scopes
-        if visible and (folder is None or not self._names(at, folder)):
+    def _knowledge(self, row: Row) -> Iterator[Piece]:
+        folder, visible = self._spelt(row.path.rstrip("/")), self._listener.scope in row.scopes
+        if visible and (folder is None or not self._documents.names(folder)):
             return
-        entry = self._document(at, row, f"{folder or row.path.rstrip('/')}/KNOWLEDGE.md", visible)
+        entry = self._document(row, f"{folder or row.path.rstrip('/')}/KNOWLEDGE.md", visible)
         if folder is None or not visible:
-            yield entry if not entry.problem else _hidden(row, row.path, at.listener)
+            yield entry if not entry.problem else self.privacy.hidden(row, row.path)
             return
-        others = [path for path in self._beneath(at, folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
+        others = [path for path in self._beneath(folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
         listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
         if len(others) > MAX_LISTED:
             listed += f"\n- … and {len(others) - MAX_LISTED} more; memory_tree lists them"
@@ -511,128 +348,30 @@ class Reading:
         text = f"{entry.text.rstrip()}\n\n{listing}"
         yield replace(entry, text=text, chars_raw=entry.chars_raw + len(text) - len(entry.text))
 
-    def _beneath(self, at: _Gathered, folder: str, depth: int = 4) -> list[str]:
-        """The documents under a folder, remembered as places this prompt depends on."""
-        self._names(at, folder)
+    def _beneath(self, folder: str, depth: int = LISTED_DEPTH) -> list[str]:
+        """The documents under a folder, so many folders deep."""
         try:
-            entries = self.store.list(folder)
+            entries = self._documents.list(folder)
         except HomeError as error:
-            at.notes.append(f"{folder}/: {error}")
+            self.notes.append(f"{folder}/: {error}")
             return []
         found = [entry.path for entry in entries if not entry.is_folder]
         for entry in entries:
-            if entry.is_folder and depth:
-                found += self._beneath(at, entry.path, depth - 1)
+            if entry.is_folder and depth > 1:
+                found += self._beneath(entry.path, depth - 1)
         return sorted(found)
 
-    def _runtime_text(self, listener: Listener, runtime: Runtime, now: datetime) -> str:
+    def _runtime_text(self, runtime: Runtime) -> str:
+        now = self._now
         zone = str(now.tzinfo) if now.tzinfo and "/" in str(now.tzinfo) else now.strftime("UTC%z")
         lines = [f"Date: {now:%A %Y-%m-%d, %H:%M} ({zone})"]
-        lines += [f"{label}: {one_line(value)}" for name, label in _RUNTIME_LABELS if (value := getattr(runtime, name))]
+        lines += [f"{label}: {_joined(value)}" for name, label in _RUNTIME_LABELS if (value := getattr(runtime, name))]
         if runtime.tools:
-            lines.append("Tools: " + one_line(", ".join(runtime.tools)))
-        if self.layout.dialect == "agentscope" and listener.sees_all:
-            lines.append(f"Workspace: {one_line(self.store.root)}")
-        lines.append(f"Listening: {listener.scope}")
+            lines.append("Tools: " + _joined(", ".join(runtime.tools)))
+        if self._layout.dialect == "agentscope" and self._listener.sees_all:
+            lines.append(f"Workspace: {_joined(self._store.name)}")
+        lines.append(f"Listening: {self._listener.scope}")
         return "\n".join(lines)
-
-    # -- the filter that runs last --------------------------------------------------------------------------------------
-
-    def _filtered(self, at: _Gathered, pieces: list[Piece], hook: Hook | None) -> list[Piece]:
-        """Hides every piece that is, or holds a copy of, something this listener may not see."""
-        made = pieces if hook is None else list(hook(tuple(pieces)))
-        if at.listener.sees_all:
-            return made
-        ours, secrets = set(map(id, pieces)), _Secrets(self, at)
-        return [self._passed(at, piece, id(piece) not in ours, secrets) for piece in made]
-
-    def _passed(self, at: _Gathered, piece: Piece, foreign: bool, secrets: _Secrets) -> Piece:
-        if not foreign:
-            exempt = piece.problem or piece.source is None
-            wide = piece.row.form == "additional" or (piece.row.role == "soul" and at.alternate)
-            kept = exempt or not secrets.stand_in(piece.text, piece.source, wide=wide)
-            return piece if kept else _hidden(piece.row, piece.path, at.listener, copy=True)
-        try:
-            place = piece.source or (DocPath.parse(piece.path) if piece.path else None)
-        except BadPath:
-            return _hidden(piece.row, piece.path, at.listener)
-        if self._out_of_place(at, piece.row, place):
-            return _hidden(piece.row, piece.path, at.listener)
-        if secrets.stand_in(piece.text, place, wide=True):
-            return _hidden(piece.row, piece.path, at.listener, copy=True)
-        part = at.listener.view(self.layout, None, piece.text, visible=True)
-        return piece if part.whole else replace(piece, text=part.text, whole=False)
-
-    def _out_of_place(self, at: _Gathered, row: Row, place: DocPath | None) -> bool:
-        """Whether a hook's piece stands in a row, or names a file, that this listener may not see."""
-        if row.form != "additional" and at.listener.scope not in row.scopes:
-            return True
-        return place is not None and not self._is_free(place) and not at.listener.sees(self.layout, place)
-
-    def _secrets(self, at: _Gathered, *, wide: bool) -> Iterator[Secret]:
-        """What this listener may not see: the files of the table's rows, or (wide) all of the home."""
-        for row in self.layout.rows:
-            document = self._document_or_none(at, row.path) if row.form in ("text", "identity") else None
-            if document and not at.listener.sees(self.layout, document.path):
-                yield Secret.of(document, self._inode(document.path))
-        if not wide:
-            return
-        for document in list(at.read.values()):
-            yield from _private_parts(document)
-        for path in map(DocPath.parse, self._beneath(at, "", MAX_DEPTH)):
-            if self._is_free(path) or self._table.row_of(path).role in _OPEN_ROLES:
-                continue
-            if not at.listener.sees(self._table, path) and (document := self._document_or_none(at, path.text)):
-                yield Secret.of(document, self._inode(document.path))
-
-    def _document_or_none(self, at: _Gathered, path: str) -> Document | None:
-        try:
-            return self._read(at, DocPath.parse(path))
-        except HomeError:
-            return None
-
-    def _inode(self, path: DocPath) -> tuple[int, int] | None:
-        found = self.store.stat(path.text)
-        return (found.st_dev, found.st_ino) if found else None
-
-
-class _Secrets:
-    """All that is kept from one listener, looked up when it is first needed for a prompt."""
-
-    def __init__(self, reading: Reading, at: _Gathered) -> None:
-        self._reading, self._at = reading, at
-        self._found: dict[bool, list[Secret]] = {}
-
-    def stand_in(self, text: str, place: DocPath | None, *, wide: bool) -> bool:
-        """Whether a text is a copy of one of them, or its file is the same file; wide: or whether it holds one whole."""
-        reading, found = self._reading, self._found
-        if wide not in found:
-            found[wide] = list(reading._secrets(self._at, wide=wide))
-        inode = reading._inode(place) if place else None
-        whole = reading._document_or_none(self._at, place.text) if place else None
-        texts = [text] if whole is None or whole.text is text else [text, whole.text]
-        others = [s for s in found[wide] if place is None or s.inode is None or s.path.key != place.key]
-        same_file = inode is not None and any(secret.inode == inode for secret in others)
-        return same_file or any(tells(text, others, whole=not wide) for text in texts)
-
-
-def _has_comment(text: str) -> bool:
-    return "<" in text and "<!--" in text  # one sign alone is found many times faster
-
-
-def _private_parts(document: Document) -> Iterator[Secret]:
-    """The private sections of a document that is not private itself."""
-    for section in sections(document.text) if _has_comment(document.text) else ():
-        if section.private:
-            yield Secret(path=document.path, text=document.text[section.body : section.end])
-
-
-def _hidden(row: Row, path: str, listener: Listener, *, copy: bool = False) -> Piece:
-    who = f"{listener.scope} sessions" if listener.is_owner or listener.scope is not Scope.MAIN else "this sender"
-    if listener.sees_all and not copy:
-        return Piece(row=row, path=path, text="", problem="hidden", reason=f"only for {', '.join(sorted(row.scopes))}")
-    why = f"the same text as a file that is kept from {who}" if copy else f"kept from {who}"
-    return Piece(row=row, path=path, text="", problem="hidden", reason=why)
 
 
 def _logs_of(day: date, names: Sequence[str]) -> list[str]:
@@ -642,16 +381,39 @@ def _logs_of(day: date, names: Sequence[str]) -> list[str]:
     return own + sorted(name for name in found if len(name) > 13 and name[10] in "-_ ")
 
 
-def stated_zone(text: str) -> tzinfo | None:
-    """The timezone a USER.md states, such as `- **Timezone:** America/Bogota`; the first that there is."""
-    if not ("zone" in text or "Zone" in text or "ZONE" in text):
-        return None
-    for stated in _ZONE.finditer(text):
-        try:
-            return timezone(stated[1])
-        except ValueError:
-            continue
-    return None
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- what a person would not see, or nobody vouched for ------------------------------------------------------------------
+
+
+def _revealed(piece: Piece) -> Piece:
+    """A piece in which what a person would not see is made visible; says so."""
+    found = hidden(piece.text)  # a look at a part may have cut through an emoji
+    if not found:
+        return piece
+    from anima.gate.scan import reveal
+
+    said = f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible"
+    where = piece.path or piece.row.role
+    return replace(
+        piece,
+        text=reveal(piece.text),
+        reason="; ".join(filter(None, [piece.reason, said])),
+        notes=(f"{where}: hidden characters made visible, the first on line {found[0].line}",),
+    )
+
+
+def _is_fit_to_show(source: Source, line: str) -> bool:
+    """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
+    if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
+        return source.trusted
+    if not (suspicious(line) or hidden(line)):
+        return True
+    from anima.gate.scan import scan_text
+
+    return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
 
 
 def hidden(text: str) -> tuple[Finding, ...]:
@@ -668,45 +430,3 @@ def suspicious(text: str) -> bool:
     if any(rare in text and any(map(text.__contains__, signs)) for rare, signs in _SIGNS.items()):
         return True
     return ":" in text and any(before.endswith(_SPEAKERS) for before in text.split(":")[:-1])
-
-
-def skill_line(folder: str, path: str, matter: object) -> str:
-    """One line of the catalogue from a SKILL.md's front matter. Raises BadText with the rule it breaks."""
-    fields = dict(matter) if isinstance(matter, dict) else {}
-    name, about = fields.get("name"), fields.get("description")
-    if not isinstance(name, str) or not _SKILL_NAME.match(name) or len(name) > 64 or name != name.lower():
-        raise BadText(path, "its name must be 1 to 64 lower-case letters, digits and single hyphens")
-    if name != folder:
-        raise BadText(path, f"its name is {name!r}, but its folder is {folder!r}")
-    if not isinstance(about, str) or not about.strip() or len(about) > 1024:
-        raise BadText(path, "its description must have 1 to 1,024 characters")
-    return f"- {name}: {one_line(about)} ({path})"
-
-
-def one_line(text: str) -> str:
-    return " ".join(str(text).split())
-
-
-__all__ = ["Hook", "Line", "Reading", "skill_line"]
-
-
-def identity(home: Home) -> identities.Resolved:
-    """Who the agent is, by the chain of names: the configuration's, the agent's, the document's."""
-
-    def given(found: Any) -> identities.Identity:
-        return identities.Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
-
-    own = [("anima.toml [identity]", given(home.config.identity))]
-    chain = [(f"agent {a.id}", given(a)) for a in home.config.agent if a.id == home.agent]
-    if home.layout.has("identity"):
-        chain.append(("IDENTITY.md", identities.parse(text_of(home, "identity"))))
-    default = not home.config.agent or home.agent == home.config.agent[0].id
-    return identities.resolve(own + chain if default else chain + own)
-
-
-def text_of(home: Home, role: str) -> str:
-    """The document of a role; "" where there is none that can be read."""
-    try:
-        return home.store.read(DocPath.parse(home.layout.row(role).path)).text
-    except HomeError:
-        return ""

@@ -51,7 +51,7 @@ class Calling:
             self.listener,
             query,
             limit=limit,
-            at=home.reading.now(self.listener),
+            at=home.site.now(self.listener),
             min_score=float(min_score),
             fusion=fusion,
             kinds=MEMORY_KINDS,
@@ -118,7 +118,7 @@ class Calling:
             "hits": hits,
             "session": self._session.id,
             "scope": str(self.listener.scope),
-            "day": home.reading.today(self.listener).isoformat(),
+            "day": home.site.today(self.listener).isoformat(),
         }
         if self.listener.layer:
             fields["layer"] = self.listener.layer
@@ -346,7 +346,7 @@ class Calling:
     def _target(self, target: str) -> DocPath:
         layout = self._home.layout
         if target == "daily_log":
-            return self.listener.daily_path(layout, self._home.reading.today(self.listener))
+            return self.listener.daily_path(layout, self._home.site.today(self.listener))
         roles = {"memory": "memory", "heartbeat": "heartbeat", "bootstrap": "bootstrap"}
         if target in roles:
             if not layout.has(roles[target]):
@@ -355,7 +355,7 @@ class Calling:
         return self._place(target)
 
     def _noted(self, content: str) -> Change:
-        now = self._home.reading.now(self.listener)
+        now = self._home.site.now(self.listener)
         path = self.listener.daily_path(self._home.layout, now.date())
         line = self._opening(path) + log_line(content, now)
         return replace(self._session.wish(path, Kind.APPEND, line), opening=log_heading(now))

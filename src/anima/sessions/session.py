@@ -415,7 +415,7 @@ class Session:
 
     def now(self) -> datetime:
         """The moment in the timezone of whoever this session is with."""
-        return self.home.reading.now(self.listener)
+        return self.home.site.now(self.listener)
 
 
 def resume(home: Home, id: str, *, model: str | None, access: Access, complete: Complete | None) -> Session:

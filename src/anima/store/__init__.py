@@ -143,6 +143,11 @@ class Store(Protocol):
         ...
 
     @property
+    def doubted(self) -> bool:
+        """Whether a line that nobody vouched for may stand here: one was written, or the ledger that knew is gone."""
+        ...
+
+    @property
     def key(self) -> Key: ...
 
     @property

@@ -110,6 +110,11 @@ class FolderStore:
         return self.documents.stat(".anima/ledger.jsonl") is not None
 
     @property
+    def doubted(self) -> bool:
+        """Whether a line that nobody vouched for may stand here: one was written, or the ledger that knew is gone."""
+        return self.documents.stat(".anima/doubt") is not None or (not self.begun and self.had_ledger())
+
+    @property
     def key(self) -> Key:
         if self._key is None:
             ledger = self.documents.stat(".anima/ledger.jsonl")

@@ -444,7 +444,7 @@ class Marks:
 
 def marks_in(text: str) -> Marks:
     """All that is marked in a text."""
-    if not _HAS_MARK.search(text):
+    if "<" not in text or not _HAS_MARK.search(text):  # one sign alone is found many times faster
         return Marks()
     plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
     found = sections(plain)

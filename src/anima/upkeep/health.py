@@ -32,10 +32,10 @@ from anima.errors import (
 )
 from anima.gate.scan import find_hidden
 from anima.home import Home
+from anima.layout.skill import skill_line
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold
-from anima.prompt.gather import skill_line
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, Folder
 from anima.text.markdown import front_matter, sections
@@ -283,7 +283,7 @@ def _missing(home: Home, entries: list[Entry]) -> Iterator[Remark]:
 
 
 def _documents(home: Home, entries: list[Entry]) -> Iterator[Remark]:
-    limit = home.reading.limits.file
+    limit = home.prompts.limits.file
     for entry in entries:
         path = DocPath.parse(entry.path)
         if path.is_markdown:

@@ -51,7 +51,7 @@ class Figures:
 
 
 def figures(home: Home, *, days: int = 30) -> Figures:
-    zone, today = home.reading.zone(), home.reading.today()
+    zone, today = home.site.zone(), home.site.today()
     wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
     rows = list(home.transcripts.rows(home.transcripts.owner())) if home.config.sessions.dir else []
     begun = Counter(moment.astimezone(zone).date() for row in rows if (moment := time_of(row.started_at)))

@@ -281,7 +281,7 @@ def _dated(home: Home, found: Contradiction) -> Contradiction:
 
 def _written(home: Home, line: Line) -> date | None:
     when = home.books.provenance.source(DocPath.parse(line.path), line.text).time
-    return when.astimezone(home.reading.now().tzinfo).date() if when else None
+    return when.astimezone(home.site.now().tzinfo).date() if when else None
 
 
 # -- old logs --------------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def _stale(home: Home, memory: _Memory, retention: Retention, days: int) -> tupl
             own = days
         if own and document.path.key != curated and not is_archived(document.path):
             by_days[own][path] = day or day_in_name(document.path.name) or document.time.date()
-    today = home.reading.today()
+    today = home.site.today()
     found = [one for own, logs in by_days.items() for one in find_stale_logs(logs, today=today, days=own)]
     return tuple(sorted(found, key=lambda one: (one.day, one.path)))
 

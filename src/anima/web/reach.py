@@ -64,13 +64,13 @@ class Reach:
         return self.home.books.begun
 
     def now(self) -> datetime:
-        return self.home.reading.now()
+        return self.home.site.now()
 
     def today(self) -> date:
-        return self.home.reading.today()
+        return self.home.site.today()
 
     def zone(self) -> tzinfo | None:
-        return self.home.reading.zone()
+        return self.home.site.zone()
 
     # -- the past -------------------------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Reach:
         """Which soul is worn now. Chance is not rolled: looking must not decide."""
         from anima.prompt.persona import decide
 
-        rule = replace(self.home.reading.persona_rule, chance=0.0)
+        rule = replace(self.home.prompts.persona_rule, chance=0.0)
         return decide(rule, self.now(), self.home.dice).file
 
     def worn(self, most: int) -> list[dict[str, Any]]:
