@@ -249,7 +249,7 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.books.ledger\nhome.writing\nfrom anima.store.steps import Hand\n"
+        "home.books.ledger\nhome.writing\nfrom anima.store.steps import Steps\n"
         "Steps.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )
