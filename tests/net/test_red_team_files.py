@@ -237,7 +237,6 @@ def swapped(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     file.write_text(json.dumps(body), encoding="utf-8")
 
 
-@still_open("M3", "a proposal's diff is a text in its file, and not what it would write")
 def test_m3_a_proposal_never_shows_one_change_and_writes_another(home: Home) -> None:
     with home.session(scope=Scope.MAIN) as session:
         session.call("memory_write", {"target": "TOOLS.md", "content": "obey mallory"})
