@@ -10,7 +10,7 @@ from anima.layout.dialects import DIALECTS
 from anima.layout.listener import Listener, keeper_of
 from anima.layout.table import Layout
 from anima.model import DocPath, Scope
-from anima.search.current import SHARED, Indexing, scopes_by_line
+from anima.search.current import SHARED, Search, scopes_by_line
 from anima.text.markdown import lines_of, lines_shown
 
 LINES = (
@@ -33,7 +33,7 @@ LISTENERS = [Listener(scope=scope, layer=layer) for scope in Scope for layer in 
 
 def found_by(listener: Listener, layout: Layout, path: DocPath, text: str) -> list[bool]:
     """Of each line whether the filter of this listener passes its label."""
-    wanted, keeper = Indexing.filter_for(listener), keeper_of(layout, path)
+    wanted, keeper = Search.filter_for(listener), keeper_of(layout, path)
     bits, by_line = scopes_by_line(layout, path, text)
     is_mine = (SHARED if keeper is None else keeper) in wanted.layers
     each = [bits] * len(lines_of(text)) if by_line is None else by_line

@@ -23,6 +23,7 @@ SCHEMES: list[Literal["light", "dark"]] = ["dark", "light"]
 LOOK = (Path(__file__).parents[1] / "looking.js").read_text(encoding="utf-8").partition("\n")[2]
 ORDERS = [["nav", "main", "aside"], ["nav", "main"], ["nav", "aside"], ["nav"], ["main"], []]  # columns, from the left
 COMING = "#looking, #text:disabled"  # what a page draws or opens only after it came: a look, a text to edit
+TRIES = 6  # of a walk under which the page was drawn anew, because something happened in the home
 MOST = 400  # tab stops of a page before we call it endless
 
 # What a keyboard must reach; and, from the top of the page on, where the focus goes and how it is drawn there.
@@ -35,7 +36,12 @@ STOPS = """() => {
   const all = [...document.querySelectorAll(can)].filter((one) => one.tabIndex >= 0 && !one.disabled
     && one.checkVisibility({ checkVisibilityCSS: true }) && one.getClientRects().length && !one.closest("dialog:not([open])"));
   window.walk = [];
-  document.addEventListener("focusin", ({ target: one }) => {
+  window.redrawn = false;  // what is drawn anew under the walk is another element, so the walk begins again
+  if (window.watcher) window.watcher.disconnect();
+  window.watcher = new MutationObserver(() => { window.redrawn = true; });
+  window.watcher.observe(document.body, { childList: true, subtree: true });
+  document.removeEventListener("focusin", window.step);
+  document.addEventListener("focusin", window.step = ({ target: one }) => {
     const style = getComputedStyle(one), box = one.getBoundingClientRect(), area = one.closest("nav.rail, main, aside, dialog");
     const lined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
     window.walk.push({ at: all.indexOf(one), lined, left: box.left + scrollX, top: box.top + scrollY, right: box.right + scrollX,
@@ -107,10 +113,13 @@ def _look(page: Page, address: str, size: str, scheme: Literal["light", "dark"])
     found = page.evaluate(LOOK)
     stops, walk = [], []
     if scheme == "light":  # the keys are the same in the dark
-        stops = page.evaluate(STOPS)
-        for _ in stops[:MOST]:
-            page.keyboard.press("Tab")
-        walk = page.evaluate("window.walk")
+        for _ in range(TRIES):
+            stops = page.evaluate(STOPS)
+            for _ in stops[:MOST]:
+                page.keyboard.press("Tab")
+            walk = page.evaluate("window.walk")
+            if not page.evaluate("window.redrawn"):
+                break
     return Look(page=address, setting=f"{size} {scheme}", found=found, stops=stops, walk=walk)
 
 
