@@ -188,6 +188,11 @@ class Store(Protocol):
         """The home's lock, or a lease of another name; a database opens its transaction here. Raises HomeBusy."""
         ...
 
+    def scratch(self, name: str, *, make: bool = False) -> str:
+        """Where on this machine's disk a derived file of this name stands: it may be deleted at any time and is made
+        again. With `make`, its folder is there afterwards; else nothing is touched."""
+        ...
+
     def close(self) -> None: ...
 
 

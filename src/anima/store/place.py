@@ -102,6 +102,12 @@ class FolderStore:
         """The home's lock, or a lease of another name, held inside the `with`. Raises HomeBusy with its holder."""
         return (self.machine.lock if name == "home" else self.machine.lease(name)).hold(patience)
 
+    def scratch(self, name: str, *, make: bool = False) -> str:
+        """Where a derived file of this name stands; with `make`, its folder is there afterwards."""
+        if make:
+            self.machine.make()
+        return f"{self.documents.root}/.anima/{name}"
+
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property

@@ -7,7 +7,10 @@ MemoryStores over one `Shelf` are one home opened several times. Not here: whate
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +34,7 @@ class _File:
     time: datetime
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Shelf:
     """What one home in memory holds, whoever has it open."""
 
@@ -40,7 +43,7 @@ class Shelf:
     ledger: bytearray = field(default_factory=bytearray)
     revisions: list[tuple[Revision, dict[str, bytes]]] = field(default_factory=list)  # each with its whole tree
     locks: dict[str, threading.RLock] = field(default_factory=dict)
-    holders: dict[str, int] = field(default_factory=dict)
+    scratch: str | None = None  # a folder for derived files
     counter: int = 0
 
     def next_version(self) -> int:
@@ -391,6 +394,12 @@ class MemoryStore:
             yield
         finally:
             held.release()
+
+    def scratch(self, name: str, *, make: bool = False) -> str:
+        if self._shelf.scratch is None:
+            self._shelf.scratch = tempfile.mkdtemp(prefix="anima-")
+            weakref.finalize(self._shelf, shutil.rmtree, self._shelf.scratch, ignore_errors=True)
+        return f"{self._shelf.scratch}/{name}"
 
     def close(self) -> None:
         self._ledger = self._provenance = None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -336,6 +337,17 @@ class StoreContract:
         store = home()
         store.state.put("pending/p1.json", b"x")
         assert list(store.documents.list_all()) == []
+
+    def test_a_derived_file_has_one_place_and_is_no_part_of_the_home(self, home: Opens) -> None:
+        store = home()
+        place = Path(store.scratch("derived.sqlite", make=True))
+        assert not place.exists()
+        place.write_bytes(b"made from documents")
+        assert Path(home().scratch("derived.sqlite")).read_bytes() == b"made from documents"
+        assert store.scratch("other.sqlite") != str(place)
+        assert list(store.documents.list_all()) == []
+        place.unlink()
+        assert not Path(home().scratch("derived.sqlite")).exists()
 
     # -- the lock -------------------------------------------------------------------------------------------------------
 
