@@ -62,8 +62,8 @@ def copied(sound: Path, where: Path) -> Path:
     shutil.copytree(sound, where / "aria", symlinks=True)
     config = where / "config"
     config.mkdir()
-    inode = (where / "aria").stat().st_ino
-    known = {str(where / "aria"): {"made": FIRST.isoformat(), "trusted": True, "inode": inode}}
+    identity = str((where / "aria").stat().st_ino)
+    known = {str(where / "aria"): {"made": FIRST.isoformat(), "trusted": True, "identity": identity}}
     (config / "homes.json").write_text(json.dumps(known))
     return where / "aria"
 

@@ -397,29 +397,29 @@ NOON = datetime(2026, 5, 8, 12, tzinfo=UTC)
 
 def test_the_list_says_what_was_noted(tmp_path: Path) -> None:
     register = Register(tmp_path / "config")
-    register.note("/homes/aria", inode=7, made=NOON, trusted=True)
-    register.note("/homes/clawd", inode=8, trusted=False)
+    register.note("/homes/aria", identity="7", made=NOON, trusted=True)
+    register.note("/homes/clawd", identity="8", trusted=False)
 
     known = Register(tmp_path / "config").known("/homes/aria")
     assert known is not None
-    assert (known.made, known.trusted, known.inode) == (NOON.isoformat(), True, 7)
-    assert not register.trusts("/homes/clawd", 8)
+    assert (known.made, known.trusted, known.identity) == (NOON.isoformat(), True, "7")
+    assert not register.trusts("/homes/clawd", "8")
     assert register.known("/homes/nobody") is None
 
 
 def test_trust_holds_for_the_very_folder_and_for_no_other(tmp_path: Path) -> None:
     register = Register(tmp_path)
-    register.note("/homes/aria", inode=7, trusted=True)
+    register.note("/homes/aria", identity="7", trusted=True)
 
-    assert register.trusts("/homes/aria", 7)
-    assert not register.trusts("/homes/aria", 9)
-    assert not register.trusts("/homes/other", 7)
+    assert register.trusts("/homes/aria", "7")
+    assert not register.trusts("/homes/aria", "9")
+    assert not register.trusts("/homes/other", "7")
 
 
 def test_trusting_a_home_later_keeps_the_day_it_was_made(tmp_path: Path) -> None:
     register = Register(tmp_path)
-    register.note("/homes/aria", inode=7, made=NOON, trusted=False)
-    register.note("/homes/aria", inode=7, trusted=True)
+    register.note("/homes/aria", identity="7", made=NOON, trusted=False)
+    register.note("/homes/aria", identity="7", trusted=True)
 
     known = register.known("/homes/aria")
     assert known is not None
@@ -436,21 +436,21 @@ def test_trusting_a_home_later_keeps_the_day_it_was_made(tmp_path: Path) -> None
         b"\xff\xfe",
         b"[" * 100_000,
         b'{"/homes/aria": 3}',
-        b'{"/homes/aria": {"trusted": "yes", "inode": "7"}}',
+        b'{"/homes/aria": {"trusted": "yes", "identity": 7}}',
     ],
 )
 def test_a_damaged_list_trusts_nobody_and_raises_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "homes.json").write_bytes(content)
     register = Register(tmp_path)
 
-    assert not register.trusts("/homes/aria", 7)
+    assert not register.trusts("/homes/aria", "7")
 
 
 def test_a_damaged_list_is_put_aside_before_a_new_one_is_begun(tmp_path: Path) -> None:
     (tmp_path / "homes.json").write_text('{"/homes/old": {"trusted": true', encoding="utf-8")
-    Register(tmp_path).note("/homes/aria", inode=7, trusted=True)
+    Register(tmp_path).note("/homes/aria", identity="7", trusted=True)
 
-    assert Register(tmp_path).trusts("/homes/aria", 7)
+    assert Register(tmp_path).trusts("/homes/aria", "7")
     assert "/homes/old" in (tmp_path / "homes.json.damaged").read_text(encoding="utf-8")
 
 
@@ -458,26 +458,26 @@ def test_a_list_that_cannot_be_written_is_said_and_what_stood_there_stays(tmp_pa
     (tmp_path / "config").write_text("a file", encoding="utf-8")
 
     with pytest.raises(Damaged, match="list of homes"):
-        Register(tmp_path / "config").note("/homes/aria", inode=7, trusted=True)
+        Register(tmp_path / "config").note("/homes/aria", identity="7", trusted=True)
     assert (tmp_path / "config").read_text(encoding="utf-8") == "a file"
 
 
 def test_a_newer_list_of_homes_trusts_nothing_and_is_not_written_over(tmp_path: Path) -> None:
     register = Register(tmp_path)
-    register.note("/a", inode=1, trusted=True)
+    register.note("/a", identity="1", trusted=True)
     assert json.loads((tmp_path / "homes.json").read_text())["format"] == 1
-    newer = json.dumps({"format": 2, "/a": {"trusted": True, "inode": 1}})
+    newer = json.dumps({"format": 2, "/a": {"trusted": True, "identity": "1"}})
     (tmp_path / "homes.json").write_text(newer)
-    assert not register.trusts("/a", 1)
+    assert not register.trusts("/a", "1")
     with pytest.raises(NewerFormat, match="list of homes"):
-        register.note("/b", inode=2, trusted=True)
+        register.note("/b", identity="2", trusted=True)
     assert (tmp_path / "homes.json").read_text() == newer
 
 
 def test_the_list_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        Register(tmp_path / "config").note("/homes/aria", inode=7, trusted=True)
+        Register(tmp_path / "config").note("/homes/aria", identity="7", trusted=True)
     finally:
         os.umask(before)
 
@@ -487,7 +487,7 @@ def test_the_list_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_homes_noted_at_the_same_time_are_all_in_the_list(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: Register(tmp_path).note(f"/homes/{n}", inode=n, trusted=True), range(40)))
+        list(pool.map(lambda n: Register(tmp_path).note(f"/homes/{n}", identity=str(n), trusted=True), range(40)))
 
     assert len(json.loads((tmp_path / "homes.json").read_text(encoding="utf-8"))) == 1 + 40  # and the format
 

@@ -228,10 +228,12 @@ def test_no_home_can_vouch_for_itself(tmp_path: Path) -> None:
     folder = tmp_path / "downloaded"
     folder.mkdir()
     (folder / "anima.toml").write_text(LOOSE, encoding="utf-8")
-    inode = folder.stat().st_ino
+    identity = folder.stat().st_ino
     for place in (folder, folder / ".anima"):
         place.mkdir(exist_ok=True)
-        (place / "homes.json").write_text(f'{{"{folder}": {{"trusted": true, "inode": {inode}}}}}', encoding="utf-8")
+        (place / "homes.json").write_text(
+            f'{{"{folder}": {{"trusted": true, "identity": "{identity}"}}}}', encoding="utf-8"
+        )
 
     with Home.open(folder) as home:
         assert not home.config.trusted

@@ -20,7 +20,7 @@ CEILINGS = {
     "dream": 3_040,
     "forget": 1_220,
     "gate": 2_560,
-    "layout": 1_320,
+    "layout": 880,
     "ledger": 1_170,
     "mcp": 890,
     "memory": 1_460,

@@ -811,12 +811,12 @@ class Home:
 
     def trust(self) -> None:
         """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
-        self._register.note(self.root, inode=os.fstat(self.store.fd).st_ino, trusted=True)
+        self._register.note(self.root, identity=self.store.identity, trusted=True)
 
     @property
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
-        return self._register.trusts(self.root, os.fstat(self.store.fd).st_ino)
+        return self._register.trusts(self.root, self.store.identity)
 
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""

@@ -84,7 +84,7 @@ dialect = "{dialect}"
 def note_quietly(register: Register, store: Folder, *, made: datetime, trusted: bool) -> None:
     """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
     try:
-        register.note(store.root, inode=os.fstat(store.fd).st_ino, made=made, trusted=trusted)
+        register.note(store.root, identity=store.identity, made=made, trusted=trusted)
     except HomeError:
         pass
 
@@ -148,7 +148,7 @@ def make(path: str | Path, register: Register, *, again: bool, now: datetime) ->
 
             Machine(store).put("made", b"anima\n")  # history may then stand in .git, where a person looks for it
         # A configuration that was here before is somebody else's until the owner says trust-home.
-        vouched = ours or register.trusts(store.root, os.fstat(store.fd).st_ino)
+        vouched = ours or register.trusts(store.root, store.identity)
         note_quietly(register, store, made=now, trusted=vouched)
         return brand_new
     finally:
@@ -195,7 +195,7 @@ def configured(store: Folder, register: Register, env: Mapping[str, str], flags:
         text: str | None = store.read(DocPath.parse(configs.FILE)).text
     except NoSuchDocument:
         text = None
-    trusted = text is None or register.trusts(store.root, os.fstat(store.fd).st_ino)
+    trusted = text is None or register.trusts(store.root, store.identity)
     return configs.load(text, env=env, flags=flags, trusted=trusted)
 
 

@@ -366,17 +366,16 @@ def _check_space(store: Folder, sizes: Iterable[int]) -> None:
 def _distrusted(store: Folder, register: Register) -> Iterator[None]:
     """Before another home counts here, the folder is trusted no more: a kill must not leave a stranger's configuration
     with the trust of what stood here. Raises Damaged where that cannot be written down; nothing was restored then."""
-    inode = os.fstat(store.fd).st_ino
-    if not register.trusts(store.root, inode):
+    if not register.trusts(store.root, store.identity):
         yield
         return
-    register.note(store.root, inode=inode, trusted=False)
+    register.note(store.root, identity=store.identity, trusted=False)
     try:
         yield
     except BaseException:
         if not is_restoring(store):
             with suppress(HomeError):
-                register.note(store.root, inode=inode, trusted=True)
+                register.note(store.root, identity=store.identity, trusted=True)
         raise
 
 

@@ -78,7 +78,7 @@ class Known:
 
     made: str | None = None  # when this user made a home there
     trusted: bool = False
-    inode: int | None = None
+    identity: str | None = None  # the very folder that is meant
 
 
 class Register:
@@ -94,19 +94,19 @@ class Register:
             return None
         if not isinstance(entry, dict):
             return None
-        made, inode = entry.get("made"), entry.get("inode")
+        made, identity = entry.get("made"), entry.get("identity")
         return Known(
             made=made if isinstance(made, str) else None,
             trusted=entry.get("trusted") is True,
-            inode=inode if isinstance(inode, int) else None,
+            identity=identity if isinstance(identity, str) else None,
         )
 
-    def trusts(self, root: str, inode: int) -> bool:
+    def trusts(self, root: str, identity: str) -> bool:
         """Whether this very folder is trusted: another folder moved to the same path is not."""
         known = self.known(root)
-        return known is not None and known.trusted and known.inode == inode
+        return known is not None and known.trusted and known.identity == identity
 
-    def note(self, root: str, *, inode: int, made: datetime | None = None, trusted: bool) -> None:
+    def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
         """Writes down a home. Raises Damaged when the list cannot be written, NewerFormat when a newer anima wrote it."""
         try:
             with self._locked():
@@ -115,7 +115,7 @@ class Register:
                     self.file.replace(self.file.with_name("homes.json.damaged"))
                     homes = {}
                 entry = homes.get(root)
-                homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "inode": inode}
+                homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "identity": identity}
                 if made is not None:
                     homes[root]["made"] = made.isoformat()
                 self._save(homes)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
 from anima.layout.listener import Listener, layer_at
-from anima.layout.skill import skill_line
-from anima.layout.table import Row
+from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Severity, fold
 from anima.prompt import identity as identities
 from anima.prompt import persona as personas

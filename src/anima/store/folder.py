@@ -75,6 +75,11 @@ class Folder:
             os.close(self.fd)
             self.fd = -1
 
+    @property
+    def identity(self) -> str:
+        """What trust in this home is bound to: a folder that took this one's place has another."""
+        return str(os.fstat(self.fd).st_ino)
+
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, path: DocPath) -> Document:

@@ -91,7 +91,7 @@ class FolderStore:
     @property
     def identity(self) -> str:
         """What trust in this home is bound to: a folder that took this one's place has another."""
-        return str(os.fstat(self.documents.fd).st_ino)
+        return self.documents.identity
 
     @property
     def state(self) -> Machine:

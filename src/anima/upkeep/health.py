@@ -32,7 +32,7 @@ from anima.errors import (
 )
 from anima.gate.scan import find_hidden
 from anima.home import Home
-from anima.layout.skill import skill_line
+from anima.layout.table import skill_line
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Entry, Scope, fold

@@ -399,7 +399,7 @@ def _configuration(work: _Work) -> None:
     for each in work.of("register-broken"):
         register = Register(folder(env))
         place = put_beside(register.file)
-        register.note(store.root, inode=os.fstat(store.fd).st_ino, trusted=False)
+        register.note(store.root, identity=store.identity, trusted=False)
         work.tell(each.name, each.about, f"it is called {place.name} now; this home is noted again, not trusted")
 
 
