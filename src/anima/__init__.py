@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from anima.memory.past import Done, Why
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
-    from anima.search.about import About
     from anima.search.current import IndexReport
+    from anima.search.graph import About
     from anima.search.rank import Hit
     from anima.sessions.listing import Listed
     from anima.sessions.replay import Turn
@@ -72,6 +72,7 @@ _HOMES = {
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
     "anima.search.current": "IndexReport",
+    "anima.search.graph": "About",
     "anima.search.rank": "Hit",
     "anima.store.git": "Revision",
     "anima.upkeep.damages": "Remark",
@@ -84,7 +85,6 @@ _HOMES = {
     "anima.text.words": "highlight",
     "anima.dream.material": "Candidate",
     "anima.dream.sweep": "Sweep",
-    "anima.search.about": "About",
     "anima.sessions.listing": "Listed",
     "anima.sessions.replay": "Turn",
     "anima.upkeep.numbers": "Figures",

@@ -2,7 +2,7 @@
 
 Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
 named after it: `prompts` (the road out), `writing` (the road in), `owning` (what the owner's verbs write), `keeping`
-(looking back), `indexing` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
+(looking back), `index` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
 a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
 time, chance and environment only through the arguments given here.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from anima.prompt.compose import Prompt
     from anima.prompt.identity import Avatar, Peer, Resolved
     from anima.prompt.persona import Decision
-    from anima.search.current import IndexReport, Search
+    from anima.search.current import Search
     from anima.search.rank import Answer
     from anima.sessions.flush import Flushed
     from anima.sessions.record import Redact
@@ -85,7 +85,7 @@ class Home:
         self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
         self._writing: Writer | None = None
         self._keeping: Past | None = None
-        self._indexing: Search | None = None
+        self._index: Search | None = None
         self._transcripts: Transcripts | None = None
         self._dreams: Dreams | None = None
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
@@ -180,8 +180,8 @@ class Home:
             if self.store.fd >= 0:
                 if self._dreams is not None:
                     self._dreams.close()
-                if self._indexing is not None:
-                    self._indexing.close()
+                if self._index is not None:
+                    self._index.close()
                 if self._transcripts is not None:
                     self._transcripts.close()
                 if self._writing is not None and self.books.begun:
@@ -238,20 +238,20 @@ class Home:
             return self._keeping
 
     @property
-    def indexing(self) -> Search:
-        """The index, kept in step with the files."""
+    def index(self) -> Search:
+        """The index, kept in step with the files; called, it is brought up to date."""
         with self._mutex:
-            if self._indexing is None:
+            if self._index is None:
                 from anima.search.current import Search
                 from anima.search.embed import embedder_for
                 from anima.upkeep.retention import Retention
 
-                self._indexing = Search(
+                self._index = Search(
                     self.site,
                     embedder=lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice),
                     left_out=lambda: Retention(self.store, self.layout, HygieneConfig()).skips_index,
                 )
-            return self._indexing
+            return self._index
 
     @property
     def transcripts(self) -> Transcripts:
@@ -279,8 +279,8 @@ class Home:
         return approve(self, proposal)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
-        if self._indexing is not None:
-            self._indexing.touched(paths)
+        if self._index is not None:
+            self._index.touched(paths)
 
     # -- the prompt -----------------------------------------------------------------------------------------------------
 
@@ -478,10 +478,6 @@ class Home:
 
     # -- finding --------------------------------------------------------------------------------------------------------
 
-    def index(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
-        """Brings the index up to date, from nothing when asked to; returns what was done."""
-        return self.indexing.bring_up(rebuild=rebuild, progress=progress)
-
     def search(
         self,
         query: str,
@@ -498,7 +494,7 @@ class Home:
         fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
         """
         moment = self.site.now() if at is None else at
-        return self.indexing.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
+        return self.index.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
 
     # -- writing, as the owner ------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ import pytest
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
-from anima.search.about import look_up
 from anima.testing import Clock
 from anima.upkeep.retention import folder_config
 from anima.upkeep.statements import statements
@@ -406,7 +405,7 @@ def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_a
         assert path not in [log.path for log in home.find_stale_logs()] + [log.path for log in home.find_stale_logs(1)]
         [hit] = home.search("ferry to Chiloe", scope=Scope.MAIN, limit=1)
         assert (hit.path.text, hit.date) == (there.text, date(2025, 12, 30))
-        [mention] = look_up(home, "Chiloe", scope=Scope.MAIN).mentions
+        [mention] = home.index.about("Chiloe", home.listener(scope=Scope.MAIN)).mentions
         assert mention.day == date(2025, 12, 30)
         assert there.text not in {
             note.path for note in home.dreams._notes(home.dreams._tallies_since(date(2020, 1, 1)))

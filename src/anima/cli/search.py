@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from anima.cli.command import HOME, JSON, SCOPE, SENDER, SET, Number, Reply, argument, command, flag, option
 from anima.cli.show import bar, console, inert, plain, progress_bar, say, shortened, show_notes
 from anima.errors import BadArguments
-from anima.model import Scope
 
 if TYPE_CHECKING:
     from anima import Home
@@ -91,7 +90,7 @@ def index(home: Home, rebuild: bool, backfill: bool) -> Reply:
     """
     with progress_bar("indexing") as progress:
         report = home.index(rebuild=rebuild, progress=progress)
-        made = home.indexing.backfill(progress) if backfill else 0
+        made = home.index.backfill(progress) if backfill else 0
 
     def show() -> None:
         read = f"{report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors)"
@@ -109,7 +108,7 @@ def watch(home: Home) -> None:
     anima watch --home ~/aria
     """
     say(f"watching {home.root}; Ctrl-C ends it")
-    for report in home.indexing.watch():
+    for report in home.index.watch():
         say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
 
 
@@ -128,10 +127,8 @@ def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Repl
     anima about Ana
     anima about Ana --at 2026-02-03
     """
-    from anima.search.about import look_up
-
     day = _date(at) if at else None
-    found = look_up(home, name, scope=Scope.parse(scope), limit=limit, at=day)
+    found = home.index.about(name, home.listener(scope=scope), limit=limit, at=day)
     return Reply(found, lambda: _show_about(found, name, day))
 
 

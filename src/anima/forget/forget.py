@@ -507,7 +507,7 @@ def _freshened(home: Home, *, anew: bool) -> list[str]:
     """Index and session list without it; with `anew`, in files of their own, so that no free page holds it."""
     said = []
     try:
-        home.indexing.freshen(anew=anew)
+        home.index.freshen(anew=anew)
     except HomeError as error:
         said.append(f"the index is made again at the next search: {error}")
     if home.config.sessions.dir:

@@ -20,6 +20,7 @@ from anima.layout.listener import Listener, keeper_of, row_at
 from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import Filter
+from anima.search.graph import MOST, About, Graph, links_of, look_up
 from anima.search.index import DocumentIn, Index, Label
 from anima.search.rank import Answer, Query, run
 from anima.search.sqlite import SqliteTables
@@ -68,7 +69,7 @@ class Search:
         embedder: Callable[[], Embedder | None],
         left_out: Callable[[], Callable[[DocPath], bool]],
     ) -> None:
-        self._store, self._layout, self._books = site.store.documents, site.layout, site.store
+        self._site, self._store, self._layout, self._books = site, site.store.documents, site.layout, site.store
         self._embedder_of, self._left_out_of = embedder, left_out
         self._left_out: Callable[[DocPath], bool] = lambda path: False
         self._tables: Tables | None = None
@@ -102,7 +103,7 @@ class Search:
             return self._tables
 
     @property
-    def index(self) -> Index:
+    def _kept(self) -> Index:
         with self._mutex:
             if self._index is None:
                 self._books.machine.make()
@@ -153,11 +154,11 @@ class Search:
         return found
 
     def _walk(self, started: float, progress: Callable[[int, int], None] | None) -> IndexReport:
-        known = self.index.known()
+        known = self._kept.known()
         here = dict(self._marks())
         gone = [path for path in known if path not in here]
         stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
-        dropped = self.index.drop(gone) if gone else 0
+        dropped = self._kept.drop(gone) if gone else 0
         self._here = set(here)
         return self._taken(stale, dropped, started, progress)
 
@@ -167,7 +168,7 @@ class Search:
         units = embedded = 0
         notes: list[str] = []
         if stale:
-            done = self.index.put(self._documents_in(stale, progress, notes))
+            done = self._kept.put(self._documents_in(stale, progress, notes))
             units, embedded = done.units, done.embedded
             notes += done.notes
         return IndexReport(
@@ -220,13 +221,15 @@ class Search:
         return f"?{self._books.provenance.distrusted_in(path)}"
 
     def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
-        """Everything now; with `rebuild`, from an empty index."""
+        """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
         with self._mutex:
             if rebuild:
-                self.index.clear()
+                self._kept.clear()
             report = self.catch_up(now=True, progress=progress)
             assert report is not None
             return report
+
+    __call__ = bring_up
 
     def freshen(self, *, anew: bool) -> None:
         """Brings an index that is there up to date now, since something was forgotten; with `anew`, in a new file."""
@@ -235,10 +238,10 @@ class Search:
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing because the embedder was away; how many it made."""
-        made, (missing, paths) = 0, self.index.incomplete()
+        made, (missing, paths) = 0, self._kept.incomplete()
         for path in paths:
             if mark := self._mark(DocPath.parse(path)):
-                done = self.index.put(self._documents_in({path: mark}, None, []), complete=True)
+                done = self._kept.put(self._documents_in({path: mark}, None, []), complete=True)
                 made += done.embedded
                 if progress is not None:
                     progress(min(made, missing), missing)
@@ -272,9 +275,17 @@ class Search:
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
         report = self.catch_up()
         seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
-        answer = run(self.index, self.embedder, Query(text=text, limit=limit, at=at, **more), seen)
+        answer = run(self._kept, self.embedder, Query(text=text, limit=limit, at=at, **more), seen)
         notes = (*(report.notes if report else ()), *self.notes, *answer.notes)
         return replace(answer, notes=tuple(dict.fromkeys(notes)))
+
+    def graph(self, listener: Listener, *, most: int = MOST) -> Graph:
+        """Who and what the home speaks of, as far as the listener may see it."""
+        return links_of(self._site, listener, most=most)
+
+    def about(self, name: str, listener: Listener, *, limit: int = 12, at: date | None = None) -> About:
+        """What the home says about somebody or something; with `at`, as of that date."""
+        return look_up(self._site, listener, name, limit=limit, at=at)
 
     # -- labels ---------------------------------------------------------------------------------------------------------
 

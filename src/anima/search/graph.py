@@ -1,11 +1,11 @@
-"""Who and what a home speaks of, and what is named together: nodes and edges for a drawing.
+"""The graph of a home: who and what it speaks of, what is named together, and what is said about one name.
 
 Nodes are people and other names, topics, and documents; an edge is a line that names both, or a `[[link]]`. A word that
 only begins a sentence is no name until it stands elsewhere too, and neither is one that is written small as often.
 
-Promise: deterministic and without a model; linear in the text, with bounds on names a line, nodes and edges, and what is
-left out is counted. `weave` is pure; `links_of` looks only at what the listener may see.
-Not here: what is said of a name (about), and how it is drawn (web).
+Promise: deterministic and without a model, from `[[wikilinks]]`, `@mentions` and capitalised names; linear in the text,
+with bounds whose rest is counted; only what the listener may see is looked at. What reflection wrote on bank pages is
+shown as a page, and not counted as a mention again. Not here: search by meaning (rank), and how it is drawn (web).
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from anima.layout.table import ANYTHING
-from anima.model import DocPath, Scope
-from anima.search.about import names_in, texts
-from anima.text.bank import FOLDER, entities_in
-from anima.text.markdown import bullet_text, heading_of, without_code
-
-if TYPE_CHECKING:
-    from anima.home import Home
-    from anima.layout.table import Layout
+from anima.errors import BadArguments, HomeError
+from anima.layout.listener import Listener, layer_at
+from anima.layout.table import ANYTHING, Layout
+from anima.model import DocPath, Document, fold
+from anima.site import Site
+from anima.text.bank import FOLDER, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, slug_of
+from anima.text.dates import day_in_name
+from anima.text.markdown import bullet_text, heading_of, lines_of, lines_shown, without_code
 
 Kind = Literal["person", "name", "topic", "document"]
 Part = Literal["log", "page", "topic", "document"]  # what a text is: a log speaks of names, and is no node itself
@@ -49,6 +48,13 @@ _PEOPLE = frozenset(
 )
 _AT = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})")
 _PARTS: dict[str, Part] = {"daily": "log", "curated": "log", "bank": "log", "topic": "topic", "knowledge": "document"}
+_LINK = re.compile(r"\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]*)?\]\]")
+_NAME = re.compile(r"(?<![\w#/.-])([^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2})")
+_COMMON = frozenset(
+    """the a an and or but if then this that these those he she it they we you i in on at by for from to of as is are was were
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
+    november december today yesterday tomorrow no yes not""".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     """Somebody or something that is spoken of. `path` is its own page, where it has one; days are those of logs."""
 
     name: str
@@ -87,16 +93,19 @@ class Edge:
 class Graph:
     """Nodes, the most mentioned first, and edges, the strongest first; and how many of each were left out."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
     nodes_left: int = 0
     edges_left: int = 0
 
+    def named(self, name: str) -> GraphNode | None:
+        """The node of a name, however it is spelt."""
+        return next((node for node in self.nodes if plain(node.name) == plain(name)), None)
 
-def links_of(home: Home, *, scope: Scope, sender: str | None = None, most: int = MOST) -> Graph:
+
+def links_of(site: Site, listener: Listener, *, most: int = MOST) -> Graph:
     """The graph of what a listener may see. Rules, souls and skills say how to be, not who there is: they take no part."""
-    listener = home.listener(scope=scope, sender=sender)
-    found = (_text(home.layout, path, text) for path, text in texts(home, listener))
+    found = (_text(site.layout, path, text) for path, text in _texts(site, listener))
     return weave(sorted((one for one in found if one is not None), key=lambda one: one.path), most=most)
 
 
@@ -222,12 +231,12 @@ class _Weaving:
         strong, left = pairs.strongest(place, tally.lines, most_edges)
         return Graph(nodes=nodes, edges=strong, nodes_left=len(every) - len(nodes), edges_left=left)
 
-    def _node(self, key: str, tally: _Tally) -> Node:
+    def _node(self, key: str, tally: _Tally) -> GraphNode:
         path, part = self.pages.get(key, (None, "log"))
         kind: Kind = "person" if key in self.people else "name"
         if part in ("topic", "document"):
             kind = "topic" if part == "topic" else "document"
-        return Node(
+        return GraphNode(
             name=self.called[key],
             kind=kind,
             mentions=tally.lines[key],
@@ -293,6 +302,23 @@ class _Pairs:
 # -- words -----------------------------------------------------------------------------------------------------------------
 
 
+def names_in(line: str) -> list[str]:
+    """The names a line holds, each once: links and mentions first, then capitalised words that do not only begin it."""
+    text = bullet_text(line)
+    found = [match[1].strip() for match in (*_LINK.finditer(text), *_AT.finditer(text))]
+    for match in _NAME.finditer(_LINK.sub(" ", text)):
+        words = [word for word in match[1].split() if word.casefold() not in _COMMON]
+        starts = (
+            match.start() == 0
+            and len(words) == 1
+            and len(text.split()) > 3
+            and not text[match.end() :].startswith(("'s", "’s"))
+        )
+        if words and not starts:
+            found.append(" ".join(words))
+    return list(dict.fromkeys(found))
+
+
 def _begun(lead: str, known: set[str]) -> str | None:
     """The name a line begins with: `Ana called`; `Met Ana` begins with one of the two."""
     if lead in known:
@@ -319,3 +345,99 @@ def plain(text: str) -> str:
         return " ".join(text.lower().split())
     kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return " ".join(kept.split())
+
+
+# -- one name ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One line that names it."""
+
+    path: str
+    line: int
+    text: str
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines.
+
+    Asked for a date, `facts` are what held then, `mentions` those up to then, and there is no page: it tells of today.
+    """
+
+    name: str
+    page: Document | None
+    mentions: tuple[Mention, ...]
+    total: int
+    linked: tuple[tuple[str, int], ...]
+    facts: tuple[Fact, ...] = ()
+
+
+def look_up(site: Site, listener: Listener, name: str, *, limit: int = 12, at: date | None = None) -> About:
+    """Everything the listener may see that names it; with `at`, as of that date."""
+    key = plain(name)
+    if not key:
+        raise BadArguments("say a name")
+    wanted = re.compile(rf"(?<!\w){re.escape(key)}(?!\w)")
+    found: list[Mention] = []
+    linked: Counter[str] = Counter()
+    dated: dict[str, str] = {}
+    for path, text in _texts(site, listener):
+        day = day_in_name(path.name)
+        if _keeps_facts(site.layout, path):
+            dated[path.text] = text
+        if at is not None and (day is None or day > at):
+            continue
+        for number, line in enumerate(lines_of(text), start=1):
+            if wanted.search(plain(line)):
+                found.append(Mention(path=path.text, line=number, text=bullet_text(line), day=day))
+                linked.update(other for other in names_in(line) if key not in (plain(other), *plain(other).split()))
+    found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
+    return About(
+        name=name,
+        page=_page(site, listener, key) if at is None else None,
+        mentions=tuple(found[:limit]),
+        total=len(found),
+        linked=tuple(linked.most_common(8)),
+        facts=facts_at(dated, name, at) if at else (),
+    )
+
+
+def _keeps_facts(layout: Layout, path: DocPath) -> bool:
+    """MEMORY.md, or the topics of what is past or was moved out; a user's own layer has its own MEMORY.md."""
+    if layer_at(path) is not None:
+        return path.key.split("/", 2)[2] == "memory.md"
+    return path.key in {fold(layout.curated), *(fold(f"{layout.topics}/{name}") for name in (PAST, KEPT))}
+
+
+def _texts(site: Site, listener: Listener) -> Iterator[tuple[DocPath, str]]:
+    """Every document as the listener may see it, hidden lines empty; what reflection wrote is left out."""
+    for entry in site.store.documents.list_all():
+        path = DocPath.parse(entry.path)
+        if not path.is_markdown or layer_at(path) not in (None, listener.layer):
+            continue
+        try:
+            text = site.store.documents.read(path).text
+        except HomeError:
+            continue
+        part = listener.view(site.layout, path, text)
+        if not part.text:
+            continue
+        if not part.whole:
+            seen = zip(lines_of(text), lines_shown(text, part), strict=True)
+            text = "".join(line if is_shown else "\n" for line, is_shown in seen)
+        yield path, outside_blocks(text) if path.key.startswith(FOLDER + "/") else text
+
+
+def _page(site: Site, listener: Listener, key: str) -> Document | None:
+    slug, documents = slug_of(key), site.store.documents
+    for folder in ("bank/entities", site.layout.topics):
+        for name in documents.names(folder):
+            stem = name.rpartition(".")[0]
+            if stem == slug or plain(stem.replace("-", " ").replace("_", " ")) == key:
+                path = DocPath.parse(f"{folder}/{name}")
+                if listener.sees(site.layout, path):
+                    return documents.read(path)
+    return None

@@ -47,7 +47,7 @@ class Calling:
             talked, notes = self._talked(query, limit)
             return {"hits": [hit for hit in talked if hit["score"] >= min_score], "notes": notes}
         home = self._home
-        answer = home.indexing.search(
+        answer = home.index.search(
             self.listener,
             query,
             limit=limit,

@@ -487,7 +487,7 @@ def _anchor(home: Home) -> None:
 
 def _index(work: _Work, home: Home) -> None:
     if work.has("index-damaged"):
-        report = home.indexing.bring_up(rebuild=True)
+        report = home.index.bring_up(rebuild=True)
         work.tell("index-damaged", INDEX, f"made again from {report.documents:,} documents")
     if work.has("talks-damaged"):
         home.transcripts.close()

@@ -245,7 +245,7 @@ def is_archived(path: DocPath) -> bool:
 
 def _meaning(home: Home) -> Vectors | None:
     """What gives texts their meaning, when that is on this machine; a server is not asked by itself."""
-    embedder = home.indexing.embedder
+    embedder = home.index.embedder
     if embedder is None or embedder.is_remote:
         return None
     return lambda texts: embedder.embed(texts, kind="document")

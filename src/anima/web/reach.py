@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from anima.config import Rule
     from anima.memory.inbox import Inbox
     from anima.memory.past import Past
-    from anima.search.about import About
     from anima.search.current import IndexReport
-    from anima.search.graph import Graph, Node
+    from anima.search.graph import About, Graph
     from anima.sessions.find import Found
     from anima.sessions.listing import Listed
     from anima.sessions.transcripts import Transcripts
@@ -141,7 +140,7 @@ class Reach:
             watchers.append(watcher)
 
     def watch(self, stop: Event) -> Iterator[IndexReport]:
-        return self.home.indexing.watch(stop)
+        return self.home.index.watch(stop)
 
     def stamp(self) -> str:
         """Differs when a document, the ledger or the day does. No file is opened for it."""
@@ -154,22 +153,13 @@ class Reach:
 
     def graph(self, most: int) -> Graph:
         """Who and what the home speaks of; made again when something changed."""
-        from anima.search.graph import links_of
-
         stamp, held = self.stamp(), self._graph
         if held is None or held[:2] != (stamp, most):
-            held = self._graph = (stamp, most, links_of(self.home, scope=Scope.MAIN, most=most))
+            held = self._graph = (stamp, most, self.home.index.graph(self.home.listener(scope=Scope.MAIN), most=most))
         return held[2]
 
-    def named(self, name: str, graph: Graph) -> Node | None:
-        from anima.search.graph import plain
-
-        return next((node for node in graph.nodes if plain(node.name) == plain(name)), None)
-
     def about(self, name: str, *, limit: int) -> About:
-        from anima.search.about import look_up
-
-        return look_up(self.home, name, scope=Scope.MAIN, limit=limit)
+        return self.home.index.about(name, self.home.listener(scope=Scope.MAIN), limit=limit)
 
     # -- sessions -------------------------------------------------------------------------------------------------------
 

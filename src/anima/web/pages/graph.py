@@ -53,7 +53,7 @@ def about(here: Served, request: Request) -> dict[str, Any]:
     if not name:
         raise BadArguments("say a name", hint="choose one in the graph")
     found = here.about(name, limit=MENTIONS)
-    node = here.named(name, here.graph(MOST))
+    node = here.graph(MOST).named(name)
     return {
         "title": printable(name, 80),
         "found": found,
