@@ -19,7 +19,7 @@ CEILINGS = {
     "cli": 3_290,
     "dream": 3_040,
     "forget": 1_220,
-    "gate": 2_560,
+    "gate": 2_440,
     "layout": 880,
     "ledger": 1_170,
     "mcp": 890,

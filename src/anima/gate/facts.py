@@ -1,20 +1,22 @@
-"""Facts: one end of a change, with everything the rules ask about it worked out once.
+"""Facts: one end of a change, with everything the rules ask about it worked out once; and the flow rules.
 
 Promise: whatever the file table says, configuration and hidden names are closed, and a person's own USER.md is an
-identity file. Not here: any judgement.
+identity file. A flow rule becomes active by what a session takes in, and stays; reading the home's own files at start
+activates none. Pure. Not here: any judgement, and keeping which flow rules are active (sessions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from anima.config import FILE
+from anima.config import FILE, Rule
 from anima.layout.table import Policy, Row
 from anima.model import UNTRUSTED, Actor, Answer, Change, DocPath, Finding, Kind, Origin, Severity, fold
 
 Access = Literal["rw", "ro", "none"]
+Flows = Mapping[str, Answer]
 MEMORY_FLOW = "no-write-after-web"
 
 
@@ -42,28 +44,21 @@ class Facts:
     size: int
     findings: Sequence[Finding]
     situation: Situation
-    flows: Mapping[str, Answer]  # flow rules that are active and switched on
+    flows: Flows  # flow rules that are active and switched on
 
     @classmethod
     def of(
-        cls,
-        change: Change,
-        place: DocPath,
-        row: Row,
-        *,
-        findings: Sequence[Finding],
-        situation: Situation,
-        flows: Mapping[str, Answer],
+        cls, change: Change, place: DocPath, row: Row, findings: Sequence[Finding], now: Situation, flows: Flows
     ) -> Facts:
         return cls(
             change=change,
             key=key_of(place),
             file=file_policy(place, row),
             taint=untrusted(change),
-            size=max(situation.size, len(change.text)),
+            size=max(now.size, len(change.text)),
             findings=findings,
-            situation=situation,
-            flows={name: answer for name, answer in flows.items() if name in situation.flows},
+            situation=now,
+            flows={name: answer for name, answer in flows.items() if name in now.flows},
         )
 
     @property
@@ -129,3 +124,42 @@ def is_secret(finding: Finding) -> bool:
 
 def is_danger(finding: Finding) -> bool:
     return finding.severity >= Severity.DANGER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowEvent:
+    """Something a session took in. What it reads of its home at start is a read that is not `by_tool`."""
+
+    origin: Origin | None = None
+    path: DocPath | None = None
+    by_tool: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One flow rule: what it holds back, in which presets it is on by itself, and what makes it active."""
+
+    action: str
+    on: frozenset[str]
+    becomes_active: Callable[[FlowEvent], bool]
+
+
+def _reads_tools(event: FlowEvent) -> bool:
+    return event.by_tool and event.path is not None and key_of(event.path) == "tools.md"
+
+
+FLOWS: dict[str, Flow] = {
+    MEMORY_FLOW: Flow(
+        action="memory",
+        on=frozenset({"guarded", "strict"}),
+        becomes_active=lambda event: event.origin in UNTRUSTED,
+    ),
+    "ask-outbound-after-tools": Flow(action="outbound", on=frozenset(), becomes_active=_reads_tools),
+}
+
+
+def switched(preset: str, rules: Sequence[Rule]) -> dict[str, Answer]:
+    """The flow rules that are on: a rule with a flow's id switches it, `allow` off and the others on."""
+    answers = {name: Answer.ASK for name, flow in FLOWS.items() if preset in flow.on}
+    answers |= {rule.id: Answer(rule.then) for rule in rules if rule.id in FLOWS}
+    return {name: answer for name, answer in answers.items() if answer is not Answer.ALLOW}

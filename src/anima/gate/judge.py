@@ -1,21 +1,23 @@
-"""Judgement: the order in which the rules are asked, and the built-in ones.
+"""Judgement: the order in which the rules are asked, the built-in ones, and the rule that would spare the next question.
 
 Promise: a change that is worse in any way never gets a milder answer for it, because those rules that deny are asked
 before those that ask. A file that is no document comes in only by the owner's import, and only where no machinery of the
-home's stands. Pure. Not here: the owner's rules (rules), the sentences (sentences), that nothing is overwritten (store).
+home's stands. A suggested rule is the narrowest, and there is none for identity files, secrets and dangers. Pure.
+Not here: the owner's rules and the sentences (rules), that nothing is overwritten (store).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
+from anima.config import Rule
 from anima.errors import BadArguments, printable
-from anima.gate.facts import Facts, Situation
-from anima.gate.flows import FLOWS, FlowEvent
-from anima.gate.rules import GatePolicy, by_owners_rules
-from anima.gate.sentences import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, listed, no_such, said
+from anima.gate.facts import FLOWS, Facts, FlowEvent, Situation, file_policy, is_danger, is_secret, untrusted
+from anima.gate.rules import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, GatePolicy, by_owners_rules, listed, no_such, said
 from anima.layout.table import Policy, Row
-from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, fold
+from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, digest_of, fold
 
 _STRICTNESS = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
 _IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})
@@ -43,16 +45,12 @@ def judge(
     to_row: Row | None = None,
 ) -> Verdict:
     """Whether a change may happen. A move is judged at both its ends and gets the stricter answer."""
-    first = _judge_place(
-        Facts.of(change, change.path, row, findings=findings, situation=situation, flows=policy.flows), policy
-    )
+    first = _judge_place(Facts.of(change, change.path, row, findings, situation, policy.flows), policy)
     if change.kind is not Kind.MOVE:
         return first
     if change.to is None or to_row is None:
         return said(Answer.DENY, "no-target")
-    second = _judge_place(
-        Facts.of(change, change.to, to_row, findings=findings, situation=situation, flows=policy.flows), policy
-    )
+    second = _judge_place(Facts.of(change, change.to, to_row, findings, situation, policy.flows), policy)
     return max(first, second, key=lambda verdict: _STRICTNESS[verdict.answer])
 
 
@@ -196,3 +194,42 @@ def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
 def _flow(facts: Facts) -> Verdict | None:
     answer = facts.flow
     return said(answer, "no-write-after-web", taint=facts.taint_words) if answer else None
+
+
+def suggest_rule(
+    change: Change, verdict: Verdict, *, row: Row, findings: Sequence[Finding], to_row: Row | None = None
+) -> Rule | None:
+    """The narrowest rule that would allow such a change next time, put before all others; None where none should.
+
+    None for identity files, for secrets and dangers, for what was not asked, and where no scope is known.
+    """
+    ends = [(change.path, row)] + ([(change.to, to_row)] if change.to and to_row else [])
+    is_identity = any(file_policy(path, known) is Policy.IDENTITY for path, known in ends)
+    is_dangerous = any(is_danger(finding) or is_secret(finding) for finding in findings)
+    is_scopeless = change.scope is None and change.actor not in (Actor.DREAMER, Actor.IMPORTER)
+    if verdict.answer is not Answer.ASK or is_identity or is_dangerous or is_scopeless:
+        return None
+    return _allowing(change, [path for path, _ in ends])
+
+
+def _allowing(change: Change, paths: Sequence[DocPath]) -> Rule:
+    taint = tuple(sorted(map(str, untrusted(change))))
+    # From an untrusted session only the very file is opened that the owner looked at, not its folder.
+    globs = [path.text if taint or not path.parent else f"{path.parent}/*.md" for path in paths]
+    when: dict[str, Any] = {
+        "actor": str(Actor.AGENT if change.actor is Actor.OWNER else change.actor),
+        "kind": str(change.kind),
+        "path": tuple(dict.fromkeys(globs)),
+        "taint": taint or False,
+    }
+    when |= {"scope": str(change.scope)} if change.scope else {}
+    conditions = tuple(sorted(when.items()))
+    return Rule(
+        id=_rule_id(conditions, globs), when=conditions, then="allow", reason="the owner allows this kind of change"
+    )
+
+
+def _rule_id(conditions: tuple[tuple[str, Any], ...], globs: Sequence[str]) -> str:
+    """A name to read, with a mark that tells it from every other rule."""
+    words = re.sub(r"[^a-z0-9]+", "-", fold(globs[0]).removesuffix("*.md")).strip("-")[:40].rstrip("-")
+    return "-".join(filter(None, ["allow", words, digest_of(repr(conditions))[:8]]))

@@ -1,8 +1,9 @@
-"""The owner's rules: checked, made ready, what each may open, their conditions and globs.
+"""Rules: the sentences of the built-in ones, and the owner's own: checked, made ready, what each may open.
 
 Promise: a policy that exists holds only rules that make sense. An `allow` speaks only where it names everything that
 would otherwise hold the change back: nobody opens a door by accident. A glob has `*` and `?` inside a name and `**` for
-any number of folders; its time grows with pattern times path, never faster. Not here: the built-in rules (judge).
+any number of folders; its time grows with pattern times path, never faster. No sentence holds text of a document.
+Not here: when a built-in rule speaks (judge).
 """
 
 from __future__ import annotations
@@ -10,15 +11,74 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
 from anima.errors import BadConfig, BadPath, printable
-from anima.gate.facts import Facts, is_secret
-from anima.gate.flows import FLOWS, switched
-from anima.gate.sentences import RATE_LIMIT, SIZE_LIMIT, no_such
+from anima.gate.facts import FLOWS, Facts, is_secret, switched
 from anima.layout.table import Policy
 from anima.model import UNTRUSTED, Actor, Answer, DocPath, Finding, Kind, Origin, Scope, Severity, Verdict, fold
+
+SIZE_LIMIT = 256 * 1024  # bytes an agent may write at once
+RATE_LIMIT = 600  # writes of one agent session in a minute
+APPROVAL_PLACES = frozenset({"terminal", "page"})  # where identity files can be approved
+
+RULES: dict[str, str] = {
+    "closed": "no verb writes this file: configuration, transcripts and machine state are not documents",
+    "not-markdown": "only .md files are written",
+    "no-target": "a move needs a place to go to",
+    "owner": "the owner writes what they like; findings are shown, not held against them",
+    "approved": "the owner approved it ({place})",
+    "read-only": "this session may not write (its access is {access})",
+    "layer": "this session belongs to another person and writes only under users/{layer}/",
+    "dreamer": "dreaming writes memory and nothing else",
+    "import": "an import is the owner's; what the scan found is recorded with it",
+    "open": "this home only records; nothing is held back",
+    "protected": "in this dialect no tool writes this file; the owner edits it directly",
+    "size": f"one write has at most {SIZE_LIMIT:,} bytes, and this one has {{size:,}}; write less at a time",
+    "rate": f"this session wrote {RATE_LIMIT} times within a minute; wait a minute and write again",
+    "secret": "it holds a secret ({kinds}), and memory keeps none; leave the secret out and write the rest",
+    "placeholder": "it holds the mark of a secret that was struck out ([REDACTED:…]); leave the mark out and write the rest",
+    "subagent": "a sub-agent does not write memory; it reports to the agent that called it",
+    "hidden-text": "it holds text that a reader does not see ({kinds})",
+    "special-token": "it holds marks that a model could take for the frame of a conversation ({kinds})",
+    "frame-marker": "it holds a border of the prompt's own ({kinds})",
+    "forgotten": "it holds something the owner had forgotten; only the owner brings it back",
+    "danger": "the scan found something dangerous in it ({kinds})",
+    "identity-file": "this file says who the agent is and whom it serves; the owner approves a change to it, at a "
+    "terminal or on the page",
+    "ask-file": "a change to this file waits for the owner",
+    "bootstrap-done": "a ritual that is done may be taken away",
+    "memory-write": "every memory write waits for the owner{taint}",
+    "no-write-after-web": "the session has read text from outside{taint}, so what it writes to memory is not kept unseen",
+    "tainted": "untrusted text went into this{taint}, so it does not become memory unseen",
+    "scope": "outside a session with the owner alone, a memory write waits for the owner",
+    "clean-session": "a session with the owner alone that read nothing untrusted may write memory",
+    "dream": "dreaming may write memory from trusted lines",
+    "ask-outbound-after-tools": "the session has read TOOLS.md, which may name hosts and accounts; what it sends out "
+    "is not sent unseen",
+    "default": "no rule speaks against it",
+}
+
+
+def said(answer: Answer, rule: str, **filled: object) -> Verdict:
+    """The verdict of a built-in rule."""
+    return Verdict(answer=answer, rule=rule, reason=RULES[rule].format(**filled))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence: each once, three at most, safe to print."""
+    shown = list(dict.fromkeys(printable(name, 40) for name in names))
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """The sentence for a name that is none, with the nearest one that is."""
+    near = get_close_matches(fold(name[:60]), known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return f"there is no {what} {printable(name, 60)!r}; {hint}"
+
 
 Preset = Literal["open", "guarded", "strict"]
 Glob = tuple[str, ...]  # the folded parts between slashes

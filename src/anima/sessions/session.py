@@ -320,7 +320,7 @@ class Session:
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
         from anima.forget.forget import propose
-        from anima.gate.sentences import said
+        from anima.gate.rules import said
 
         if self.access != "rw":
             verdict = said(Answer.DENY, "read-only", access=self.access)

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import NamedTuple
 
-from anima.gate.scan.folded import long_words
-from anima.gate.scan.spans import compiled
+from anima.gate.scan.sights import compiled, long_words
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text

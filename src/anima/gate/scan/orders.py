@@ -15,8 +15,7 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.folded import Origins, fold
-from anima.gate.scan.spans import Span, compiled
+from anima.gate.scan.sights import Origins, Sight, compiled, fold
 from anima.model import Severity
 from anima.text.invisible import visible
 from anima.text.tables import read_table
@@ -46,7 +45,7 @@ _ROTATED = frozenset({"vtaber", "qvfertneq", "vafgehpgvbaf", "cerivbhf", "flfgrz
 _BACKWARDS = frozenset({"snoitcurtsni", "erongi", "tpmorp", "suoiverp"})
 
 
-class Phrase(NamedTuple):
+class _Phrase(NamedTuple):
     """What makes a word of the table a command: why, what must follow it, what must stand before it."""
 
     reason: str
@@ -55,7 +54,7 @@ class Phrase(NamedTuple):
     deniable: bool  # not to forget the instructions is the opposite of forgetting them
 
 
-class View(NamedTuple):
+class _View(NamedTuple):
     """Another way to read the folded text. `back` gives the folded place of a place in the view."""
 
     text: str
@@ -63,7 +62,7 @@ class View(NamedTuple):
     squeezed: bool = False  # letters stand so close that words cannot be told apart
 
 
-def instructions(text: str, folded: str, origins: Origins) -> Iterator[Span]:
+def instructions(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
     """Where the text commands. Overlapping sights are one. `text` is only shown; `folded` is searched."""
     taken: list[tuple[int, int]] = []
     words: set[str] = set()  # filled by the first view, which decides whether the others are worth reading
@@ -72,7 +71,7 @@ def instructions(text: str, folded: str, origins: Origins) -> Iterator[Span]:
             first, last = origins.span(*view.back(start, end))
             if not _overlaps(taken, first, last):
                 shown = _shown(text[first:last], view.text[start:end])
-                yield Span(first, last, KIND, Severity.WARN, shown, reason)
+                yield Sight(first, last, KIND, Severity.WARN, shown, reason)
 
 
 def _shown(piece: str, read: str) -> str:
@@ -93,15 +92,15 @@ def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
     return before or after
 
 
-def _views(folded: str, words: set[str]) -> Iterator[View]:
-    yield View(folded, _same)
+def _views(folded: str, words: set[str]) -> Iterator[_View]:
+    yield _View(folded, _same)
     if any(word.translate(_LEET) in _long_words() for word in words if not word.isalpha()):
-        yield View(folded.translate(_LEET), _same)
+        yield _View(folded.translate(_LEET), _same)
     if not words.isdisjoint(_ROTATED):
-        yield View(folded.translate(_ROT13), _same)
+        yield _View(folded.translate(_ROT13), _same)
     if not words.isdisjoint(_BACKWARDS):
         size = len(folded)
-        yield View(folded[::-1], lambda start, end: (size - end, size - start))
+        yield _View(folded[::-1], lambda start, end: (size - end, size - start))
     if compiled(_SPACED).search(folded):
         yield _joined(folded)
 
@@ -117,7 +116,7 @@ class _Piece(NamedTuple):
     joined: bool
 
 
-def _joined(folded: str) -> View:
+def _joined(folded: str) -> _View:
     """The neighbourhoods of spaced-out words, with those words pulled together."""
     texts: list[str] = []
     pieces: list[_Piece] = []
@@ -132,7 +131,7 @@ def _joined(folded: str) -> View:
             texts.append(text)
             size += len(text)
         at = stop
-    return View("".join(texts), partial(_unjoined, pieces), squeezed=True)
+    return _View("".join(texts), partial(_unjoined, pieces), squeezed=True)
 
 
 def _unjoined(pieces: list[_Piece], start: int, end: int) -> tuple[int, int]:
@@ -143,7 +142,7 @@ def _unjoined(pieces: list[_Piece], start: int, end: int) -> tuple[int, int]:
     return begin, last.end if last.joined else last.place + end - last.start
 
 
-def _matches(view: View, words: set[str]) -> Iterator[tuple[int, int, str]]:
+def _matches(view: _View, words: set[str]) -> Iterator[tuple[int, int, str]]:
     """Every phrase of the book in one reading of the view."""
     text, book = view.text, _book()
     for word, at in _everywhere(text, book) if view.squeezed else _words_of(text, book, words):
@@ -154,7 +153,7 @@ def _matches(view: View, words: set[str]) -> Iterator[tuple[int, int, str]]:
                 yield start, _word_end(text, found.end()), phrase.reason
 
 
-def _words_of(text: str, book: dict[str, list[Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
+def _words_of(text: str, book: dict[str, list[_Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
     """The words of the book, where they stand; adds every word it meets to `words`."""
     for found in compiled(_WORDS).finditer(text):
         word = found[0]
@@ -192,23 +191,23 @@ _CJK = "[\u3040-\u30ff\u3400-\u9fff]"
 _NEGATION = r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|не)[\W_]{1,3}$"
 
 
-def _is_denied(text: str, at: int, phrase: Phrase) -> bool:
+def _is_denied(text: str, at: int, phrase: _Phrase) -> bool:
     return phrase.deniable and compiled(_NEGATION).search(text, max(0, at - 12), at) is not None
 
 
 @cache
-def _book() -> dict[str, list[Phrase]]:
+def _book() -> dict[str, list[_Phrase]]:
     """The phrases of the table by the words to look for, folded."""
     table = read_table("gate/scan", "orders")
     reasons = table.pop("reasons")
-    book: dict[str, list[Phrase]] = {}
+    book: dict[str, list[_Phrase]] = {}
     for language in table.values():
         for reason, entries in language.items():
             for entry in entries:
                 words, follows, before = (_one_line(entry.get(name, "")) for name in ("words", "follows", "before"))
                 deniable = reason == "override" and not before
                 for word in words.split("|"):
-                    book.setdefault(word, []).append(Phrase(reasons[reason], follows, before, deniable))
+                    book.setdefault(word, []).append(_Phrase(reasons[reason], follows, before, deniable))
     return book
 
 

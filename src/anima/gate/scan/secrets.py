@@ -20,8 +20,7 @@ from re import Pattern
 from typing import Any, NamedTuple
 
 from anima.errors import BadConfig
-from anima.gate.scan.folded import long_words, plain_lower
-from anima.gate.scan.spans import Span, compiled, findings
+from anima.gate.scan.sights import Sight, compiled, findings, long_words, plain_lower
 from anima.model import Finding, Severity
 from anima.text.invisible import visible
 from anima.text.tables import read_table, word_set
@@ -60,6 +59,7 @@ class _Table(NamedTuple):
     technical: frozenset[str]
     plain: frozenset[str]
     small: frozenset[str]
+    patterns: dict[str, str]
 
 
 @cache
@@ -67,7 +67,7 @@ def _table() -> _Table:
     raw = read_table("gate/scan", "secrets")
     prose, forms = raw["prose"].split(), raw["forms"]
     shapes = [
-        (sign, Shape(row["kind"], re.sub(r"\n\s*", "", row["pattern"]).strip()))
+        (sign, Shape(row["kind"], _one_line(row["pattern"])))
         for row in raw["shapes"]
         for sign in row["signs"].split(" ")
     ]
@@ -80,7 +80,18 @@ def _table() -> _Table:
             for sign in signs
         ),
         **{name: word_set(words) for name, words in raw["words"].items()},
+        patterns=raw["patterns"],
     )
+
+
+def _one_line(pattern: str) -> str:
+    return re.sub(r"\n\s*", "", pattern).strip()
+
+
+@cache
+def _pattern(name: str) -> Pattern[str]:
+    """A pattern of the table, compiled when first used: most texts never need most of them."""
+    return re.compile(_one_line(_table().patterns[name]))
 
 
 def find_secrets(text: str) -> tuple[Finding, ...]:
@@ -150,22 +161,22 @@ def _compile(pattern: str, where: str) -> Pattern[str]:
     return own
 
 
-def spans(text: str) -> Iterable[Span]:
+def spans(text: str) -> Iterable[Sight]:
     """The secrets of a text as the scan shows them."""
     return _spans(text, _all(text, ()))
 
 
-def placeholders(text: str) -> Iterator[Span]:
+def placeholders(text: str) -> Iterator[Sight]:
     """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
     if "[REDACTED:" in text:
         for found in PLACEHOLDER.finditer(text):
             message = "the mark of a secret that was struck out"
-            yield Span(*found.span(), "placeholder", Severity.NOTE, found[0], message)
+            yield Sight(*found.span(), "placeholder", Severity.NOTE, found[0], message)
 
 
-def _spans(text: str, found: Iterable[Found]) -> Iterator[Span]:
+def _spans(text: str, found: Iterable[Found]) -> Iterator[Sight]:
     for start, end, kind in found:
-        yield Span(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")
+        yield Sight(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")
 
 
 def masked(secret: str) -> str:
@@ -220,15 +231,8 @@ def _apart(found: Iterable[Found]) -> list[Found]:
 
 # -- by their shape ----------------------------------------------------------------------------------------------------------
 
-_PEM_BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:"
-_PEM_END = r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-MAC:[^\n]{0,200}"
-_PEM_LINES = r"(?:\s{0,4}(?:[A-Za-z0-9+/=]{16,100}|[A-Za-z-]{3,24}: [^\n]{0,100})?[ \t]{0,4}(?:\r?\n|\\n|$)){1,200}+"
-_PEM_BODY = r"[A-Za-z0-9+/=]{20}"
 _PEM_REACH = 20_000
-_DUMMY = r"[A-Za-z0-9_.-]{0,20}?[-_.]?[xX*]{8,}[-_.xX*]*"
-_MIXED = r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])"
 _NEED_MIXTURE = frozenset({"telegram-token", "discord-token"})
-_AWS_SECRET = r"(?<![A-Za-z0-9+/=])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
 _NEARBY = 400  # characters around an access key in which its secret half is looked for
 
 
@@ -242,7 +246,7 @@ def _shaped(text: str) -> Iterator[Found]:
             if not _is_dummy(kind, found[group]):
                 yield *found.span(group), kind
             if kind == "aws-access-key":
-                nearby = compiled(_AWS_SECRET).finditer(text, max(0, found.start() - _NEARBY), found.end() + _NEARBY)
+                nearby = _pattern("aws_secret").finditer(text, max(0, found.start() - _NEARBY), found.end() + _NEARBY)
                 yield from ((*half.span(), "aws-secret-key") for half in nearby)
 
 
@@ -255,100 +259,31 @@ def _possible_shapes(text: str) -> Iterable[Shape]:
 
 def _is_dummy(kind: str, value: str) -> bool:
     """Whether a key is made of crosses, as in a manual, or is only a long name."""
-    return compiled(_DUMMY).fullmatch(value) is not None or (
-        kind in _NEED_MIXTURE and not compiled(_MIXED).match(value)
+    return _pattern("dummy").fullmatch(value) is not None or (
+        kind in _NEED_MIXTURE and not _pattern("mixed").match(value)
     )
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
     """Where private keys stand. A begin mark that no key follows, as in a manual, is none."""
-    begin, close = compiled(_PEM_BEGIN).search(text), compiled(_PEM_END).search(text)
+    begin, close = _pattern("pem_begin").search(text), _pattern("pem_end").search(text)
     while begin:
         if close and close.start() < begin.end():
-            close = compiled(_PEM_END).search(text, begin.end())
+            close = _pattern("pem_end").search(text, begin.end())
         near = close if close and close.end() - begin.start() <= _PEM_REACH else None
-        found = near or compiled(_PEM_LINES).match(text, begin.end())
-        end = found.end() if found and compiled(_PEM_BODY).search(text, begin.end(), found.end()) else begin.end()
+        found = near or _pattern("pem_lines").match(text, begin.end())
+        end = found.end() if found and _pattern("pem_body").search(text, begin.end(), found.end()) else begin.end()
         if end > begin.end():
             yield begin.start(), end
-        begin = compiled(_PEM_BEGIN).search(text, end)
+        begin = _pattern("pem_begin").search(text, end)
 
 
 # -- by their surroundings: "password: …", "api_key = …", "the passphrase is …" ----------------------------------------------
 
-_CODE_OF = r"(?:access|door|alarm|gate|entry|unlock) $"
-# What makes "key" the name of a secret, and "token" or "secret" a sure one.
-_QUALIFIED = (
-    r"(?:api|access|auth|secret|private|signing|encryption|master|session|deploy|account|license|service|webhook|client|app"
-    r"|consumer|shared|bearer|refresh|bot|\bid|oauth|zugangs)[ _-]?$"
-)
-_OF_SERVICE = r"(?:db|root|admin|wi-?fi|user|ssh|ftp|smtp|mail|sudo|router|[a-z0-9]_)[ -]?$"
 _KINDS = {Grade.PASSWORD: "password", Grade.CODE: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
 
-# What turns the name of a secret into the name of something about it.
-_ABOUT = (
-    r"[_-]?(?:hash|type|name|id|file|path|url|uri|count|limit|len|size|polic|field|env|manager|reset|store|min|max|ttl"
-    r"|expir|budget|usage|rotat|version|less|ize|isation|ization|iz|ary|aría|arial|hint|length|required|prompt|format)"
-)
-_TAIL = r"[a-z0-9_-]{0,30}+"
-_SEPARATOR = (
-    r"[\"'`*_)\]]{0,3}(?P<gap>[^\n:=<>{}$@/]{0,40}?)"
-    r"(?P<mark>[ \t]{0,3}(?::=|=>|->|[:=>：＝])[ \t]{0,3}"
-    r"|[ \t]{1,3}(?:is|was|to|es|era|ist|lautet|war|auf|est|é|è|jest)"
-    r"(?:[ \t](?:now|ahora|jetzt|currently|still|maintenant))?:?[ \t]{1,3}|[ \t]{0,2}(?:是|为|為|は)[ \t]{0,2}:?)"
-    r"(?P<open>[\"'`*“”«„「]{0,3})"
-)
-# Between the word and the separator: what follows is about a secret, or is somebody's name.
-_PURPOSE = r"[ \t](?:for|of|to|de|del|de la|für|zum|zur|pour|du|do|da|per)\b"
-_ASIDE = (
-    r"\b(?:by|user|username|login|account|expires?|changed|reset|length|ticket|requested|policy|manager|rotat\w*|hash|hint"
-    r"|field|rules?|strength|usuario|benutzer|utilisateur)\b"
-)
-_PIN = r"\bPIN\b[ \t]{0,2}(?::|=|is|es|ist|est)[ \t]{0,2}(?P<secret>\d{4})(?!\w)"
-_FLAG = r"(?<=--)(?:password|passwd|pass|token|secret|api-key|apikey|auth-token|access-token)[ =]{1,2}"
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "«": "»", "„": "“", "「": "」", "*": "*"}
-_BARE = r"[ \t]{1,2}([A-Za-z0-9!#$%&*+_@-]{6,128}+)(?=[\s.,;)]|$)"
-_PAIR = (
-    r"(?:credentials?|zugangsdaten|logins?|accesos?|identifiants|credenciais|credenciales)[ \t]{0,2}:[ \t]{0,2}"
-    r"[\w.@-]{2,40}+[ \t]{0,2}[/:|][ \t]{0,2}(?P<secret>[^\s/]{5,64}+)"
-)
-_KEY = r"[^&,|?=]+={0,2}"
 _AFTER = ".,:)]}'\"`*»”>。、，！？；」』"  # punctuation that ends a sentence rather than a secret
-_TOKEN = r"[^\s<]{1,256}+"
-
-_REFERENCE = (
-    r"[$<{\[(%@~…]|[bfru]{1,2}[\"']|\.\.\.|\*{2,}|[x•·_-]{3,}$|your|my[-_ ]|example|change[-_ ]?me|replace|insert|todo"
-    r"|tbd|env[:.(\[]|os\.|process\.|import\.|self\.|this\.|config|settings|vault|op:|pass:|keyring|keychain"
-    r"|secrets?[.\[(:/_]|ssm|arn:|file:|path:|https?:|/|\./|optional|redacted|getenv|getpass|[a-z_]+\(|[a-z_.]+\["
-    r"|[\w.+-]+@[\w-]+\.[a-z]"
-)
-_QUANTITY = (
-    r"(?:v|q|h|w|kw)?\d{1,4}(?:[.,:/_-]\d{1,4})*(?:[-+%]|st|nd|rd|th|[a-z]|[kmgt]i?b|ms|am|pm|px|km|kg|cm|mm|days?|weeks?|months?|chars?|bits?|min|sec"
-    r"|hrs?|tokens?|[tz][\d:.+z-]*)?|#?\d+|[a-z]{2,6}-\d{1,6}|q[1-4][-/]?\d{2,4}|\d{4}-\d\d-\d\dt?[\d:.z+-]*"
-    r"|\d{1,3}(?:[.,]\d{3})+"
-)
-_CALL = r"\w\(|\(\)|\{\}|\w\["
-_YEAR = r"(?:19|20)\d\d"
-_UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-_HEX = r"(?:0x)?[0-9a-f]+"
-_LONG_HEX = r"[0-9a-f]{64}(?![0-9a-z])"
-_HEX_64 = r"(?:0x)?[0-9a-fA-F]{64}"
-_DIGEST = r"sha-?\d|checksum|digest|hash|commit|integrity|fingerprint|etag|md5|revision|blake|\brev\b|merkle|txid"
-_CONTEXT = r"token|secret|key|seed|private|password|bearer|wallet|credential|clave|schlüssel|passwort"
-_NAME = r"[a-z]+(?:[-_.][a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]+\d{0,2}"
-_PHRASE_KEY = (
-    r"(?:seed|recovery|secret|backup|wallet|mnemonic)[ _-]?(?:recovery )?(?:phrase|words|seed)|mnemonic|passphrase"
-    r"|frase (?:semilla|de recuperaci[oó]n|secreta)|wiederherstellungsphrase|phrase (?:de récupération|secrète)"
-)
-_PHRASE = r"[^\W\d_]{3,12}(?:[ -][^\W\d_]{3,12}){2,23}(?=\s{0,2}(?:$|[\n.;,()\"'`”»*]))"
-_BEARER = r"bearer\s{1,3}(?P<secret>[a-z0-9._~+/-]{12,}+=*)"
-_BASIC = (
-    r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:basic|token|apikey|digest)\s{1,3}(?P<secret>[a-z0-9._~+/-]{8,}+=*)"
-)
-_QUERY = (
-    r"[?&](?:access_token|api_key|apikey|token|key|secret|signature|password|auth|code)="
-    r"(?P<secret>[^&\s#\"'<>)\]]{12,512}+)"
-)
 
 
 class _Value(NamedTuple):
@@ -370,32 +305,32 @@ def _named_secrets(text: str) -> Iterator[Found]:
     yield from _by_words(text, lowered)
     if any(sign in lowered for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
         yield from _phrases(lowered)
-    if compiled(_LONG_HEX).search(long_words(lowered, 64)):
+    if _pattern("long_hex").search(long_words(lowered, 64)):
         yield from _long_hex(lowered)
 
 
 def _headers(text: str, lowered: str) -> Iterator[Found]:
     for kind, sign, pattern in (
-        ("bearer-token", "bearer", _BEARER),
-        ("basic-auth", "authorization", _BASIC),
-        ("token", "?", _QUERY),
+        ("bearer-token", "bearer", "bearer"),
+        ("basic-auth", "authorization", "basic"),
+        ("token", "?", "query"),
     ):
-        for found in compiled(pattern).finditer(lowered) if sign in lowered else ():
+        for found in _pattern(pattern).finditer(lowered) if sign in lowered else ():
             start, end = found.span("secret")
             value = text[start:end]
-            if _has_letter(value) and _has_digit(value) and not compiled(_REFERENCE).match(found["secret"]):
+            if _has_letter(value) and _has_digit(value) and not _pattern("reference").match(found["secret"]):
                 yield start, end, kind
 
 
 def _by_words(text: str, lowered: str) -> Iterator[Found]:
     for sign, group, pattern in _table().keywords:
         for word in compiled(pattern).finditer(lowered) if sign in lowered else ():
-            tail = compiled(_TAIL).match(lowered, word.end())
+            tail = _pattern("tail").match(lowered, word.end())
             end = tail.end() if tail else word.end()
             grade = _grade(lowered, word, group, lowered[word.end() : end])
             value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade) if grade else None
             if grade and value and _is_secret(value, grade, _line_before(lowered, value.start)):
-                kind = "hex-token" if compiled(_HEX_64).fullmatch(value.text) else _KINDS[grade]
+                kind = "hex-token" if _pattern("hex_64").fullmatch(value.text) else _KINDS[grade]
                 yield value.start, value.start + len(value.text), kind
     for at in _elsewhere(text, lowered):
         value = _value_at(text, at, "", direct=True, assigned=True)
@@ -405,22 +340,22 @@ def _by_words(text: str, lowered: str) -> Iterator[Found]:
 
 def _elsewhere(text: str, lowered: str) -> Iterator[int]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
-    yield from (found.end() for found in (compiled(_FLAG).finditer(lowered) if "--" in lowered else ()))
+    yield from (found.end() for found in (_pattern("flag").finditer(lowered) if "--" in lowered else ()))
     if any(sign in lowered for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
-        yield from (found.start("secret") for found in compiled(_PAIR).finditer(lowered))
-    yield from (found.start("secret") for found in (compiled(_PIN).finditer(text) if "PIN" in text else ()))
+        yield from (found.start("secret") for found in _pattern("pair").finditer(lowered))
+    yield from (found.start("secret") for found in (_pattern("pin").finditer(text) if "PIN" in text else ()))
 
 
 def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | None:
     """How strong the word is where it stands; "key", "code" and "pass" by themselves are nothing."""
     before = lowered[max(0, word.start() - 14) : word.start()]
-    if compiled(_ABOUT).match(lowered, word.end()):
+    if _pattern("about").match(lowered, word.end()):
         return None
     if group == "password":
-        return Grade.PASSWORD if word[0] != "pass" or compiled(_OF_SERVICE).search(before) else None
+        return Grade.PASSWORD if word[0] != "pass" or _pattern("of_service").search(before) else None
     if group == "code":
-        return Grade.CODE if word[0] != "code" or compiled(_CODE_OF).search(before) else None
-    if compiled(_QUALIFIED).search(before) or tail.endswith(("_key", "_token", "_secret")):
+        return Grade.CODE if word[0] != "code" or _pattern("code_of").search(before) else None
+    if _pattern("qualified").search(before) or tail.endswith(("_key", "_token", "_secret")):
         return Grade.KEY
     return Grade.WEAK if group == "weak" or before.endswith("_") else None
 
@@ -430,25 +365,25 @@ def _line_before(lowered: str, at: int) -> str:
 
 
 def _value_after(text: str, lowered: str, end: int, grade: Grade) -> _Value | None:
-    mark = compiled(_SEPARATOR).match(lowered, end)
+    mark = _pattern("separator").match(lowered, end)
     if mark is None or mark["open"] in ('""', "''", "``") or (mark["mark"].strip() == ">" and mark["mark"] != ">"):
         return None
     assigned = mark["mark"].strip() in (":", "=", ":=", "=>", "：", "＝", ">")
     direct = not mark["gap"].strip(" \"'`*_()[]")
-    if not direct and (compiled(_ASIDE).search(mark["gap"]) or mark["mark"].strip() in ("to", "auf")):
+    if not direct and (_pattern("aside").search(mark["gap"]) or mark["mark"].strip() in ("to", "auf")):
         return None
     value = _value_at(text, mark.end(), mark["open"], direct=direct, assigned=assigned)
-    if value and compiled(_PURPOSE).match(mark["gap"]):
+    if value and _pattern("purpose").match(mark["gap"]):
         value = value._replace(purpose=True)
     if value and not value.quoted and grade < Grade.CODE:
-        key = compiled(_KEY).match(value.text)
+        key = _pattern("key").match(value.text)
         value = value._replace(text=key[0]) if key else None
     return value
 
 
 def _bare_value(text: str, end: int, grade: Grade) -> _Value | None:
     """A value right after the word, with nothing between them, that cannot be a word itself."""
-    bare = compiled(_BARE).match(text, end)
+    bare = _pattern("bare").match(text, end)
     if bare is None or not (_has_letter(bare[1]) and _has_digit(bare[1])):
         return None
     sure = grade is Grade.PASSWORD or (grade is Grade.KEY and len(bare[1]) >= 20 and _entropy(bare[1]) >= 3.5)
@@ -460,7 +395,7 @@ def _value_at(text: str, start: int, opening: str, *, direct: bool, assigned: bo
     end = text.find(closing, start, start + 200) if closing else -1
     if end > start and "\n" not in text[start:end]:
         return _Value(text[start:end], start, direct, True, assigned, True)
-    token = compiled(_TOKEN).match(text, start)
+    token = _pattern("token").match(text, start)
     if token is None:
         return None
     word = token[0].partition(";")[0].rstrip(_AFTER)
@@ -470,13 +405,13 @@ def _value_at(text: str, start: int, opening: str, *, direct: bool, assigned: bo
 
 def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
     text, low = value.text, value.text.lower()
-    if len(text) < 4 or compiled(_REFERENCE).match(low) or low in _table().technical or low in _table().plain:
+    if len(text) < 4 or _pattern("reference").match(low) or low in _table().technical or low in _table().plain:
         return False
-    if " " in text or (not value.quoted and compiled(_CALL).search(text)):
+    if " " in text or (not value.quoted and _pattern("call").search(text)):
         return value.quoted and grade is Grade.PASSWORD and _is_passphrase(text)
-    if compiled(_HEX).fullmatch(low) and len(low) >= 16:
-        return grade > Grade.WEAK or (len(low) >= 32 and not compiled(_DIGEST).search(before))
-    if compiled(_UUID).fullmatch(low):
+    if _pattern("hex").fullmatch(low) and len(low) >= 16:
+        return grade > Grade.WEAK or (len(low) >= 32 and not _pattern("digest").search(before))
+    if _pattern("uuid").fullmatch(low):
         return grade > Grade.WEAK and value.direct
     return _is_password(value, grade) if grade >= Grade.CODE else _is_key(value, grade)
 
@@ -484,8 +419,8 @@ def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
 def _is_password(value: _Value, grade: Grade) -> bool:
     text, low = value.text, value.text.lower()
     if text.isdigit():
-        return not compiled(_YEAR).fullmatch(text) and (value.direct or (value.purpose and len(text) >= 6))
-    if compiled(_QUANTITY).fullmatch(low):
+        return not _pattern("year").fullmatch(text) and (value.direct or (value.purpose and len(text) >= 6))
+    if _pattern("quantity").fullmatch(low):
         return False
     symbols = any(c.isascii() and not c.isalnum() and c not in "-_.'/," for c in text)
     if _has_letter(text) and (_has_digit(text) or symbols):
@@ -498,13 +433,13 @@ def _is_password(value: _Value, grade: Grade) -> bool:
 def _is_key(value: _Value, grade: Grade) -> bool:
     text = value.text
     enough = 16 if grade is Grade.WEAK or not value.direct else 8
-    if len(text) < enough or compiled(_QUANTITY).fullmatch(text.lower()) or not _has_letter(text):
+    if len(text) < enough or _pattern("quantity").fullmatch(text.lower()) or not _has_letter(text):
         return False
     if not _has_digit(text):
         return (
             len(text) >= 20 and text.isalpha() and not text.islower() and not text.isupper() and _entropy(text) >= 3.8
         )
-    if compiled(_NAME).fullmatch(text) and sum(map(str.isdigit, text)) * 4 < len(text):
+    if _pattern("name").fullmatch(text) and sum(map(str.isdigit, text)) * 4 < len(text):
         return False
     return _entropy(text) >= (3.0 if enough == 16 else 2.5) and "://" not in text
 
@@ -515,20 +450,20 @@ def _is_passphrase(text: str) -> bool:
 
 
 def _phrases(lowered: str) -> Iterator[Found]:
-    for found in compiled(_PHRASE_KEY).finditer(lowered):
-        mark = compiled(_SEPARATOR).match(lowered, found.end())
-        phrase = compiled(_PHRASE).match(lowered, mark.end()) if mark else None
+    for found in _pattern("phrase_key").finditer(lowered):
+        mark = _pattern("separator").match(lowered, found.end())
+        phrase = _pattern("phrase").match(lowered, mark.end()) if mark else None
         long = phrase is not None and phrase[0].count(" ") >= 11
         if phrase and (long or found[0] == "passphrase") and _is_passphrase(phrase[0].replace("-", " ")):
             yield *phrase.span(), "seed-phrase" if long else "passphrase"
 
 
 def _long_hex(lowered: str) -> Iterator[Found]:
-    for found in compiled(_LONG_HEX).finditer(lowered):
+    for found in _pattern("long_hex").finditer(lowered):
         before = _line_before(lowered, found.start())[-60:]
         if (
-            compiled(_CONTEXT).search(before)
-            and not compiled(_DIGEST).search(before)
+            _pattern("context").search(before)
+            and not _pattern("digest").search(before)
             and not re.search(r"(?<!\b0x)\w$", before)
         ):
             yield *found.span(), "hex-token"

@@ -1,16 +1,21 @@
-"""The folded text: case, accents, look-alikes, styled letters and invisible characters gone, for matching.
+"""Sights: what the parts of the scan see, before they become findings with line numbers; and the folded text they read.
 
 Promise: `fold` maps each character on its own, so a place in the folded text can be traced back to the original.
-Not here: what counts as a finding.
+Findings come out sorted, at most `MOST` of each kind, and the last of a kind says how many were left out: one kind in
+great number cannot crowd out another. A pattern is compiled when first used. Not here: what counts as a finding.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cache
 from itertools import accumulate
+from typing import NamedTuple
 
+from anima.model import Finding, Severity
 from anima.text.invisible import INVISIBLE, may_hide
 from anima.text.tables import read_table
 
@@ -86,3 +91,59 @@ class Origins:
 
     def _piece(self, at: int) -> str:
         return self._text[at : at + self._BLOCK]
+
+
+MOST = 200
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+class Sight(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    severity: Severity
+    shown: str
+    message: str
+
+    def moved(self, start: int, end: int, *, inside: str) -> Sight:
+        """The same sight, found in text that was decoded from another place."""
+        return self._replace(start=start, end=end, message=f"{self.message} (in {inside})")
+
+
+def findings(text: str, spans: Iterable[Sight]) -> tuple[Finding, ...]:
+    """The spans as findings, sorted by where they start."""
+    by_kind: dict[str, list[Sight]] = {}
+    for span in spans:
+        by_kind.setdefault(span.kind, []).append(span)
+    kept = (each for same in by_kind.values() for each in _first_of(same))
+    return tuple(_with_lines(text, sorted(kept)))
+
+
+def _first_of(same: list[Sight]) -> list[Sight]:
+    """The first and worst of one kind, and for the rest a line that counts them."""
+    if len(same) <= MOST:
+        return same
+    by_weight = sorted(same, key=lambda span: (-span.severity, span.start))
+    rest = by_weight[MOST - 1 :]
+    message = f"{len(rest)} further findings of this kind are not listed"
+    count = min(rest)._replace(severity=rest[0].severity, shown=f"{len(rest)} more", message=message)
+    return [*by_weight[: MOST - 1], count]
+
+
+def _with_lines(text: str, spans: list[Sight]) -> Iterable[Finding]:
+    line, at = 1, 0
+    for span in spans:
+        line, at = line + text.count("\n", at, span.start), max(at, span.start)
+        yield Finding(
+            kind=span.kind,
+            severity=span.severity,
+            start=span.start,
+            end=span.end,
+            line=line,
+            shown=span.shown,
+            message=span.message,
+        )
