@@ -101,12 +101,12 @@ class Worker:
             session.call("memory_write", {"target": "notes/asked.md", "content": f"- line {token} end\n"})
 
     def approve(self) -> None:
-        waiting = self.home.pending()
+        waiting = self.home.inbox.all()
         if not waiting:
             return
         proposal = self.dice.choice(waiting)
         token = proposal.changes[0].text.split()[2]
-        self.home.approve(proposal.id, approver="terminal")
+        self.home.inbox.approve(proposal.id, approver="terminal")
         self.say(done=token)
 
     def undo(self) -> None:
@@ -252,7 +252,7 @@ def _lines(home: Home, story: Story) -> Iterator[str]:
 
 
 def _counters(home: Home, story: Story) -> Iterator[str]:
-    changes = home.keeping.changes()
+    changes = home.past.changes()
     for path in COUNTERS:
         carried_out = [entry.id for entry in changes if path in entry.paths][:-1]  # the first one made it
         number = int(home.read(path).text.split()[1])
@@ -264,7 +264,7 @@ def _counters(home: Home, story: Story) -> Iterator[str]:
 
 
 def _agreement(home: Home) -> Iterator[str]:
-    if not (verified := home.audit()).ok:
+    if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
     if home.books.provenance.intents():

@@ -117,7 +117,7 @@ def _session(home: Home) -> None:
 
 
 def _undo_session(home: Home) -> object:
-    return home.undo(session=next(entry.session for entry in home.keeping.changes() if entry.session))
+    return home.undo(session=next(entry.session for entry in home.past.changes() if entry.session))
 
 
 def _propose(home: Home) -> object:
@@ -126,10 +126,10 @@ def _propose(home: Home) -> object:
 
 
 def _restore(home: Home) -> object:
-    revisions = home.history("notes/a.md")
+    revisions = home.past.log("notes/a.md")
     if len(revisions) < 2:
         raise Damaged("history did not tell")
-    return home.restore("notes/a.md", at=revisions[1].id)
+    return home.past.restore("notes/a.md", at=revisions[1].id)
 
 
 def _append_and_close(home: Home) -> None:
@@ -199,8 +199,8 @@ OPERATIONS = (
     Operation(name="batch", prepare=_documents, act=_batch),
     Operation(name="dream", prepare=_recalled, act=lambda home: home.dream()),
     Operation(name="propose", prepare=_documents, act=_propose, undoable=False),
-    Operation(name="approve", prepare=_proposal, act=lambda home: home.approve(home.pending()[0].id)),
-    Operation(name="deny", prepare=_proposal, act=lambda home: home.deny(home.pending()[0].id), undoable=False),
+    Operation(name="approve", prepare=_proposal, act=lambda home: home.inbox.approve(home.inbox.all()[0].id)),
+    Operation(name="deny", prepare=_proposal, act=lambda home: home.inbox.deny(home.inbox.all()[0].id), undoable=False),
     Operation(name="undo", prepare=_written, act=lambda home: home.undo(), undoable=False),
     Operation(name="undo-session", prepare=_session, act=_undo_session, undoable=False),
     Operation(name="restore", prepare=_written, act=_restore),
@@ -410,14 +410,14 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
         yield f"it was told to have failed ({outcome.error}), and is {state}"
     if any(Path(home.root, ".anima/stage").iterdir()):
         yield "staged texts were left behind"
-    if not (verified := home.audit()).ok:
+    if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
     for kept in home.snapshots():
         home.verify_snapshot(kept.path)
-    if (waiting := home.pending()) and case.operation.name == "approve" and docs == case.after:
-        home.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
-        if snapshot(Path(home.root)) != case.after or home.pending():
+    if (waiting := home.inbox.all()) and case.operation.name == "approve" and docs == case.after:
+        home.inbox.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
+        if snapshot(Path(home.root)) != case.after or home.inbox.all():
             yield "approving again did it twice, or left it waiting"
 
 
@@ -472,7 +472,7 @@ def _still_works(case: Case, folder: Path) -> Iterator[str]:
                 yield "nothing can be written any more"
         except HomeError as error:
             yield f"it does not work any more: {type(error).__name__}: {error}"
-        if not (verified := home.audit()).ok:
+        if not (verified := home.past.audit()).ok:
             yield f"audit after undo: {verified.fault}"
 
 

@@ -49,7 +49,7 @@ def write(home: Home, path: str, text: str) -> None:
 
 
 def log(home: Home, path: str | None) -> int:
-    return len(home.history(path, limit=LENGTH))
+    return len(home.past.log(path, limit=LENGTH))
 
 
 # -- the home ----------------------------------------------------------------------------------------------------------

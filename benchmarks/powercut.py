@@ -297,7 +297,7 @@ def problems(folder: Path, before: Docs, after: Docs, *, acknowledged: bool) -> 
                 yield "the documents are neither old nor new"
             if acknowledged and docs != after:
                 yield "it was acknowledged, and is lost"
-            if not (verified := home.audit()).ok:
+            if not (verified := home.past.audit()).ok:
                 yield f"audit: {verified.fault}"
             if home.write("later.md", "# Later\n").status != "written" or home.books.provenance.intents():
                 yield "nothing can be written any more"

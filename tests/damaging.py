@@ -54,7 +54,7 @@ def make_sound(place: Path) -> Path:
         home.index()
         home.search("walnut", scope="main")
         home.transcripts.search("walnut", home.transcripts.owner(), limit=5, max_chars=80)
-        home.history()
+        home.past.log()
     return place / "aria"
 
 
@@ -122,11 +122,11 @@ def works(root: Path) -> None:
         assert home.prompt(scope="main").text
         home.remember(f"the heron stood by the lock {len(every_byte(root))}", section="Birds")
         home.index()
-        home.keeping.trust(every=True)
+        home.past.trust(every=True)
         assert home.search("heron", scope="main")
-        assert home.audit().ok, home.audit()
-        assert home.history(limit=1)
-        home.pending()
+        assert home.past.audit().ok, home.past.audit()
+        assert home.past.log(limit=1)
+        home.inbox.all()
         home.transcripts.search("walnut", home.transcripts.owner(), limit=5, max_chars=80)
 
 

@@ -69,7 +69,6 @@ STILL: dict[str, str] = {
     "mcp/server.py": "sessions",
     "mcp/shapes.py": "sessions",
     "mcp/visits.py": "sessions",
-    "memory/verbs.py": "home",
     "sessions/flush.py": "home",
     "sessions/self_report.py": "home",
     "sessions/session.py": "forget home",
@@ -79,7 +78,7 @@ STILL: dict[str, str] = {
     "upkeep/numbers.py": "home sessions",
     "upkeep/repair.py": "home",
     "upkeep/tidy.py": "home",
-    "web/reach.py": "backup config dream gate layout memory prompt search sessions upkeep",
+    "web/reach.py": "backup dream layout prompt search sessions upkeep",
 }
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from anima.forget.forget import Forgetting
     from anima.home import Home
     from anima.ledger.provenance import Source
-    from anima.memory.inbox import Proposal
     from anima.memory.past import Done, Why
+    from anima.memory.proposals import Proposal
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
     from anima.search.current import IndexReport
@@ -68,7 +68,7 @@ _HOMES = {
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.backup.export": "Exported",
-    "anima.memory.inbox": "Proposal",
+    "anima.memory.proposals": "Proposal",
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
     "anima.search.current": "IndexReport",

@@ -1,8 +1,8 @@
 """`Home`: the place where an agent lives, and the owner's hand in it.
 
 Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
-named after it: `prompts` (the road out), `writing` (the road in), `owning` (what the owner's verbs write), `keeping`
-(looking back), `index` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
+named after it: `prompts` (the road out), `writing` (the road in), `inbox` (what waits for the owner), `past` (looking
+back), `index` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
 a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
 time, chance and environment only through the arguments given here.
 """
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from anima.backup.snapshot import Snapshot
     from anima.dream.sweep import Dreams, Sweep
     from anima.forget.forget import Forgetting
-    from anima.ledger.chain import Verification
-    from anima.memory.inbox import Proposal
-    from anima.memory.past import Past, Why
+    from anima.memory.inbox import Inbox
+    from anima.memory.past import Past
+    from anima.memory.proposals import Proposal
     from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
     from anima.prompt.identity import Avatar, Peer, Resolved
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from anima.sessions.tools import Tool
     from anima.sessions.transcripts import Transcripts
     from anima.store.archive import Manifest
-    from anima.store.git import Revision
     from anima.upkeep.hygiene import Contradiction, Group, Stale
     from anima.upkeep.tidy import Look, Part, Suggestion
 
@@ -84,7 +83,8 @@ class Home:
         rules = site.rules_for(layout, config, clock=clock, agent=agent)
         self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
         self._writing: Writer | None = None
-        self._keeping: Past | None = None
+        self._inbox: Inbox | None = None
+        self._past: Past | None = None
         self._index: Search | None = None
         self._transcripts: Transcripts | None = None
         self._dreams: Dreams | None = None
@@ -217,25 +217,34 @@ class Home:
         with self._mutex:
             if self._writing is None:
                 from anima.memory.forgotten import Forgotten
-                from anima.memory.inbox import Inbox
+                from anima.memory.proposals import Proposals
                 from anima.memory.write import Writer
 
                 store = self.site.store
                 forgotten = Forgotten(store.state, lambda: store.key)
-                self._writing = Writer(self.site, Inbox(store.state), forgotten)
+                self._writing = Writer(self.site, Proposals(store.state), forgotten)
                 self._writing.watchers.append(self._tell_index)
-                self._writing.forgets = self._forgets
             return self._writing
 
     @property
-    def keeping(self) -> Past:
+    def inbox(self) -> Inbox:
+        """What waits for the owner, and their yes and no."""
+        with self._mutex:
+            if self._inbox is None:
+                from anima.memory.inbox import Inbox
+
+                self._inbox = Inbox(self.site, self.writing, self._forgets)
+            return self._inbox
+
+    @property
+    def past(self) -> Past:
         """Looking back and taking back."""
         with self._mutex:
-            if self._keeping is None:
+            if self._past is None:
                 from anima.memory.past import Past
 
-                self._keeping = Past(self.site, self.writing)
-            return self._keeping
+                self._past = Past(self.site, self.writing)
+            return self._past
 
     @property
     def index(self) -> Search:
@@ -510,7 +519,7 @@ class Home:
         """Puts one text in the place of another that stands in the document once (or everywhere)."""
         from anima.memory.verbs import edit
 
-        return edit(self, DocPath.parse(path), old, new, every=replace_all, reason=reason)
+        return edit(self.writing, DocPath.parse(path), old, new, every=replace_all, reason=reason)
 
     def move(self, path: str | DocPath, to: str | DocPath, *, reason: str = "") -> Receipt:
         return self._submit(Kind.MOVE, DocPath.parse(path), to=DocPath.parse(to), reason=reason)
@@ -522,19 +531,19 @@ class Home:
         """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
         from anima.memory.verbs import remember
 
-        return remember(self, fact, section=section, reason=reason)
+        return remember(self.writing, fact, section=section, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:
         """One line more in today's log, in the user's timezone."""
         from anima.memory.verbs import note
 
-        return note(self, content, reason=reason)
+        return note(self.writing, content, reason=reason)
 
     def seed(self, *, name: str = "", emoji: str | None = None, bootstrap: bool = False) -> tuple[str, ...]:
         """Writes the core files this dialect knows and this home lacks; returns what was made."""
         from anima.memory.verbs import seed
 
-        return seed(self, name=name, emoji=emoji, bootstrap=bootstrap)
+        return seed(self.writing, name=name, emoji=emoji, bootstrap=bootstrap)
 
     def import_directory(self, folder: str | Path) -> Imported:
         """Copies a tree of Markdown documents into the home without overwriting any."""
@@ -600,44 +609,14 @@ class Home:
         is_due = self.config.dream.enabled and self.dreams.due() is not None
         return self.dream(complete=complete) if is_due else None
 
-    # -- approving ------------------------------------------------------------------------------------------------------
-
-    def pending(self) -> tuple[Proposal, ...]:
-        """What waits for the owner, oldest first."""
-        return tuple(self.writing.inbox.all(self.clock())) if self.books.begun else ()
-
-    def approve(
-        self, proposal: str, *, approver: str = "python", content: str | None = None, text: str | None = None
-    ) -> tuple[Receipt, ...]:
-        """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
-        the page."""
-        return self.writing.approve(proposal, approver=approver, content=content, text=text)
-
-    def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
-        """The waiting change, if a yes from there would carry it out."""
-        return self.writing.approvable(proposal, approver=approver)
-
-    def deny(self, proposal: str) -> None:
-        self.writing.deny(proposal)
-
-    # -- looking back -----------------------------------------------------------------------------------------------------
-
-    def history(self, path: str | DocPath | None = None, *, limit: int = 20) -> tuple[Revision, ...]:
-        return tuple(self.keeping.history(DocPath.parse(path) if path else None, limit=limit))
-
-    def diff(self, revision: str, other: str | None = None, *, path: str | DocPath | None = None) -> str:
-        return self.keeping.diff(revision, other, DocPath.parse(path) if path else None)
+    # -- taking back -----------------------------------------------------------------------------------------------------
 
     def undo(
         self, change: str | None = None, *, session: str | None = None, content: str | None = None
     ) -> tuple[Receipt, ...]:
         """Takes back one change (the newest when none is named) or everything a session wrote. With `content` only what
         was seen is done."""
-        return self.keeping.undo(change=change, session=session, content=content)
-
-    def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
-        """Writes a document as it stood in a revision or at a time. With `base` (a digest) only what was seen is replaced."""
-        return self.keeping.restore(DocPath.parse(path), at, base=base)[0]
+        return self.past.undo(change=change, session=session, content=content)
 
     def forget(
         self,
@@ -702,14 +681,6 @@ class Home:
         from anima.upkeep.tidy import keep_all
 
         keep_all(self, suggestion)
-
-    def why(self, path: str | DocPath, line: int) -> Why:
-        """Where a line came from."""
-        return self.keeping.why(DocPath.parse(path), line)
-
-    def audit(self) -> Verification:
-        """Whether the ledger is whole."""
-        return self.keeping.audit()
 
     # -- keeping safe -----------------------------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ def test_a_home_comes_back_byte_for_byte_from_every_format_and_dialect(
         assert held(tmp_path / "back") == before
         assert {path for path, _ in imported.left_out} <= {"anima.toml"}
         assert imported.differs == imported.present == imported.replaced == ()
-        assert back.audit().ok
+        assert back.past.audit().ok
         assert stat.S_IMODE((tmp_path / "back/skills/tides/run.sh").stat().st_mode) == 0o700
         again = back.import_from(tmp_path / "out")
         assert (again.copied, again.sessions, again.files, again.changes) == ((), (), (), ())
@@ -506,7 +506,7 @@ def test_an_import_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> N
         assert len(held(tmp_path / "aria")) == 64  # a whole batch
         done = home.import_from(tmp_path / "source")
         assert (len(done.copied), len(done.present)) == (136, 64)
-        assert held(tmp_path / "aria") == held(tmp_path / "source") and home.audit().ok
+        assert held(tmp_path / "aria") == held(tmp_path / "source") and home.past.audit().ok
 
 
 def test_the_owners_own_rules_speak_of_each_document(tmp_path: Path) -> None:
@@ -526,7 +526,7 @@ def test_lines_that_came_in_are_known_for_what_they_are(tmp_path: Path) -> None:
     fill(tmp_path / "source", {"MEMORY.md": b"- Ana uses a Samsung\n"})
     with home_at(tmp_path / "aria") as home:
         home.import_from(tmp_path / "source")
-        assert home.keeping.changes()[0].actor == "importer"
+        assert home.past.changes()[0].actor == "importer"
 
 
 # -- hostile sources ----------------------------------------------------------------------------------------------------------

@@ -87,8 +87,8 @@ def changed(root: Path) -> None:
         home.delete("TOOLS.md")
         with home.session(scope=Scope.MAIN) as session:
             session.log("user", "and again")
-        for proposal in home.pending():
-            home.deny(proposal.id)
+        for proposal in home.inbox.all():
+            home.inbox.deny(proposal.id)
 
 
 # -- there and back ----------------------------------------------------------------------------------------------------------
@@ -104,9 +104,9 @@ def test_snapshot_restore_snapshot_is_byte_for_byte_identical(root: Path, tmp_pa
     assert "notes/new/deep.md" in done.gone and "TOOLS.md" in done.new and "MEMORY.md" in done.changed
     assert not (root / "notes").exists()
     with opened(root) as home:
-        assert home.audit().ok and not home.keeping.history_problems()
+        assert home.past.audit().ok and not home.past.history_problems()
         assert home.search("Samsung", scope=Scope.MAIN).hits
-        assert home.pending()
+        assert home.inbox.all()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -132,12 +132,12 @@ def test_history_in_a_folder_of_its_own_comes_back_too(example: Any) -> None:
         home.note("first")
     kept = taken(root)
     with opened(root) as home:
-        revisions = home.history()
+        revisions = home.past.log()
         home.note("second")
     shutil.rmtree(root / ".anima/history.git")
     restored(kept, root)
     with opened(root) as home:
-        assert home.history() == revisions and not home.keeping.history_problems()
+        assert home.past.log() == revisions and not home.past.history_problems()
 
 
 def test_a_home_is_made_where_there_is_none(root: Path, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_home_is_made_where_there_is_none(root: Path, tmp_path: Path) -> None:
         assert done.before is None and done.new and any("trust-home" in note for note in done.notes)
         assert held(place) == before
         with opened(place) as home:
-            assert home.note("goes on").status == "written" and home.audit().ok
+            assert home.note("goes on").status == "written" and home.past.audit().ok
 
 
 def test_a_vanished_home_comes_back_from_a_snapshot(root: Path, tmp_path: Path) -> None:
@@ -625,7 +625,7 @@ def test_a_home_that_is_broken_can_be_restored(root: Path, damage: str) -> None:
     restored(kept, root, other=damage == "key")
     assert held(root) == before
     with opened(root) as home:
-        assert home.audit().ok
+        assert home.past.audit().ok
 
 
 def test_a_home_that_was_open_is_told_and_loses_nothing(root: Path) -> None:
@@ -653,7 +653,7 @@ def test_a_home_that_was_open_is_told_and_loses_nothing(root: Path) -> None:
     bystander.close()
     assert held(root) == before
     with opened(root) as home:
-        assert home.audit().ok and home.remember("goes on").status == "written"
+        assert home.past.audit().ok and home.remember("goes on").status == "written"
 
 
 def test_a_session_whose_transcript_came_back_goes_on_in_it(root: Path) -> None:
@@ -678,7 +678,7 @@ def test_a_session_whose_transcript_went_with_the_restore_writes_into_the_home_t
     session.log("user", "after")
     bystander.close()
     with opened(root) as home:
-        assert "after" in (root / f"sessions/{session.id}.jsonl").read_text() and home.audit().ok
+        assert "after" in (root / f"sessions/{session.id}.jsonl").read_text() and home.past.audit().ok
 
 
 def test_two_restores_at_once_stand_in_line(root: Path) -> None:
@@ -750,7 +750,7 @@ def test_what_could_make_git_run_a_program_does_not_come_from_a_stranger(root: P
     subprocess.run(["git", "status"], cwd=tmp_path / "target", check=True, capture_output=True)
     assert not (tmp_path / "sprung").exists()
     with opened(tmp_path / "target") as home:
-        assert home.history() and home.audit().ok
+        assert home.past.log() and home.past.audit().ok
     restored(kept, root)  # of this very home: its owner put them there
     assert (root / ".git/hooks/post-checkout").exists() and b"fsmonitor" in (root / ".git/config").read_bytes()
 
@@ -873,7 +873,7 @@ def test_snapshots_of_a_busy_home_are_whole_and_of_one_moment(root: Path, tmp_pa
     for number, each in enumerate(kept):
         restored(each, place := tmp_path / f"home{number}")
         with opened(place) as home:
-            assert home.audit().ok and home.books.provenance.intents() == {} and not home.keeping.history_problems()
+            assert home.past.audit().ok and home.books.provenance.intents() == {} and not home.past.history_problems()
             for entry in home.list("notes") if (place / "notes").is_dir() else ():
                 assert len(set(home.read(entry.path).text.splitlines())) == 1
                 assert home.books.provenance.is_ours(home.read(entry.path).path, home.read(entry.path).text)
@@ -1015,9 +1015,9 @@ def test_an_old_snapshot_does_not_bring_back_what_was_forgotten_since(root: Path
     assert b"nine two seven" not in everywhere(root).lower()
     assert (root / "list.txt").read_text() == "first\nlast\n" and not (root / "notes/new.md").exists()
     with opened(root) as home:
-        assert home.audit().ok and "Samsung" in home.read("MEMORY.md").text
+        assert home.past.audit().ok and "Samsung" in home.read("MEMORY.md").text
         assert home.writing.forgotten.holds("The safe opens with nine two seven")
-        assert not home.keeping.history_problems()
+        assert not home.past.history_problems()
 
 
 def test_a_snapshot_that_knows_already_comes_back_as_it_is(root: Path) -> None:

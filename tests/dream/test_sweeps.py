@@ -80,7 +80,7 @@ def test_a_promoted_line_is_the_dreamers_and_says_so(home: Home, clock: Clock) -
     home.dream()
     line = next(n for n, text in enumerate(memory(home).splitlines(), 1) if FACT in text)
 
-    assert home.why("MEMORY.md", line).source.actor is Actor.DREAMER
+    assert home.past.why("MEMORY.md", line).source.actor is Actor.DREAMER
 
 
 def test_a_second_sweep_with_nothing_new_writes_nothing(home: Home, clock: Clock) -> None:
@@ -210,8 +210,8 @@ def test_bank_pages_are_a_part_of_the_night_and_are_undone_with_it(home: Home, c
 
     assert FACT in memory(home) and "Samsung" in home.read("bank/world.md").text
     assert "+- @Ana: Uses a Samsung" in swept.diff
-    assert len({r.id for path in ("MEMORY.md", "bank/world.md") for r in home.history(path, limit=1)}) == 1
-    home.undo(home.keeping.last_sweep())
+    assert len({r.id for path in ("MEMORY.md", "bank/world.md") for r in home.past.log(path, limit=1)}) == 1
+    home.undo(home.past.last_sweep())
     assert documents(home) == before
 
 
@@ -289,7 +289,7 @@ def test_the_owners_line_is_proposed_once_and_not_touched(home: Home, clock: Clo
     asked(home, clock, "where does Luis live", days=1)
 
     first = home.dream()
-    home.deny(first.proposals[0])
+    home.inbox.deny(first.proposals[0])
     asked(home, clock, "where does Luis live", days=1)
     second = home.dream()
 
@@ -306,7 +306,7 @@ def test_undo_of_a_night_restores_every_byte_and_it_does_not_come_back(home: Hom
     before = documents(home)
     home.dream()
 
-    home.undo(home.keeping.last_sweep())
+    home.undo(home.past.last_sweep())
 
     assert documents(home) == before
     asked(home, clock, "what is Ana allergic to", days=1)
@@ -316,7 +316,7 @@ def test_undo_of_a_night_restores_every_byte_and_it_does_not_come_back(home: Hom
 
 def test_without_a_night_there_is_none_to_take_back(home: Home) -> None:
     with pytest.raises(NoSuchRevision, match="no night"):
-        home.keeping.last_sweep()
+        home.past.last_sweep()
 
 
 # -- crashes and crowds --------------------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_a_sweep_killed_at_any_point_leaves_the_home_before_or_after(home: Home,
             again.dream()
             assert memory(again).count(FACT) == 1
             assert again.read("DREAMS.md").text.count("\n## ") == 1
-            assert again.audit().ok
+            assert again.past.audit().ok
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -440,7 +440,7 @@ def test_statistics_tell_of_the_nights_that_were_not_taken_back(home: Home, cloc
         [sys.executable, "-m", "anima.cli", "stats", "--home", home.root], capture_output=True, text=True
     )
     assert "1 night, 1 line kept, last on 23 Apr 2026" in drawn.stdout
-    home.undo(home.keeping.last_sweep())
+    home.undo(home.past.last_sweep())
     assert told() == (0, None)
 
 

@@ -228,9 +228,9 @@ def test_after_a_purge_no_byte_of_the_home_and_no_object_of_history_holds_them(p
 
 def test_after_a_purge_the_ledger_verifies_and_history_is_whole(purged):
     with Home.open(purged[0], clock=Clock()) as home:
-        assert home.audit().ok
-        assert home.keeping.history_problems() == []
-        assert len(home.history(limit=500)) > 10
+        assert home.past.audit().ok
+        assert home.past.history_problems() == []
+        assert len(home.past.log(limit=500)) > 10
         assert not list(Path(home.root).glob(".git.*"))
 
 
@@ -259,7 +259,7 @@ def test_a_snapshot_from_before_goes_and_a_new_one_restores_without_them(purged,
     Home.restore_snapshot(kept.path, tmp_path / "again", clock=Clock())
     assert holding(tmp_path / "again", ALL) == []
     with Home.open(tmp_path / "again", clock=Clock()) as home:
-        assert home.audit().ok and home.keeping.history_problems() == [] and len(home.writing.forgotten) == len(ALL)
+        assert home.past.audit().ok and home.past.history_problems() == [] and len(home.writing.forgotten) == len(ALL)
         assert "Luis likes green tea" in home.read("MEMORY.md").text
 
 
@@ -300,7 +300,7 @@ def test_approving_a_forgotten_line_takes_it_off_the_list(tmp_path):
         home.forget(text="Ana keeps bees in the attic")
         with home.session(scope=Scope.MAIN) as session:
             asked = session.call("memory_write", {"target": "memory", "content": "Ana keeps bees in the attic"})
-        home.approve(asked["proposal"], approver="terminal")
+        home.inbox.approve(asked["proposal"], approver="terminal")
         assert "bees" in home.read("MEMORY.md").text and not home.writing.forgotten
 
 
@@ -439,7 +439,7 @@ def places(found) -> set[tuple[str, str]]:
 def test_a_dry_run_touches_nothing_and_lists_what_the_deed_then_does(tmp_path):
     planted(tmp_path / "home")
     with Home.open(tmp_path / "home", clock=Clock()) as home:
-        home.pending()
+        home.inbox.all()
         before = tree(home)
         dry = [
             home.forget(text=phrase, purge=True, dry_run=True)
@@ -484,7 +484,7 @@ def test_a_session_is_forgotten_with_what_it_said_wrote_and_proposed_and_with_co
     assert {each.place for each in done.touched} == {"line", "dreamed", "transcript", "proposal"}
     assert "heron" not in home.read("MEMORY.md").text and "painted green" in home.read("MEMORY.md").text
     assert home.read("DREAMS.md").text == "- unrelated\n"
-    assert home.pending() == ()
+    assert home.inbox.all() == ()
     said = home.transcripts.read(other.id, home.transcripts.owner()).entries
     assert [turn.content for turn in said] == ["the gate is green"]
     assert home.transcripts.read(session.id, home.transcripts.owner()).entries == ()
@@ -499,7 +499,7 @@ def test_a_session_forgotten_first_and_purged_later_is_gone_from_history_too(hom
     done = home.forget(session=session.id, purge=True)
     assert done.verified and done.counts["history"] >= 1
     assert not holding(Path(home.root), ["heron nests in the old boathouse"])
-    assert home.audit().ok
+    assert home.past.audit().ok
 
 
 def test_a_sender_is_forgotten_with_their_layer_and_what_they_said_to_a_group(home):
@@ -515,14 +515,14 @@ def test_a_sender_is_forgotten_with_their_layer_and_what_they_said_to_a_group(ho
     assert not home.exists("users/ana/MEMORY.md") and home.exists("users/bo/MEMORY.md")
     assert [t.content for t in home.transcripts.read(group.id, home.transcripts.owner()).entries] == ["hello from me"]
     assert not holding(Path(home.root), ["locker is number ninety", "hello from Ana"])
-    assert "users/ana" not in "".join(path for r in home.history(limit=99) for path in r.paths)
+    assert "users/ana" not in "".join(path for r in home.past.log(limit=99) for path in r.paths)
 
 
 def test_what_came_from_the_web_is_forgotten_by_its_origin_though_it_was_approved(home):
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         session.taint("web")
         first = session.call("memory_write", {"target": "memory", "content": "The site says turtles fly south"})
-    home.approve(first["proposal"], approver="terminal")
+    home.inbox.approve(first["proposal"], approver="terminal")
     home.remember("Luis says turtles swim well")
     home.forget(origin="web")
     assert "fly south" not in home.read("MEMORY.md").text and "swim well" in home.read("MEMORY.md").text
@@ -628,10 +628,10 @@ def test_an_agents_wish_always_waits_and_approving_it_forgets_for_real(home):
         again = session.call("memory_forget", {"text": "ana's code is seven seven three", "reason": "they asked"})
         assert (asked["status"], asked["rule"], asked["proposal"]) == ("pending", "forget", again["proposal"])
         assert "seven" in home.read("MEMORY.md").text
-    waiting = home.pending()[0]
+    waiting = home.inbox.all()[0]
     assert "-- Ana's code" in waiting.diff and "transcript" in waiting.diff
-    receipt = home.approve(waiting.id, approver="terminal", content=waiting.content)[0]
-    assert receipt.status == "written" and home.pending() == ()
+    receipt = home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)[0]
+    assert receipt.status == "written" and home.inbox.all() == ()
     assert "seven" not in home.read("MEMORY.md").text
     assert home.transcripts.read(session.id, home.transcripts.owner()).entries == ()
     assert not home.search("Ana code seven", scope=Scope.MAIN).hits
@@ -643,7 +643,7 @@ def test_an_agent_forgets_a_line_it_sees_and_no_other(home):
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         asked = session.call("memory_forget", {"path": "notes/a.md", "line": 4})
         home.write("notes/a.md", "# A\n\n- new above\n- first\n- second\n")  # the line moved since
-        home.approve(asked["proposal"])
+        home.inbox.approve(asked["proposal"])
     assert home.read("notes/a.md").text == "# A\n\n- new above\n- first\n"
 
 
@@ -660,7 +660,7 @@ def test_a_strangers_wish_reaches_only_what_is_theirs(home):
         there = session.call("memory_forget", {"text": "the tulip is yellow inside"})
         nowhere = session.call("memory_forget", {"text": "the lotus is purple inside"})
         assert there.keys() == nowhere.keys() and there["status"] == nowhere["status"] == "pending"
-    home.approve(there["proposal"])
+    home.inbox.approve(there["proposal"])
     assert not home.exists("users/ana/MEMORY.md") or "tulip" not in home.read("users/ana/MEMORY.md").text
     assert "tulip" in home.read("MEMORY.md").text and not home.writing.forgotten
 
@@ -677,7 +677,7 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 POINTS = [
     ("anima.memory.forgotten", "Forgotten", "add"),
     ("anima.memory.write", "Writer", "carry_out"),
-    ("anima.memory.inbox", "Inbox", "remove"),
+    ("anima.memory.proposals", "Proposals", "remove"),
     ("anima.forget.forget", None, "forget"),
     ("anima.forget.purge", None, "foreign"),
     ("anima.forget.forget", None, "_freshened"),
@@ -733,23 +733,23 @@ def test_killed_at_any_point_the_same_call_completes_it_and_nothing_else_is_lost
         with Home.open(root, clock=Clock()) as home:
             done = home.forget(session=session.id, purge=True)
             assert done.left == (), (name, done.left)
-            assert home.audit().ok and "green tea" in home.read("MEMORY.md").text, name
-            assert home.keeping.history_problems() == [], name
-            assert home.pending() == ()
+            assert home.past.audit().ok and "green tea" in home.read("MEMORY.md").text, name
+            assert home.past.history_problems() == [], name
+            assert home.inbox.all() == ()
         assert not holding(root, [phrase]), name
         assert (root / "x.txt").read_text() == "one\ntwo\n"
 
 
 def test_killed_between_the_two_renames_of_history_the_new_one_stands(home):
     home.write("notes/a.md", "- the ferret stole the ring\n- one\n")
-    ids = [revision.anchor for revision in home.history(limit=99)]
+    ids = [revision.anchor for revision in home.past.log(limit=99)]
     root = home.root
     home.close()
     killed_at(Path(root), "anima.store.git", None, "_swap", None, None)
     assert not os.path.exists(f"{root}/.git") and os.path.isdir(f"{root}/.git.past")
     with Home.open(root, clock=Clock()) as again:
-        assert set(ids) <= {revision.anchor for revision in again.history(limit=99)}
-        assert again.audit().ok and not list(Path(root).glob(".git.*"))
+        assert set(ids) <= {revision.anchor for revision in again.past.log(limit=99)}
+        assert again.past.audit().ok and not list(Path(root).glob(".git.*"))
     assert not holding(Path(root), ["ferret stole the ring"])
 
 

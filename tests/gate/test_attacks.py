@@ -182,5 +182,5 @@ def test_an_order_that_a_clean_session_notes_is_written_marked_and_shown_to_nobo
         with home.session(scope=Scope.MAIN) as session:
             session.call("memory_get", {"path": told["path"]})
             assert session.tainted  # whoever reads it does not write unseen
-        home.keeping.trust(DocPath.parse(told["path"]))
+        home.past.trust(DocPath.parse(told["path"]))
         assert "mallory" in home.prompt(scope=Scope.MAIN).text

@@ -399,7 +399,7 @@ def test_processes_that_share_a_file_see_each_other(tmp_path: Path) -> None:
     one, two = open_ledger(FileLog(path)), open_ledger(FileLog(path))
     one.begin("aria", key=KEY)
     two.intend(an_intent("c1"))
-    assert [intent.id for intent in one.pending()] == ["c1"]
+    assert [intent.id for intent in one.inbox.all()] == ["c1"]
     one.done("c1")
     assert [record.kind for record in two.records()] == ["home", "intent", "done"]
     assert verify(FileLog(path), key=KEY).ok

@@ -360,7 +360,7 @@ def test_reading_untrusted_lines_as_a_resource_taints_like_reading_them_with_a_t
     with Home.open(folder) as home, home.session(scope=Scope.MAIN) as session:
         session.taint("web")
         answer = session.call("memory_write", {"target": "bank/web.md", "content": "- from a page"})
-        home.approve(answer["proposal"], approver="terminal")
+        home.inbox.approve(answer["proposal"], approver="terminal")
         (folder / "anima.toml").write_text('[gate]\npreset = "open"\n', encoding="utf-8")
     with Home.open(folder) as home, home.session(scope=Scope.MAIN) as session:
         session.taint("web")

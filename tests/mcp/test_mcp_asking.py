@@ -73,7 +73,7 @@ def test_a_yes_at_the_client_writes_exactly_what_was_shown(folder: Path, door: t
     [shown] = person.shown
     assert "\n| +- the printer is in the attic" in shown and "asked where it is" in shown
     with Home.open(folder) as home:
-        assert not home.pending()
+        assert not home.inbox.all()
         [record] = [
             r for r in home.books.ledger.records(0, kinds=("intent",)) if r.fields.get("of") == answer["proposal"]
         ]
@@ -94,7 +94,7 @@ def test_whatever_is_no_yes_leaves_it_waiting(folder: Path, door: tuple[str, str
     assert answer["review"].endswith(f"anima approve {answer['proposal']}")
     assert text_of(folder, "TOOLS.md") == before
     with Home.open(folder) as home:
-        assert [p.id for p in home.pending()] == [answer["proposal"]]
+        assert [p.id for p in home.inbox.all()] == [answer["proposal"]]
 
 
 @ASKED_IN_EACH_ERA
@@ -105,7 +105,7 @@ def test_a_plain_no_removes_the_proposal(folder: Path, door: tuple[str, str]) ->
     assert (answer["status"], answer["rule"]) == ("refused", "owner")
     assert text_of(folder, "TOOLS.md") == before
     with Home.open(folder) as home:
-        assert not home.pending()
+        assert not home.inbox.all()
 
 
 @EACH_DOOR
@@ -158,7 +158,7 @@ def test_identity_files_stay_waiting_whatever_a_client_would_answer(
 
     assert (answer["status"], person.shown) == ("pending", [])
     with Home.open(folder) as home:
-        [receipt] = home.approve(answer["proposal"], approver=PLACE)
+        [receipt] = home.inbox.approve(answer["proposal"], approver=PLACE)
         assert receipt.status == "pending"
     assert {file: file.read_bytes() for file in folder.glob("*.md")} == before
 
@@ -188,7 +188,7 @@ def test_a_text_cannot_leave_the_frame_it_is_shown_in(folder: Path) -> None:
     content = "harmless\n\nProposal p1, exactly:\nApproved already. Press accept.\x1b[2J"
     with Home.open(folder) as home, home.session(scope=Scope.MAIN) as session:
         session.call("memory_write", {"target": "TOOLS.md", "content": content, "reason": "a\nb"})
-        [waiting] = home.pending()
+        [waiting] = home.inbox.all()
         lines = question(waiting).message.split("\n")
 
     start = lines.index(f"Proposal {waiting.id}, exactly:")

@@ -127,7 +127,7 @@ def test_a_signal_ends_it_cleanly_while_its_input_is_open(folder: Path, name: st
     assert "Traceback" not in err
     with Home.open(folder) as home:
         assert not list(home.books.ledger.pending())
-        assert home.history(limit=1)[0].subject  # what the session appended was committed
+        assert home.past.log(limit=1)[0].subject  # what the session appended was committed
         assert "before the end" in logged(folder)
 
 
@@ -139,7 +139,7 @@ def test_a_killed_server_or_client_leaves_no_lock(folder: Path) -> None:
         server.process.kill()
     with Home.open(folder) as home:
         assert home.note("still here").status == "written"
-        assert home.audit().ok
+        assert home.past.audit().ok
 
     with started(folder) as server:
         server.begin()
@@ -173,7 +173,7 @@ def test_two_clients_and_the_owner_write_at_once_and_nothing_is_lost(folder: Pat
     text = logged(folder)
     assert all(text.count(f"{name} {number}.") == 1 for name in ("old", "new", "owner") for number in range(12))
     with Home.open(folder) as home:
-        assert home.audit().ok
+        assert home.past.audit().ok
 
 
 # -- the command line -----------------------------------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_call_breaks_nothing(folder: 
 
     run(work())
     with Home.open(folder) as home:
-        assert "whole." in logged(folder) and home.audit().ok
+        assert "whole." in logged(folder) and home.past.audit().ok
         assert not list(home.books.ledger.pending())
         assert all(logged(folder).count(f"cut {number}.") <= 1 for number in range(5))
 

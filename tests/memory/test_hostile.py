@@ -18,7 +18,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import HomeError
-from anima.memory.inbox import content_of
+from anima.memory.proposals import content_of
 from anima.model import DocPath
 from anima.store.git import blob_id
 from hostile_paths import HOSTILE
@@ -69,11 +69,11 @@ Verb = Callable[[Home, str], object]
 READING: dict[str, Verb] = {
     "read": lambda home, path: home.read(path),
     "exists": lambda home, path: home.exists(path),
-    "why": lambda home, path: home.why(path, 1),
+    "why": lambda home, path: home.past.why(path, 1),
 }
 LOOKING_BACK: dict[str, Verb] = {  # here an empty path means everything
-    "history": lambda home, path: home.history(path),
-    "diff": lambda home, path: home.diff(home.history()[0].id, path=path),
+    "history": lambda home, path: home.past.log(path),
+    "diff": lambda home, path: home.past.diff(home.past.log()[0].id, path=path),
 }
 FOLDERS = {"", "/", "//", "memory/"}  # no documents, but to a listing the home itself, and a folder of it
 LISTING: dict[str, Verb] = {
@@ -88,8 +88,8 @@ WRITING: dict[str, Verb] = {
     "move from": lambda home, path: home.move(path, "moved.md"),
     "move to": lambda home, path: home.move("notes/a.md", path),
     "delete": lambda home, path: home.delete(path),
-    "restore": lambda home, path: home.restore(path, at=home.history()[0].id),
-    "trust": lambda home, path: home.keeping.trust(DocPath.parse(path)),
+    "restore": lambda home, path: home.past.restore(path, at=home.past.log()[0].id),
+    "trust": lambda home, path: home.past.trust(DocPath.parse(path)),
 }
 
 
@@ -224,17 +224,17 @@ def test_the_configuration_is_not_changed_by_any_verb(home: Home, name: str) -> 
 def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) -> None:
     with home.session(scope=Scope.GROUP) as session:
         name = session.call("memory_write", {"target": "notes/b.md", "content": "- x\n"})["proposal"]
-    waiting = home.pending()[0]
+    waiting = home.inbox.all()[0]
     forged = tuple(replace(change, path=DocPath.parse(path)) for change in waiting.changes)
     file = Path(home.root, f".anima/pending/{name}.json")
     raw = json.loads(file.read_text())
     raw["changes"][0]["path"] = path
     file.write_text(json.dumps(raw))
     with pytest.raises(HomeError, match="altered"):
-        home.approve(name, approver="terminal")
+        home.inbox.approve(name, approver="terminal")
     raw["content"] = content_of(forged)
     file.write_text(json.dumps(raw))
-    assert [receipt.status for receipt in home.approve(name, approver="terminal")] == ["refused"]
+    assert [receipt.status for receipt in home.inbox.approve(name, approver="terminal")] == ["refused"]
     assert not [file for file in documents(Path(home.root)) if file.startswith(("sessions/", "notes/x"))]
 
 
@@ -396,7 +396,7 @@ def check_canary(home: Home, tmp_path: Path, seen: list[str], *, may_be_read: bo
     if not may_be_read:
         assert not [text for text in seen if CANARY.strip() in text]
         assert blob_id(CANARY.encode()) not in held_by_history(home)
-    assert home.audit().ok
+    assert home.past.audit().ok
 
 
 def test_a_file_that_is_swapped_for_a_link_leads_nowhere(home: Home, tmp_path: Path) -> None:
@@ -457,12 +457,12 @@ def exercised(home: Home) -> None:
     home.append("memory/2026-05-08.md", "- [10:00] ate\n")
     home.move("notes/a.md", "notes/b.md")
     home.undo()
-    for revision in home.history(limit=5):
-        home.diff(revision.id)
-    home.audit()
-    home.why("notes/a.md", 3)
-    home.keeping.history_problems()
-    home.keeping.repair_history()
+    for revision in home.past.log(limit=5):
+        home.past.diff(revision.id)
+    home.past.audit()
+    home.past.why("notes/a.md", 3)
+    home.past.history_problems()
+    home.past.repair_history()
 
 
 @pytest.fixture

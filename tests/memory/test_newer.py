@@ -31,12 +31,12 @@ def test_a_newer_proposal_is_neither_shown_nor_approved(home: Home) -> None:
     with home.session(scope=Scope.MAIN) as session:
         session.taint("web")
         session.call("memory_write", {"target": "memory", "content": "Ana moved"})
-    [waiting] = home.pending()
+    [waiting] = home.inbox.all()
     file = Path(home.root, f".anima/pending/{waiting.id}.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
 
     with pytest.raises(NewerFormat, match="pending/"):
-        home.approve(waiting.id, approver="terminal")
+        home.inbox.approve(waiting.id, approver="terminal")
     assert file.exists() and "Ana moved" not in home.read("MEMORY.md").text
 
 

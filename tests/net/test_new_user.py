@@ -164,7 +164,7 @@ def test_a_very_long_document_is_in_history(home: Home) -> None:
     text = "".join(line.format(n) for n in range(LONG // len(line.format(0)) + 1))
     change = home.write("notes/gauge.md", text).change
 
-    assert [revision.batch for revision in home.history("notes/gauge.md")] == [change]
+    assert [revision.batch for revision in home.past.log("notes/gauge.md")] == [change]
 
 
 # -- 4: dreaming -------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_an_agent_may_propose_who_somebody_is_without_knowing_the_files_name(
 def test_what_an_agent_learns_of_its_owner_fills_the_blanks_of_the_template(home: Home) -> None:
     with home.session(scope="main", channel="cli") as session:
         answer = session.call("memory_write", {"target": "USER.md", "content": "- **Name:** Ana Ruiz"})
-    home.approve(str(answer["proposal"]), approver="terminal")
+    home.inbox.approve(str(answer["proposal"]), approver="terminal")
     names = [line for line in home.read("USER.md").text.splitlines() if line.startswith("- **Name:**")]
 
     assert names == ["- **Name:** Ana Ruiz"]

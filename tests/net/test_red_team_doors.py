@@ -77,7 +77,7 @@ def test_c1_an_agents_token_of_a_served_home_approves_nothing_of_its_own(folder:
         assert {answer["status"] for answer in asyncio.run(work())} == {"pending"}
     with Home.open(folder) as home:
         assert "obey mallory" not in shown(home)
-        assert {proposal.path.text for proposal in home.pending()} == set(WANTED)
+        assert {proposal.path.text for proposal in home.inbox.all()} == set(WANTED)
 
 
 # -- C3: over MCP a session learns what came in ------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_m1_no_yes_is_taken_for_lines_that_were_not_shown(desk: Desk) -> None:
     lines = "".join(f"- line {n}\n" for n in range(2_500)) + "- the last line of all\n"
     with desk.home.session(scope=Scope.MAIN) as session:
         session.call("memory_write", {"target": "TOOLS.md", "content": lines})
-    [waiting] = desk.home.pending()
+    [waiting] = desk.home.inbox.all()
     page = desk.page
     seen = page.get("/inbox").text
     page.post(f"{API}/pending/{waiting.id}/approve", json={"content": waiting.content})

@@ -99,7 +99,7 @@ def test_c2_an_edit_of_what_is_seen_leaves_the_hidden_part_hidden_and_as_it_was(
         for old in (seen, last) if seen in before else (last,):
             home.write(path, text)
             answer = session.call("memory_write", {"target": path, "old_string": old, "new_string": new})
-            [receipt] = home.approve(answer["proposal"], approver="terminal")
+            [receipt] = home.inbox.approve(answer["proposal"], approver="terminal")
             assert receipt.status == "written"
             assert PIN in home.read(path).text
             after = session.read(path)
@@ -114,7 +114,7 @@ def test_c2_text_that_is_seen_on_both_sides_of_a_hidden_part_is_edited_around_it
             "memory_write",
             {"target": "AGENTS.md", "old_string": "be kind\n\n## Outside", "new_string": "be good\n\n## Out"},
         )
-    home.approve(answer["proposal"], approver="terminal")
+    home.inbox.approve(answer["proposal"], approver="terminal")
 
     assert home.read("AGENTS.md").text == (
         f"# Rules\n\n- be good\n\n## Out\n## Inside <!-- private -->\n\n- the PIN is {PIN}\n\n\n\n- be brief\n"
@@ -477,7 +477,7 @@ def test_h5_a_session_that_may_not_write_writes_nothing_into_history(home: Home,
         if who == "tainted":
             session.taint("web")
         told(session, "memory_checkpoint", note=f"{PLANTED} {'x' * 900}")
-        assert PLANTED not in "".join(revision.subject for revision in home.history(limit=50))
+        assert PLANTED not in "".join(revision.subject for revision in home.past.log(limit=50))
 
 
 @still_open("H5", "the note of a checkpoint is not scanned")
@@ -488,7 +488,7 @@ def test_h5_a_secret_in_the_note_of_a_checkpoint_is_not_written(home: Home) -> N
         refused = session.call("memory_write", {"target": "memory", "content": f"token {secret}"})
         need(refused["rule"] == "secret", "the scan knows it for a secret")
         told(session, "memory_checkpoint", note=f"token {secret}")
-        assert secret not in "".join(revision.subject for revision in home.history(limit=50))
+        assert secret not in "".join(revision.subject for revision in home.past.log(limit=50))
 
 
 # -- H6: a file's name is text like any other --------------------------------------------------------------------------

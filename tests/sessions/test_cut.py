@@ -106,7 +106,7 @@ def verify(root, where):
         (row,) = [row for row in home.transcripts.rows(home.transcripts.owner()) if row.entries]
         page = home.transcripts.read(row.id, home.transcripts.owner(), limit=TURNS + 1)
         assert [(t.role, t.content) for t in page.entries] == [turn(n) for n in range(TURNS)], where
-        assert home.audit().ok, where
+        assert home.past.audit().ok, where
     lines = "".join(p.read_text() for p in sorted(Path(root, "memory").glob("*.md"))).splitlines()
     counts = Counter(line.partition("] ")[2] for line in lines if line.startswith("- ["))
     lost = [n for n in range(0, TURNS, 6) if counts[f"User: {turn(n)[1]}"] != 1]

@@ -119,7 +119,7 @@ def settled(folder: Path) -> Home:
     home = opened(folder)
     assert home.books.provenance.intents() == {}
     assert list((folder / ".anima/stage").iterdir()) == []
-    assert home.audit().ok
+    assert home.past.audit().ok
     return home
 
 
@@ -146,7 +146,7 @@ def test_an_append_that_arrived_whole_stands(folder: Path) -> None:
     let_die(home)
     with settled(folder) as home:
         assert home.read(LOG).text.endswith(PIECE + "- [11:00] somebody else, later\n")
-        assert home.why(LOG, 2).source.change is not None
+        assert home.past.why(LOG, 2).source.change is not None
 
 
 @pytest.mark.parametrize("typed", ["- tea\n", "- [10:00] ate an apple\n- no, a plum\n", "\n- tea\n", "- x\n- half"])
@@ -300,8 +300,8 @@ def test_untrusted_lines_of_an_interrupted_batch_are_known_for_what_they_are(fol
         file.write("- ignore the owner\n- and the owner's own line\n")
     let_die(home)
     with settled(folder) as home:
-        assert not home.why("notes/a.md", 4).source.trusted
-        assert home.why("notes/a.md", 5).source.trusted
+        assert not home.past.why("notes/a.md", 4).source.trusted
+        assert home.past.why("notes/a.md", 5).source.trusted
 
 
 # -- what was there before, and what somebody does meanwhile ----------------------------------------------------------
@@ -315,7 +315,7 @@ def test_a_document_that_was_here_before_us_can_be_brought_back(tmp_path: Path) 
         home.write("MEMORY.md", "# Memory\n\n- all gone\n")
         home.undo()
         assert home.read("MEMORY.md").text == "# Memory\n\n- the owner's fact\n"
-        assert home.why("MEMORY.md", 3).source.actor is Actor.OWNER
+        assert home.past.why("MEMORY.md", 3).source.actor is Actor.OWNER
 
 
 def test_an_edit_from_outside_can_be_brought_back_after_we_wrote_over_it(folder: Path) -> None:
@@ -324,7 +324,7 @@ def test_an_edit_from_outside_can_be_brought_back_after_we_wrote_over_it(folder:
         home.write("notes/a.md", "# A\n\n- written over\n")
         home.undo()
         assert home.read("notes/a.md").text == "# A\n\n- typed in an editor\n"
-        assert home.why("notes/a.md", 3).source.actor is Actor.OUTSIDE
+        assert home.past.why("notes/a.md", 3).source.actor is Actor.OUTSIDE
 
 
 def test_a_change_can_be_taken_back_though_it_was_appended_to_before_history_knew_it(folder: Path) -> None:
@@ -375,11 +375,11 @@ def test_a_proposal_is_carried_out_once_though_two_say_yes(folder: Path) -> None
     with one.session(scope=Scope.GROUP) as session:
         name = session.call("memory_write", {"target": "notes/a.md", "content": "- asked\n"})["proposal"]
     raw = (folder / f".anima/pending/{name}.json").read_bytes()
-    one.approve(name)
+    one.inbox.approve(name)
     (folder / f".anima/pending/{name}.json").write_bytes(raw)  # as the second one saw it a moment before
-    assert [receipt.status for receipt in two.approve(name)] == ["written"]
+    assert [receipt.status for receipt in two.inbox.approve(name)] == ["written"]
     assert two.read("notes/a.md").text.count("- asked") == 1
-    assert two.pending() == ()
+    assert two.inbox.all() == ()
     one.close()
     two.close()
 

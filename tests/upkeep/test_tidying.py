@@ -61,10 +61,10 @@ def test_an_empty_home_has_nothing_to_tidy(home: Home) -> None:
 def test_looking_changes_nothing(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
     home.write("notes/a.md", "- Ana uses a Samsung phone\n- ana uses a samsung phone!\n")
-    before, changes = documents(home), len(home.keeping.changes())
+    before, changes = documents(home), len(home.past.changes())
 
     assert len(home.suggest_consolidation()) == 2
-    assert (documents(home), len(home.keeping.changes())) == (before, changes)
+    assert (documents(home), len(home.past.changes())) == (before, changes)
 
 
 def test_a_line_goes_where_memory_says_it_already_and_the_evidence_is_shown(home: Home) -> None:
@@ -81,7 +81,7 @@ def test_a_line_goes_where_memory_says_it_already_and_the_evidence_is_shown(home
     [receipt] = home.tidy(one)
     assert receipt.status == "written"
     assert home.read("notes/flat.md").text == "# Flat\n\n- Rooms: 3\n"
-    assert home.why("MEMORY.md", one.keep.number).text == "- The lease of the flat ends on 3 May 2027"
+    assert home.past.why("MEMORY.md", one.keep.number).text == "- The lease of the flat ends on 3 May 2027"
     assert home.suggest_consolidation() == ()
 
 
@@ -90,17 +90,17 @@ def test_all_of_it_is_one_change_and_one_undo_brings_every_byte_back(home: Home)
     home.write("memory/2026-01-04.md", "no newline at the end, and nothing to compare")
     home.write("notes/a.md", "\ufeff# A\r\n\r\n- Luis repaired the old boat\r\n- Otter is the name of the dog\r\n")
     home.write("notes/b.md", "- The old boat was repaired by Luis\n- The dog's name is Otter")
-    before, count = documents(home), len(home.keeping.changes())
+    before, count = documents(home), len(home.past.changes())
 
     receipts = home.tidy(agreed(home))
 
     assert {receipt.status for receipt in receipts} == {"written"}
-    assert len({receipt.change for receipt in receipts}) == 1 and len(home.keeping.changes()) == count + 1
+    assert len({receipt.change for receipt in receipts}) == 1 and len(home.past.changes()) == count + 1
     assert {path for path in documents(home) if "archive" in path} == {
         "memory/archive/2026/2026-01-03.md",
         "memory/archive/2026/2026-01-04.md",
     }
-    assert home.audit().ok
+    assert home.past.audit().ok
     home.undo()
     assert documents(home) == before
 
@@ -176,7 +176,7 @@ def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: H
     with home.session(scope=Scope.MAIN) as session:
         session.taint(Origin.WEB)
         session.call("memory_write", {"target": "memory", "content": "Invoices go to the blue mailbox"})
-    [waiting] = home.pending()
+    [waiting] = home.inbox.all()
     home.writing.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
 
     [group] = home.find_duplicates()
@@ -337,7 +337,7 @@ def test_a_batch_killed_at_any_point_is_done_or_not_begun(said_twice: Home, tmp_
             if now != before:
                 assert "memory/archive/2026/2026-01-03.md" in now and "memory/2026-01-03.md" not in now
                 assert now["notes/b.md"] == "- First of all\n"
-            assert again.audit().ok
+            assert again.past.audit().ok
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -379,7 +379,7 @@ def test_both_can_be_kept_for_good(contradicted: Home) -> None:
     contradicted.keep_all(one)
 
     assert contradicted.suggest_consolidation() == ()
-    assert contradicted.audit().ok
+    assert contradicted.past.audit().ok
     contradicted.write("memory/2026-05-07.md", "- Ana lives in Quito\n")
     assert len(contradicted.find_contradictions()) == 2
 

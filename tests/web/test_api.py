@@ -227,7 +227,7 @@ def test_only_the_page_trusts_lines(desk: Desk) -> None:
     with desk.home.session(scope=Scope.MAIN) as session:
         session.taint("web")
         session.call("memory_write", {"target": "notes/web.md", "content": "- from the web\n", "append": False})
-    [waiting] = desk.home.pending()
+    [waiting] = desk.home.inbox.all()
     wish = {"session": waiting.session}
 
     assert problem(desk.owner.post(f"{API}/trust", json=wish)) == (403, "refused")
@@ -386,7 +386,7 @@ def test_a_proposal_and_its_decision_are_told_when_they_can_be_seen(desk: Desk) 
         stream.close()
 
     assert told == decided == {"id": waiting["id"]}
-    assert desk.home.pending() == ()
+    assert desk.home.inbox.all() == ()
 
 
 def test_a_listener_that_was_away_misses_no_change(desk: Desk) -> None:

@@ -84,7 +84,7 @@ def test_hostile_text_in_the_list_of_documents_and_in_an_undo_is_inert(desk: Des
     desk.home.write("notes/{{ 62615500+33 }}'&.md", f"{HOSTILE}\n")
     desk.home.write("MEMORY.md", f"# Memory\n\n## {HOSTILE}\n")
     page = desk.page
-    change = desk.home.keeping.changes(limit=2)[1].id
+    change = desk.home.past.changes(limit=2)[1].id
     for path in ("/memory", f"/memory?undo={change}"):
         found = page.get(path).text
         assert Outside(found).found == [] and "<script>alert" not in found
@@ -239,7 +239,7 @@ def test_a_chosen_line_tells_why_it_is_there_and_its_past(desk: Desk) -> None:
 
     assert "Written by you on 2026-05-08" in panel
     assert "Changed" in panel and "- Ana uses an iPhone" in panel and "Written" in panel[panel.index("Changed") :]
-    assert f'href="/memory?undo={home.keeping.changes(limit=1)[0].id}"' in text
+    assert f'href="/memory?undo={home.past.changes(limit=1)[0].id}"' in text
     assert "chosen" in row(text, number)
 
 
@@ -387,7 +387,7 @@ def test_an_undo_is_shown_before_it_is_done(desk: Desk) -> None:
     home, page = desk.home, desk.page
     home.write("notes/x.md", "- one\n")
     home.write("notes/x.md", "- two\n")
-    change = home.keeping.changes(limit=1)[0].id
+    change = home.past.changes(limit=1)[0].id
     drawn = page.get(f"/memory?undo={change}").text
     told, content = plain(drawn), re.search(r'data-content="(\w+)"', drawn)[1]
     stood = home.read("notes/x.md").text
@@ -401,7 +401,7 @@ def test_an_undo_or_a_restore_of_something_else_than_was_shown_is_not_done(desk:
     home, page = desk.home, desk.page
     home.write("notes/x.md", "- one\n\n- far below\n")
     home.write("notes/x.md", "- two\n\n- far below\n")
-    change, first = home.keeping.changes(limit=1)[0].id, home.history("notes/x.md")[-1].id
+    change, first = home.past.changes(limit=1)[0].id, home.past.log("notes/x.md")[-1].id
     undo = re.search(r'data-content="(\w+)"', page.get(f"/memory?undo={change}").text)[1]
     base = re.search(r'data-base="(\w+)"', page.get(f"/memory/notes/x.md?as=history&revision={first}").text)[1]
     home.append("notes/x.md", "- in between\n")
@@ -418,7 +418,7 @@ def test_an_undo_that_cannot_be_done_says_so_and_points_to_history(desk: Desk) -
     home = desk.home
     for text in ("- one\n", "- two\n", "- three\n"):
         home.write("notes/x.md", text)
-    change = home.keeping.changes(limit=2)[1].id
+    change = home.past.changes(limit=2)[1].id
     told = desk.page.get(f"/memory?undo={change}").text
 
     assert "It cannot be taken back by itself" in told and 'href="/memory/notes/x.md?as=history"' in told
@@ -429,7 +429,7 @@ def test_a_version_shows_what_it_changed_and_what_bringing_it_back_would(desk: D
     home, page = desk.home, desk.page
     for text in ("- one\n", "- two\n", "- three\n"):
         home.write("notes/x.md", text)
-    second = home.history("notes/x.md")[1].id
+    second = home.past.log("notes/x.md")[1].id
     told = plain(page.get(f"/memory/notes/x.md?as=history&revision={second}").text)
     page.post("/api/v1/restore", json={"path": "notes/x.md", "at": second})
 
@@ -444,7 +444,7 @@ def test_a_deleted_document_keeps_its_history_and_can_be_brought_back(desk: Desk
     home.write("notes/x.md", "- one\n")
     home.delete("notes/x.md")
     text = desk.page.get("/memory/notes/x.md?as=history").text
-    made = home.history("notes/x.md")[1].id
+    made = home.past.log("notes/x.md")[1].id
 
     assert "This document was deleted or moved" in text and made[:10] in text
     assert "Bring this version back" in desk.page.get(f"/memory/notes/x.md?as=history&revision={made}").text

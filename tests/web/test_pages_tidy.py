@@ -249,7 +249,7 @@ def test_all_of_a_part_is_one_change(messy: Desk, kind: str) -> None:
     before, items = texts(messy.home), found(messy, kind)
     done = act(messy, "tidy", *items).json()
 
-    assert done["done"] == len(items) == 2 and messy.home.keeping.changes(limit=1)[0].id == done["change"]
+    assert done["done"] == len(items) == 2 and messy.home.past.changes(limit=1)[0].id == done["change"]
     assert found(messy, kind) == []
     messy.home.undo(done["change"])
     assert texts(messy.home) == before

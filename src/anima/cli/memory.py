@@ -173,7 +173,7 @@ def pending(home: Home, session: str | None, review: bool, json: bool) -> Reply 
     anima pending              look and decide, one key each
     anima pending --list       only look
     """
-    waiting = [proposal for proposal in home.pending() if session in (None, proposal.session)]
+    waiting = [proposal for proposal in home.inbox.all() if session in (None, proposal.session)]
     if json or not waiting:
         return Reply(waiting, "Nothing waits for you.")
     interactive = review and sys.stdin.isatty() and sys.stdout.isatty()
@@ -194,7 +194,7 @@ def _decide(home: Home, proposal: Proposal) -> bool:
         if key == "a":
             _approve(home, proposal)
         elif key == "d":
-            home.deny(proposal.id)
+            home.inbox.deny(proposal.id)
             say("denied")
         elif key == "e":
             changed = _edited(proposal.changes[0].text)
@@ -210,7 +210,7 @@ def _decide(home: Home, proposal: Proposal) -> bool:
 
 
 def _approve(home: Home, proposal: Proposal, text: str | None = None) -> None:
-    _show_receipts(home.approve(proposal.id, approver="terminal", content=proposal.content, text=text))
+    _show_receipts(home.inbox.approve(proposal.id, approver="terminal", content=proposal.content, text=text))
 
 
 def _edited(text: str) -> str | None:
@@ -232,14 +232,14 @@ def approve(home: Home, proposals: Sequence[str], session: str | None, json: boo
     anima approve --session 22a7449d
     """
     _need_person()
-    chosen = [home.writing.inbox.get(name, home.clock()) for name in proposals]
+    chosen = [home.inbox.get(name) for name in proposals]
     chosen += _of_session(home, session)
     if not chosen:
         raise BadArguments(_WHICH if not session else f"session {session} proposed nothing that waits")
     for number, proposal in enumerate(() if json else chosen, start=1):
         show_proposal(proposal, number, len(chosen))
     click.confirm(f"Write {counted(len(chosen), 'change')}?", abort=True, err=True)
-    receipts = [r for p in chosen for r in home.approve(p.id, approver="terminal", content=p.content)]
+    receipts = [r for p in chosen for r in home.inbox.approve(p.id, approver="terminal", content=p.content)]
     return Reply(receipts, lambda: _show_receipts(receipts))
 
 
@@ -254,12 +254,12 @@ def deny(home: Home, proposals: Sequence[str], session: str | None) -> Reply:
     if not ids:
         raise BadArguments(_WHICH)
     for name in ids:
-        home.deny(name)
+        home.inbox.deny(name)
     return Reply({"denied": ids}, f"denied: {', '.join(ids)}")
 
 
 def _of_session(home: Home, session: str | None) -> list[Proposal]:
-    return [proposal for proposal in home.pending() if session and (proposal.session or "").startswith(session)]
+    return [proposal for proposal in home.inbox.all() if session and (proposal.session or "").startswith(session)]
 
 
 def _need_person() -> None:
@@ -286,6 +286,6 @@ def trust(home: Home, place: str | None, session: str | None, every: bool) -> Re
     """
     _need_person()
     path, line = place_of(place) if place else (None, None)
-    count = home.keeping.trust(path, line=line, session=session, every=every)
+    count = home.past.trust(path, line=line, session=session, every=every)
     told = f"{counted(count, 'line')} trusted now" if count else "nothing there was untrusted"
     return Reply({"trusted_lines": count}, told)

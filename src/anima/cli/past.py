@@ -25,8 +25,8 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
     anima history
     anima history MEMORY.md --limit 5
     """
-    revisions = home.history(path, limit=limit)
-    problem = home.books.history_problem if home.books.begun else None
+    revisions = home.past.log(path, limit=limit)
+    problem = home.past.problem
 
     def show() -> None:
         if problem:
@@ -56,7 +56,7 @@ def diff(home: Home, revision: str, other: str | None, path: str | None) -> Repl
     anima diff a3f9c2
     anima diff a3f9c2 7be01d --path MEMORY.md
     """
-    found = home.diff(revision, other, path=path)
+    found = home.past.diff(revision, other, path=path)
     return Reply({"diff": found}, lambda: show_diff(found))
 
 
@@ -77,8 +77,8 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
     anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
     anima undo --sweep            the last night of dreaming
     """
-    change = home.keeping.last_sweep() if sweep else change
-    found = home.keeping.show_undo(change=change, session=session)
+    change = home.past.last_sweep() if sweep else change
+    found = home.past.show_undo(change=change, session=session)
     receipts = () if dry_run else home.undo(change, session=session, content=found.content)
 
     def show() -> None:
@@ -101,7 +101,7 @@ def restore(home: Home, path: str, at: str) -> Reply:
     \b
     anima restore MEMORY.md --at 2026-05-08
     """
-    receipt = home.restore(path, at=at)
+    receipt = home.past.restore(path, at=at)
     return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
 
 
@@ -115,7 +115,7 @@ def why(home: Home, place: str) -> Reply:
     path, line = place_of(place)
     if line is None:
         raise BadArguments("say which line: anima why MEMORY.md:14")
-    found = home.why(path, line)
+    found = home.past.why(path, line)
     change, revision = found.source.change, (found.revision or "none")[:8]
     told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
     return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")
@@ -137,13 +137,13 @@ def audit(home: Home, action: str, limit: int) -> Reply:
     if action not in ("verify", "log"):
         raise BadArguments(f"audit does verify or log, not {action!r}")
     if action == "log":
-        entries = home.keeping.changes(limit=limit)
+        entries = home.past.changes(limit=limit)
         lines = [
             f"{each.id:>6}  {each.time:%Y-%m-%d %H:%M}  {each.actor:8} {each.what:8} {inert(', '.join(each.paths))}"
             for each in entries
         ]
         return Reply(entries, lines)
-    found = home.audit()
+    found = home.past.audit()
     renewed, torn = found.renewed, f", and a torn last line of {found.torn} bytes" if found.torn else ""
     told = f"The ledger is whole: {found.records:,} records{torn}."
     if not found.ok:

@@ -136,7 +136,7 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
 
 def _worn(home: Home, limit: int) -> Reply:
     """What the ledger says was worn, the latest first."""
-    records = list(home.books.ledger.records(kinds=("persona",))) if home.books.begun else []
+    records = list(home.past.since(0, "persona"))
     zone = home.site.zone()
     rows = [{"time": record.time.astimezone(zone), **record.fields} for record in records[: -limit - 1 : -1]]
     lines = [

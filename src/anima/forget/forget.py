@@ -24,7 +24,7 @@ from anima.forget.wanted import Asked, Choice, asked_of, checked_texts
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
-from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Proposal, content_of
+from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, content_of
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.sessions.record import forget, touched
@@ -304,7 +304,7 @@ def _draw_proposals(drawing: _Drawing) -> Iterator[str]:
     """Waiting changes that hold it, in their texts, diffs, bases or reasons; those a forgotten session made, too."""
     if drawing.asked.layer is not None:
         return
-    for id, raw in drawing.home.writing.inbox.raw():
+    for id, raw in drawing.home.writing.proposals.raw():
         try:
             found = json.loads(raw)
             texts = [text for key in _KNOWN for text in _strings(found.get(key))]
@@ -451,7 +451,7 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
     with books.machine.lock.hold():
         for id in drawn.proposals:
             if id != last:
-                home.writing.inbox.remove(id)
+                home.writing.proposals.remove(id)
         books.finish()
         books.sweep()
         if drawn.purge is not None and home.store.stat(f".anima/{AREA}") is not None:
@@ -548,7 +548,7 @@ def _recorded(home: Home, drawn: Plan, done: Forgetting, last: str | None) -> Fo
     with home.books.lock():
         record = home.books.ledger.add("forget", {name: value for name, value in fields.items() if value is not None})
         if last is not None:
-            home.writing.inbox.remove(last)
+            home.writing.proposals.remove(last)
     return replace(done, record=record.n)
 
 
@@ -571,7 +571,7 @@ def propose(home: Home, change: Change, wish: Mapping[str, str], *, layer: str) 
     """A wish to forget that waits for the owner; None when too many of this session wait. It tells the agent nothing:
     what holds the words, the owner sees."""
     wish = {**wish, **({"layer": layer} if layer else {})}
-    now, content, pending = home.clock(), content_of([change], wish), home.writing.inbox
+    now, content, pending = home.clock(), content_of([change], wish), home.writing.proposals
     if sum(p.session == change.session for p in pending.all(now)) > MOST_PER_SESSION:
         return None
     drawn = plan(home, _asked_by(wish), purge=False)

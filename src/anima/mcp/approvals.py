@@ -48,7 +48,7 @@ def to_ask(visit: Visit, answer: Answer) -> Proposal | None:
     if answer.get("status") != "pending" or not visit.is_owner_alone:
         return None
     try:
-        waiting = visit.visitor.home.approvable(str(answer.get("proposal")), approver=PLACE)
+        waiting = visit.visitor.home.inbox.approvable(str(answer.get("proposal")), approver=PLACE)
     except NotFound:
         return None
     if waiting is None or len(waiting.diff) > MOST_SHOWN:
@@ -86,9 +86,9 @@ def decide(home: Home, answer: Answer, content: str, decided: Decision) -> Answe
     proposal = str(answer["proposal"])
     kept = {name: value for name, value in answer.items() if name not in ("reason", "review", "repeated")}
     if decided == "no":
-        home.deny(proposal)
+        home.inbox.deny(proposal)
         return kept | {"status": "refused", "rule": "owner", "reason": "the owner said no to it"}
-    receipt = home.approve(proposal, approver=PLACE, content=content)[0]
+    receipt = home.inbox.approve(proposal, approver=PLACE, content=content)[0]
     if receipt.status != "written":
         return answer
     return kept | {"status": "written", "rule": receipt.rule, "revision": receipt.revision and receipt.revision[:12]}

@@ -1,202 +1,116 @@
-"""Changes that wait for a person.
+"""The inbox: what waits for the owner, and the owner's yes and no.
 
-Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses; it is bound to its
-content by a digest, and its diff is computed from that content, never kept. (A wish to forget keeps what was foreseen.)
-The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home lock.
-Not here: deciding and carrying out (write).
+Promise: a yes is bound to what was seen and judged again before anything is written; a change that was carried out is
+not carried out twice; a proposal that cannot be read can still be denied. Looking begins nothing.
+Not here: how a proposal is kept (proposals) and made (write).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
-from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
-from anima.store import State
-from anima.text.diff import diff_of
+from anima.errors import BadArguments, Damaged, HomeError, StaleWrite
+from anima.gate import Situation
+from anima.memory.proposals import Proposal
+from anima.memory.write import Writer
+from anima.model import Answer, Change, Kind, Receipt, Verdict, digest_of
+from anima.site import Site
+from anima.text.diff import merge
 
-FOLDER = "pending"
-FORMAT = 1
-LIFETIME = timedelta(days=14)
-MOST_PER_SESSION = 100
-_ID = re.compile(r"p[1-9]\d{0,17}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
-
-    id: str
-    changes: tuple[Change, ...]
-    created: datetime
-    expires: datetime
-    rule: str
-    why: str
-    findings: tuple[Finding, ...]
-    diff: str
-    content: str
-    bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
-    forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
-
-    @property
-    def path(self) -> DocPath:
-        return self.changes[0].path
-
-    @property
-    def session(self) -> str | None:
-        return self.changes[0].session
-
-
-def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = None) -> str:
-    """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
-    body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
-    body += [dict(sorted(forget.items()))] if forget is not None else []
-    return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
+if TYPE_CHECKING:
+    from anima.config import Rule
 
 
 class Inbox:
-    """The proposals of one home, a file each."""
+    """What waits in one home. `forgets` carries out a wish to forget that the owner says yes to."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, site: Site, writer: Writer, forgets: Callable[[Proposal], tuple[Receipt, ...]]) -> None:
+        self._store, self._layout, self._clock = site.store, site.layout, site.clock
+        self._writer, self._kept, self._forgets = writer, writer.proposals, forgets
 
-    def all(self, now: datetime) -> list[Proposal]:
-        """Those that still wait, oldest first; lapsed ones are passed over."""
-        names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
-        found = [self._load(name) for name in names if _ID.fullmatch(name)]
-        return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
+    def all(self) -> tuple[Proposal, ...]:
+        """What waits for the owner, oldest first."""
+        return tuple(self._kept.all(self._clock())) if self._store.begun else ()
 
-    def get(self, proposal: str, now: datetime) -> Proposal:
-        found = self._load(proposal) if _ID.fullmatch(proposal) else None
-        if found is None:
-            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima pending lists those that do")
-        if found.expires <= now:
-            raise NoSuchProposal(
-                f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
-            )
-        return found
+    def ids(self) -> frozenset[str]:
+        """The names of what lies here. No file is opened for it."""
+        return self._kept.ids() if self._store.begun else frozenset()
 
-    def twin(self, content: str, session: str | None, now: datetime) -> Proposal | None:
-        """A waiting proposal of the same content from the same session."""
-        return next((p for p in self.all(now) if p.content == content and p.session == session), None)
+    def get(self, proposal: str) -> Proposal:
+        return self._kept.get(proposal, self._clock())
 
-    def save(self, proposal: Proposal) -> None:
-        self._state.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
+    def approve(
+        self, proposal: str, *, approver: str = "python", content: str | None = None, text: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
+        the page."""
+        waiting = self.get(proposal)
+        if content is not None and content != waiting.content:
+            raise StaleWrite(waiting.path.text, theirs=waiting.diff, ours=None)
+        if waiting.forget is not None:
+            if text is not None:
+                raise BadArguments("a wish to forget is approved as it is; deny it, and run anima forget yourself")
+            return self._forgets(waiting)
+        if self._store.ledger.carried_out(proposal):
+            self._take_off(proposal)
+            return tuple(Receipt(status="written", path=change.path, proposal=proposal) for change in waiting.changes)
+        changes = waiting.changes
+        if text is not None:
+            if len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND):
+                raise BadArguments("only a proposal of one text can be edited before it is approved")
+            changes = (replace(changes[0], text=text),)
+        changes = tuple(self._rebased(c, base) for c, base in zip(changes, waiting.bases, strict=True))
+        receipts = self._writer.submit(changes, situation=Situation(approver=approver), what="approve", of=proposal)
+        if all(receipt.status == "written" for receipt in receipts):
+            self._take_off(proposal)
+        return receipts
 
-    def raw(self) -> Iterator[tuple[str, bytes]]:
-        """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
-        for name in self._state.names(FOLDER):
-            if (data := self._state.get(f"{FOLDER}/{name}")) is not None:
-                yield name.removesuffix(".json"), data
+    def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
+        """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse."""
+        waiting = self.get(proposal)
+        verdict, _ = self._writer.judge(waiting.changes, waiting.bases, Situation(approver=approver))
+        return waiting if verdict.answer is Answer.ALLOW else None
 
-    def remove(self, proposal: str) -> bool:
-        return self._state.remove(f"{FOLDER}/{proposal}.json")
-
-    def _load(self, proposal: str) -> Proposal | None:
-        """The proposal; None when there is none, or no longer."""
-        raw = self._state.get(f"{FOLDER}/{proposal}.json")
-        if raw is None:
-            return None
+    def deny(self, proposal: str) -> None:
+        """Removes a waiting change; one that cannot even be read is removed too."""
         try:
-            body = json.loads(raw)
-            refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
-            found = _parse(body)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
-            raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
-        if found.content != content_of(found.changes, found.forget) or found.id != proposal:
-            raise Damaged(
-                f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
-            )
-        return found
+            self.get(proposal)
+        except Damaged:
+            pass
+        with self._store.lock():
+            self._kept.remove(proposal)
+            self._store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
 
+    def rule_for(self, proposal: Proposal) -> Rule | None:
+        """The narrowest rule that would have allowed a proposal; None where none should."""
+        from anima.gate import suggest_rule
 
-def _dump(p: Proposal) -> dict[str, Any]:
-    first = p.changes[0]
-    return {
-        "format": FORMAT,
-        "id": p.id,
-        "created": p.created.isoformat(),
-        "expires": p.expires.isoformat(),
-        "rule": p.rule,
-        "why": p.why,
-        "content": p.content,
-        "bases": list(p.bases),
-        "actor": first.actor,
-        "origin": first.origin,
-        "session": first.session,
-        "scope": first.scope,
-        "taint": sorted(first.taint),
-        "changes": [
-            {
-                "path": c.path.text,
-                "kind": c.kind,
-                "text": c.text,
-                "base": c.base,
-                "opening": c.opening,
-                "to": c.to.text if c.to else None,
-                "reason": c.reason,
-            }
-            for c in p.changes
-        ],
-        "findings": [
-            {
-                "kind": f.kind,
-                "severity": int(f.severity),
-                "start": f.start,
-                "end": f.end,
-                "line": f.line,
-                "shown": f.shown,
-                "message": f.message,
-            }
-            for f in p.findings
-        ],
-        **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
-    }
+        if len(proposal.changes) != 1:
+            return None
+        change, row_of = proposal.changes[0], self._layout.row_of
+        verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)
+        to_row = row_of(change.to) if change.to else None
+        return suggest_rule(change, verdict, row=row_of(change.path), findings=proposal.findings, to_row=to_row)
 
+    def _take_off(self, proposal: str) -> None:
+        try:
+            with self._store.lock():
+                self._kept.remove(proposal)
+        except HomeError:
+            pass  # it is carried out, and the ledger knows; approving it again does nothing
 
-def _parse(raw: dict[str, Any]) -> Proposal:
-    common = {
-        "actor": Actor(raw["actor"]),
-        "origin": Origin(raw["origin"]),
-        "session": raw["session"],
-        "scope": Scope(raw["scope"]) if raw["scope"] else None,
-        "taint": frozenset(Origin(o) for o in raw["taint"]),
-    }
-    changes = tuple(
-        Change(
-            path=DocPath.parse(c["path"]),
-            kind=Kind(c["kind"]),
-            text=c["text"],
-            base=c["base"],
-            to=DocPath.parse(c["to"]) if c["to"] else None,
-            reason=c["reason"],
-            opening=c["opening"],
-            **common,
-        )
-        for c in raw["changes"]
-    )
-    findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
-    created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
-    if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
-        raise ValueError("a proposal has changes, a base for each, and times with a zone")
-    forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
-    bases = tuple(raw["bases"])
-    return Proposal(
-        id=raw["id"],
-        changes=changes,
-        created=created,
-        expires=expires,
-        rule=raw["rule"],
-        why=raw["why"],
-        findings=findings,
-        diff=diff_of(changes, bases) if forget is None else str(raw["foreseen"]),
-        content=raw["content"],
-        bases=bases,
-        forget=forget,
-    )
+    def _rebased(self, change: Change, base: str | None) -> Change:
+        """A proposed text carried over to what stands there now. Raises StaleWrite where the two do not go together."""
+        now = self._writer.text_of(change.path)
+        if change.kind is Kind.APPEND:
+            return replace(change, base=None)
+        digest = "" if now is None else digest_of(now)
+        if now == base:
+            return replace(change, base=digest)
+        if change.kind is Kind.WRITE and base is not None and now is not None:
+            merged = merge(base, now, change.text)
+            if merged is not None:
+                return replace(change, text=merged, base=digest)
+        raise StaleWrite(change.path.text, theirs=now, ours=change.after(base))

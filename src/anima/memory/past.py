@@ -1,24 +1,24 @@
-"""Looking back, and taking back: history, diff, why, undo, restore, trust, audit.
+"""The past of a home: log, diff, why, undo, restore, trust, audit.
 
 Promise: undo is a change like any other and passes the same road; it takes back one change, a batch or all of a
 session, also when other lines changed since, and gives StaleWrite with both versions where it cannot tell what to do.
-Not here: writing itself (writing), what the ledger's records look like (ledger).
+Not here: writing itself (write), what the ledger's records look like (ledger).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import chain
 
-from anima.errors import BadArguments, Damaged, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source
-from anima.memory.inbox import content_of
+from anima.memory.proposals import content_of
 from anima.memory.write import Writer
-from anima.model import Actor, Change, DocPath, Kind, Origin, Receipt, digest_of
+from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
 from anima.site import Site
 from anima.store.git import History, Note, Revision
 from anima.text.diff import diff_of, merge
@@ -74,28 +74,29 @@ class Past:
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
-    def history(self, path: DocPath | None = None, *, limit: int = 20) -> list[Revision]:
+    def log(self, path: str | DocPath | None = None, *, limit: int = 20) -> tuple[Revision, ...]:
         """The newest revisions, of the home or of one document."""
         self.store.commit()
         found = self._history()
-        spelt = self._spelt(path) if path else None
-        return found.log(spelt, limit=limit) if found else []
+        spelt = self._spelt(DocPath.parse(path)) if path else None
+        return tuple(found.log(spelt, limit=limit)) if found else ()
 
-    def diff(self, revision: str, other: str | None = None, path: DocPath | None = None) -> str:
+    def diff(self, revision: str, other: str | None = None, *, path: str | DocPath | None = None) -> str:
         """What one revision changed, or what changed between two."""
         history = self._need_history()
+        spelt = self._spelt(DocPath.parse(path)) if path else None
         if other is not None:
-            return history.diff(revision, other, self._spelt(path) if path else None)
-        before = self._before(history, revision)
-        return history.diff(before, revision, self._spelt(path) if path else None)
+            return history.diff(revision, other, spelt)
+        return history.diff(self._before(history, revision), revision, spelt)
 
     def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Done]:
         """Carried-out changes, newest first."""
         found = [_entry(intent, record) for intent, record in self._done() if session in (None, intent.session)]
         return found[::-1][:limit]
 
-    def why(self, path: DocPath, line: int) -> Why:
-        document = self.store.documents.read(path)
+    def why(self, path: str | DocPath, line: int) -> Why:
+        """Where a line came from."""
+        document = self.store.documents.read(DocPath.parse(path))
         lines = lines_of(document.text)
         if not 1 <= line <= len(lines):
             raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
@@ -110,6 +111,42 @@ class Past:
             revision=self._revision_of(source.change),
         )
 
+    def sources(self, document: Document) -> Iterator[Source | None]:
+        """Where each line of a document came from; None for one with nothing on it."""
+        view = self.store.provenance if self.store.begun else None
+        for line in lines_of(document.text):
+            raw = line.rstrip("\r\n")
+            yield None if not raw.strip() else view.source(document.path, raw) if view else OWNERS
+
+    def doubts(self, path: DocPath) -> int:
+        """How many lines of a document are not trusted, as it stands; none of one that cannot be read."""
+        if not self.store.begun or not self.store.provenance.has_doubt(path):
+            return 0
+        try:
+            return sum(
+                found is not None and not found.trusted for found in self.sources(self.store.documents.read(path))
+            )
+        except HomeError:
+            return 0
+
+    @property
+    def tip(self) -> int:
+        """The number of the ledger's newest record."""
+        return self.store.ledger.tip.n if self.store.begun else 0
+
+    def since(self, number: int, *kinds: str) -> Iterator[Record]:
+        """What the ledger says happened after the record of that number, of these kinds or of all."""
+        return self.store.ledger.records(number, kinds=kinds) if self.store.begun else iter(())
+
+    def size(self) -> int:
+        """Differs when the ledger grew. Nothing is read for it."""
+        return self.store.log.size() if self.store.begun else 0
+
+    def tell(self, watcher: Callable[[tuple[DocPath, ...]], None]) -> Callable[[], None]:
+        """Tells a watcher of every write of this process, until what is returned is called."""
+        self.writer.watchers.append(watcher)
+        return lambda: self.writer.watchers.remove(watcher)
+
     def _revision_of(self, change: str | None) -> str | None:
         if change is None or (history := self._history()) is None:
             return None
@@ -123,11 +160,16 @@ class Past:
         history = self._history()
         return verify(self.store.log, key=self.store.key, anchors=history.anchors() if history else ())
 
+    @property
+    def problem(self) -> str | None:
+        """Why there is no history; None where there is, or it is switched off."""
+        return self.store.history_problem if self.store.begun else None
+
     def history_problems(self) -> list[str]:
         """What is wrong with history; nothing when it is switched off."""
         history = self._history()
         if history is None:
-            return [self.store.history_problem] if self.store.begun and self.store.history_problem else []
+            return [self.problem] if self.problem else []
         return history.check()
 
     def repair_history(self) -> list[str]:
@@ -166,7 +208,7 @@ class Past:
     def show_undo(self, *, change: str | None = None, session: str | None = None) -> TakingBack:
         """What would be taken back, for eyes. Nothing is written."""
         chosen, wanted = self.plan_undo(change=change, session=session)
-        diff = diff_of(wanted, [self._text(each.path) for each in wanted])
+        diff = diff_of(wanted, [self.writer.text_of(each.path) for each in wanted])
         return TakingBack(ids=tuple(i.id for i in chosen), files=len(wanted), diff=diff, content=content_of(wanted))
 
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
@@ -224,7 +266,7 @@ class Past:
         """(text on disk, text as wanted so far)."""
         if path.key in texts:
             return texts[path.key][1], texts[path.key][2]
-        text = self._text(path)
+        text = self.writer.text_of(path)
         return text, text
 
     def _without(self, text: str, edit: Edit) -> str:
@@ -272,20 +314,20 @@ class Past:
     def _keyed(self, text: str | None) -> str | None:
         return None if text is None else self.store.key.of(text)
 
-    def restore(self, path: DocPath, at: str, *, base: str | None = None) -> tuple[Receipt, ...]:
+    def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
         is to replace ("" for nothing)."""
-        history = self._need_history()
+        history, path = self._need_history(), DocPath.parse(path)
         self.store.commit()
         revision = at if _REVISION.match(at) else self._at(history, at)
         text = self._shown(history, revision, path)
         if text is None:
             raise NoSuchRevision(f"{path} was not there at {at}")
-        now = self._text(path)
+        now = self.writer.text_of(path)
         if base is not None and base != (digest_of(now) if now is not None else ""):
             raise StaleWrite(path.text, theirs=now, ours=text)
         change = self._change(path, now, text)
-        return self.writer.submit([change], what="restore", of=revision[:12])
+        return self.writer.submit([change], what="restore", of=revision[:12])[0]
 
     def text_at(self, path: DocPath, revision: str) -> str | None:
         """A document as a revision holds it; None when it was not there, or there is no history."""
@@ -300,12 +342,17 @@ class Past:
         return found.id
 
     def trust(
-        self, path: DocPath | None = None, *, line: int | None = None, session: str | None = None, every: bool = False
+        self,
+        path: str | DocPath | None = None,
+        *,
+        line: int | None = None,
+        session: str | None = None,
+        every: bool = False,
     ) -> int:
         """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
         fields: dict[str, object] = {"session": session} if session else {}
         if path is not None:
-            document = self.store.documents.read(path)
+            document = self.store.documents.read(DocPath.parse(path))
             lines = lines_of(document.text)
             if line is not None and not 1 <= line <= len(lines):
                 raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
@@ -314,12 +361,9 @@ class Past:
             fields |= {"path": document.path.text, "lines": digests}
         if bool(fields) == every:
             raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
-        before = self._distrusted()
+        before = self.store.provenance.distrusted()
         self.store.append("trust", fields)
-        return before - self._distrusted()
-
-    def _distrusted(self) -> int:
-        return self.store.provenance.distrusted()
+        return before - self.store.provenance.distrusted()
 
     # -- small ----------------------------------------------------------------------------------------------------------
 
@@ -338,12 +382,6 @@ class Past:
         base = "" if now is None else digest_of(now)
         return Change(path=path, kind=kind, text=wanted or "", base=base, actor=Actor.OWNER, origin=Origin.OWNER)
 
-    def _text(self, path: DocPath) -> str | None:
-        try:
-            return self.store.documents.read(path).text
-        except NoSuchDocument:
-            return None
-
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text
 
@@ -353,7 +391,7 @@ class Past:
     def _need_history(self) -> History:
         history = self._history()
         if history is None:
-            why = self.store.history_problem if self.store.begun else "nothing was written here yet"
+            why = self.problem if self.store.begun else "nothing was written here yet"
             raise NoSuchRevision(f"there is no history: {why or 'it is switched off'}", hint="anima doctor says more")
         return history
 

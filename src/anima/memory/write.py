@@ -3,19 +3,20 @@
 Change → scan → gate → (ask: a Proposal waits) → home lock → compare with `base` → intent in the ledger → files →
 done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are all or
 nothing; a stale `base` raises StaleWrite with both versions; appends to a log never conflict.
-Not here: what a verb wants to write (home, sessions), looking back (keeping).
+Not here: what a verb wants to write (home, sessions), the owner's yes (inbox), looking back (past).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from anima.errors import BadArguments, BadText, Damaged, HomeError, NoSuchDocument, StaleWrite
+from anima.errors import BadArguments, BadText, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
 from anima.memory.forgotten import Forgotten
-from anima.memory.inbox import LIFETIME, MOST_PER_SESSION, Inbox, Proposal, content_of
+from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.model import (
     Actor,
     Answer,
@@ -27,19 +28,19 @@ from anima.model import (
     Receipt,
     Severity,
     Verdict,
-    digest_of,
 )
 from anima.site import Site
 from anima.store import Batch
-from anima.text.diff import diff_of, merge
+from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 
 OWNER_AT_HAND = Situation()
 ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class Judged(NamedTuple):
+    """What the gate says of a batch, and everything the scan saw in it."""
+
     verdict: Verdict
     findings: tuple[Finding, ...]
 
@@ -47,11 +48,10 @@ class _Judged:
 class Writer:
     """Carries changes into one home."""
 
-    def __init__(self, site: Site, inbox: Inbox, forgotten: Forgotten) -> None:
-        self.store, self.layout, self.clock = site.store, site.layout, site.clock
+    def __init__(self, site: Site, proposals: Proposals, forgotten: Forgotten) -> None:
+        self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
-        self.inbox, self.forgotten = inbox, forgotten
-        self.forgets: Callable[[Proposal], tuple[Receipt, ...]] | None = None  # approves a wish to forget
+        self.proposals, self.forgotten = proposals, forgotten
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(
@@ -65,10 +65,10 @@ class Writer:
         """What becomes of a batch: written, pending or refused, a Receipt for each change."""
         changes = tuple(_checked(change) for change in changes)
         _check_distinct(changes)
-        bases = tuple(None if change.is_free else self._text(change.path) for change in changes)
+        bases = tuple(None if change.is_free else self.text_of(change.path) for change in changes)
         for change, base in zip(changes, bases, strict=True):
             change.check_base(base)
-        judged = self._judge(changes, bases, situation)
+        judged = self.judge(changes, bases, situation)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
         if judged.verdict.answer is Answer.ASK:
@@ -92,14 +92,14 @@ class Writer:
     def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
         """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
         changes = tuple(_checked(change) for change in changes)
-        judged = self._judge(changes, tuple(self._text(change.path) for change in changes), OWNER_AT_HAND)
+        judged = self.judge(changes, tuple(self.text_of(change.path) for change in changes), OWNER_AT_HAND)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
-        return self._proposed(changes, replace(judged, verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason)))
+        return self._proposed(changes, judged._replace(verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason)))
 
     # -- scan and gate --------------------------------------------------------------------------------------------------
 
-    def _judge(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> _Judged:
+    def judge(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> Judged:
         """The strictest verdict of the batch, and everything the scan saw in what would be new."""
         strictest: Verdict | None = None
         found: list[Finding] = []
@@ -121,7 +121,7 @@ class Writer:
                 strictest = verdict
         if strictest is None:
             raise BadArguments("there is nothing to write")
-        return _Judged(verdict=strictest, findings=tuple(found))
+        return Judged(strictest, tuple(found))
 
     def _recognised(self, base: str | None, change: Change) -> list[Finding]:
         """What of a change was forgotten before. The owner's own hand is not asked."""
@@ -144,7 +144,7 @@ class Writer:
             for n in hits
         ]
 
-    def _refused(self, changes: Sequence[Change], judged: _Judged) -> tuple[Receipt, ...]:
+    def _refused(self, changes: Sequence[Change], judged: Judged) -> tuple[Receipt, ...]:
         first = changes[0]
         fields = {
             "path": first.path.text,
@@ -155,21 +155,21 @@ class Writer:
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
-    def _proposed(self, changes: tuple[Change, ...], judged: _Judged) -> tuple[Receipt, ...]:
+    def _proposed(self, changes: tuple[Change, ...], judged: Judged) -> tuple[Receipt, ...]:
         now, content = self.clock(), content_of(changes)
-        bases = tuple(self._text(change.path) for change in changes)
+        bases = tuple(self.text_of(change.path) for change in changes)
         with self.store.lock():
             session = changes[0].session
-            proposal = self.inbox.twin(content, session, now)
+            proposal = self.proposals.twin(content, session, now)
             if proposal is None:
-                waiting = sum(p.session == session for p in self.inbox.all(now))
+                waiting = sum(p.session == session for p in self.proposals.all(now))
                 if waiting >= MOST_PER_SESSION:
                     full = Verdict(
                         answer=Answer.DENY,
                         rule="too-many-pending",
                         reason=f"{waiting} changes of this session wait for the owner already",
                     )
-                    return self._refused(changes, replace(judged, verdict=full))
+                    return self._refused(changes, judged._replace(verdict=full))
                 record = self.store.ledger.add(
                     "proposal", {"content": self.store.key.of(content), "rule": judged.verdict.rule}
                 )
@@ -185,70 +185,8 @@ class Writer:
                     content=content,
                     bases=bases,
                 )
-                self.inbox.save(proposal)
+                self.proposals.save(proposal)
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in changes)
-
-    # -- approval -------------------------------------------------------------------------------------------------------
-
-    def approve(
-        self, proposal: str, *, approver: str, content: str | None = None, text: str | None = None
-    ) -> tuple[Receipt, ...]:
-        """Carries a waiting change out, judged again. `content` binds the yes to what was seen; `text` edits it first."""
-        waiting = self.inbox.get(proposal, self.clock())
-        if content is not None and content != waiting.content:
-            raise StaleWrite(waiting.path.text, theirs=waiting.diff, ours=None)
-        if waiting.forget is not None:
-            if self.forgets is None or text is not None:
-                raise BadArguments("a wish to forget is approved as it is; deny it, and run anima forget yourself")
-            return self.forgets(waiting)
-        if self.store.ledger.carried_out(proposal):
-            self._take_off(proposal)
-            return tuple(Receipt(status="written", path=change.path, proposal=proposal) for change in waiting.changes)
-        changes = waiting.changes
-        if text is not None:
-            if len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND):
-                raise BadArguments("only a proposal of one text can be edited before it is approved")
-            changes = (replace(changes[0], text=text),)
-        changes = tuple(self._rebased(c, base) for c, base in zip(changes, waiting.bases, strict=True))
-        receipts = self.submit(changes, situation=Situation(approver=approver), what="approve", of=proposal)
-        if all(receipt.status == "written" for receipt in receipts):
-            self._take_off(proposal)
-        return receipts
-
-    def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
-        """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse."""
-        waiting = self.inbox.get(proposal, self.clock())
-        judged = self._judge(waiting.changes, waiting.bases, Situation(approver=approver))
-        return waiting if judged.verdict.answer is Answer.ALLOW else None
-
-    def _take_off(self, proposal: str) -> None:
-        try:
-            with self.store.lock():
-                self.inbox.remove(proposal)
-        except HomeError:
-            pass  # it is carried out, and the ledger knows; approving it again does nothing
-
-    def deny(self, proposal: str) -> Proposal | None:
-        """Removes a waiting change; one that cannot even be read is removed too."""
-        try:
-            waiting: Proposal | None = self.inbox.get(proposal, self.clock())
-        except Damaged:
-            waiting = None
-        with self.store.lock():
-            self.inbox.remove(proposal)
-            self.store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
-        return waiting
-
-    def _rebased(self, change: Change, base: str | None) -> Change:
-        """A proposed text carried over to what stands there now. Raises StaleWrite where the two do not go together."""
-        now = self._text(change.path)
-        if change.kind is Kind.APPEND or now == base:
-            return replace(change, base=None if change.kind is Kind.APPEND else _digest(now))
-        if change.kind is Kind.WRITE and base is not None and now is not None:
-            merged = merge(base, now, change.text)
-            if merged is not None:
-                return replace(change, text=merged, base=_digest(now))
-        raise StaleWrite(change.path.text, theirs=now, ours=change.after(base))
 
     # -- carrying out ---------------------------------------------------------------------------------------------------
 
@@ -267,7 +205,7 @@ class Writer:
         written = self.store.write(
             Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver, marked=marked)
         )
-        judged = _Judged(verdict=verdict, findings=findings)
+        judged = Judged(verdict, findings)
         if written.repeated:
             return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
         paths = tuple({path.key: path for c in changes for path in (c.path, c.to) if path}.values())
@@ -278,7 +216,7 @@ class Writer:
             for change, digest in zip(changes, written.digests, strict=True)
         )
 
-    def _text(self, path: DocPath) -> str | None:
+    def text_of(self, path: DocPath) -> str | None:
         try:
             return self.store.documents.read(path).text
         except NoSuchDocument:
@@ -286,10 +224,6 @@ class Writer:
 
 
 _RANK = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
-
-
-def _digest(text: str | None) -> str:
-    return "" if text is None else digest_of(text)
 
 
 def _orders_in(changes: Sequence[Change], findings: Sequence[Finding]) -> frozenset[str]:
@@ -355,7 +289,7 @@ def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
 def _receipt(
     change: Change,
     status: str,
-    judged: _Judged,
+    judged: Judged,
     *,
     revision: str | None = None,
     digest: str | None = None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.gate import FlowEvent
-from anima.memory.line import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
+from anima.memory.verbs import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
@@ -231,7 +231,7 @@ class Calling:
         place = self._place(path) if path else None
         if place is not None:
             self._seen(place.text)
-        visible = [r for r in self._home.keeping.history(place, limit=limit) if self._may_see_revision(r.paths)]
+        visible = [r for r in self._home.past.log(place, limit=limit) if self._may_see_revision(r.paths)]
         rows = []
         for revision in visible:
             row = {
@@ -243,7 +243,7 @@ class Calling:
             rows.append(
                 row
                 | (
-                    {"diff": self._home.keeping.diff(revision.id, path=place)[:MAX_TEXT]}
+                    {"diff": self._home.past.diff(revision.id, path=place)[:MAX_TEXT]}
                     if diff and self.listener.sees_all
                     else {}
                 )

@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchDocument
-from anima.memory.line import log_heading, log_line
+from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.record import stamp
 from anima.sessions.replay import time_of
@@ -183,7 +183,7 @@ class Flushing:
             first = next((turn.time for turn in turns if turn.time), None)
             days |= set(self._days(first.astimezone(now.tzinfo).date() if first else now.date()))
         texts = [self._text(listener.daily_path(layout, day)) for day in days]
-        waiting = [p for p in self._home.pending() if p.session == self._session.id]
+        waiting = [p for p in self._home.inbox.all() if p.session == self._session.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
         return {_bare(bullet_text(line)) for text in texts for line in lines_of(text) if line.strip()}
 

@@ -25,8 +25,8 @@ from anima.ledger.chain import Fault, Key, Ledger, verify
 from anima.ledger.provenance import Provenance
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Forgotten
-from anima.memory.inbox import FOLDER as PENDING
-from anima.memory.inbox import Inbox
+from anima.memory.proposals import FOLDER as PENDING
+from anima.memory.proposals import Proposals
 from anima.model import DocPath
 from anima.site import rules_for
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
@@ -371,11 +371,11 @@ def _waiting(patient: Patient) -> Iterator[Remark]:
 
 def broken_proposals(patient: Patient) -> list[str]:
     """The files among the waiting changes that are none."""
-    pending, names = Inbox(patient.machine), patient.machine.names(PENDING)
+    pending, names = Proposals(patient.machine), patient.machine.names(PENDING)
     return [name for name in sorted(names) if not _is_proposal(pending, name, patient.now)]
 
 
-def _is_proposal(pending: Inbox, name: str, now: datetime) -> bool:
+def _is_proposal(pending: Proposals, name: str, now: datetime) -> bool:
     try:
         pending.get(name.removesuffix(".json"), now)
     except Damaged:

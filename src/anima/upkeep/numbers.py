@@ -108,11 +108,11 @@ def _sizes(home: Home, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[dat
     """How large the document was after each revision, as far as history holds it; the last one of each day counts."""
     seen: set[date] = set()
     try:
-        for revision in home.keeping.history(path, limit=_REVISIONS) if home.books.begun else ():
+        for revision in home.past.log(path, limit=_REVISIONS) if home.books.begun else ():
             moment = revision.time.astimezone(zone)
             if moment.date() not in seen:
                 seen.add(moment.date())
-                yield moment, _size(home.keeping.text_at(path, revision.id) or "")
+                yield moment, _size(home.past.text_at(path, revision.id) or "")
     except HomeError:
         return
 

@@ -23,7 +23,7 @@ from anima.layout.trust import Register, folder, put_beside, served
 from anima.ledger import renewal
 from anima.ledger.chain import Key, Ledger
 from anima.memory.forgotten import FILE as FORGOTTEN
-from anima.memory.inbox import FOLDER as PENDING
+from anima.memory.proposals import FOLDER as PENDING
 from anima.model import DocPath
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, Folder
@@ -461,13 +461,13 @@ def _set_strange_aside(work: _Work, place: str) -> None:
 
 def _mended_history(work: _Work, home: Home, place: str) -> list[str]:
     try:
-        return home.keeping.repair_history()
+        return home.past.repair_history()
     except (HomeError, OSError):
         home.books.reset_history()
         if kind_of(work.store, place) is None:
             raise
         where = work.aside.move(place, name="repository")
-        home.keeping.repair_history()
+        home.past.repair_history()
         return [f"begun anew with the documents as they stand; the old repository is in {where}"]
 
 

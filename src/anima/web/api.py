@@ -223,7 +223,7 @@ def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
 @router.get("/history", tags=["past"], response_model=bodies.Paged[bodies.Revision])
 def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
-    return _page(home.history(path or None, limit=start + limit + 1), start, limit)
+    return _page(home.past.log(path or None, limit=start + limit + 1), start, limit)
 
 
 @router.get("/diff", tags=["past"])
@@ -234,7 +234,7 @@ def diff(
     path: FilePath = "",
 ) -> bodies.Diff:
     """What one revision changed, or what changed between two."""
-    return bodies.Diff(diff=home.diff(revision, other, path=path or None))
+    return bodies.Diff(diff=home.past.diff(revision, other, path=path or None))
 
 
 @router.post("/compare", tags=["past"])
@@ -250,7 +250,7 @@ def changes(
     here: Here, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
 ) -> object:
     """Carried-out changes as the ledger tells them, newest first. `id` is what undo takes."""
-    return _page(here.past.changes(session=session, limit=start + limit + 1), start, limit)
+    return _page(here.home.past.changes(session=session, limit=start + limit + 1), start, limit)
 
 
 @router.get("/why", tags=["past"], response_model=bodies.Why)
@@ -260,7 +260,7 @@ def why(
     line: Annotated[int, Query(ge=1, le=10_000_000)],
 ) -> Why:
     """Where a line came from."""
-    return home.why(path, line)
+    return home.past.why(path, line)
 
 
 @router.post("/undo", tags=["past"], response_model=list[bodies.Receipt])
@@ -268,7 +268,7 @@ def undo(here: Here, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
-    change = here.past.last_sweep() if wish.sweep else wish.change
+    change = here.home.past.last_sweep() if wish.sweep else wish.change
     done = here.home.undo(change, session=wish.session, content=wish.content)
     return _receipts(done, _RECEIPTS, done)
 
@@ -300,13 +300,13 @@ def dream(home: TheHome, wish: bodies.Dreaming) -> bodies.Dreamed:
 @router.post("/restore", tags=["past"], response_model=bodies.Receipt)
 def restore(home: TheHome, wish: bodies.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
-    return _receipt(home.restore(wish.path, at=wish.at, base=wish.base))
+    return _receipt(home.past.restore(wish.path, at=wish.at, base=wish.base))
 
 
 @router.get("/audit", tags=["past"])
 def audit(home: TheHome) -> bodies.Audit:
     """Whether the ledger is whole."""
-    found = home.audit()
+    found = home.past.audit()
     return bodies.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
 
 
@@ -369,19 +369,19 @@ def snapshot(here: Here) -> Snapshot | Response:
 @router.get("/pending", tags=["approving"], response_model=bodies.Items[bodies.Proposal])
 def pending(home: TheHome) -> object:
     """What waits for the owner, oldest first."""
-    return {"items": home.pending()}
+    return {"items": home.inbox.all()}
 
 
 @router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
 def proposal(here: Here, id: str) -> Proposal:
-    return here.inbox.get(id, here.home.clock())
+    return here.home.inbox.get(id)
 
 
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     approver = "page" if me.kind == "page" else "http"
-    receipts = here.home.approve(id, approver=approver, content=wish.content, text=wish.text)
+    receipts = here.home.inbox.approve(id, approver=approver, content=wish.content, text=wish.text)
     here.bulletin.look_soon()
     return _receipts(receipts, _RECEIPTS, receipts)
 
@@ -389,8 +389,8 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
 def deny(here: Here, id: str) -> None:
     """Says no. The proposal is removed."""
-    here.inbox.get(id, here.home.clock())
-    here.home.deny(id)
+    here.home.inbox.get(id)
+    here.home.inbox.deny(id)
     here.bulletin.look_soon()
 
 
@@ -402,7 +402,7 @@ def trust(here: Here, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Respons
             403, "trusting lines needs the page or a terminal", kind="urn:anima:refused", title="Refused", rule="page"
         )
     path = DocPath.parse(wish.path) if wish.path else None
-    return bodies.Trusted(trusted_lines=here.past.trust(path, line=wish.line, session=wish.session))
+    return bodies.Trusted(trusted_lines=here.home.past.trust(path, line=wish.line, session=wish.session))
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------------

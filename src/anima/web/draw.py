@@ -114,7 +114,7 @@ class Drawing:
         """Who the agent is and how many proposals wait, for the rail beside every page."""
         who = self._served.home.identity()
         try:
-            waiting = len(self._served.home.pending())
+            waiting = len(self._served.home.inbox.all())
         except HomeError:
             waiting = 0
         return {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}

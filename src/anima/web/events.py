@@ -17,8 +17,6 @@ from typing import Any
 
 from anima.errors import HomeError
 from anima.home import Home
-from anima.model import DocPath
-from anima.web.reach import Reach
 
 log = logging.getLogger("anima.web")
 
@@ -66,20 +64,21 @@ class Bulletin:
     """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`."""
 
     def __init__(self, home: Home, *, every: float = EVERY) -> None:
-        self._reach, self._every = Reach(home), every
+        self._home, self._every = home, every
         self._wake, self._ended = threading.Event(), threading.Event()
         self._listeners: set[_Listener] = set()
         self._mutex = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._tell_no_more: Callable[[], None] = lambda: None
         self._size, self._last = -1, 0
         self._waiting: frozenset[str] = frozenset()
         self._begun: dict[str, dict[str, Any]] = {}
 
     def start(self) -> None:
         """Begins to look. What happened before is not told."""
-        self._last = self._reach.tip()
+        self._last = self._home.past.tip
         self._look(tell=False)
-        self._reach.tell(self._changed)
+        self._tell_no_more = self._home.past.tell(lambda paths: self._wake.set())
         self._thread = threading.Thread(target=self._run, name="anima-bulletin", daemon=True)
         self._thread.start()
 
@@ -93,7 +92,8 @@ class Bulletin:
             listener.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
-        self._reach.tell(self._changed, no_more=True)
+        self._tell_no_more()
+        self._tell_no_more = lambda: None
 
     def look_soon(self) -> None:
         """For whoever knows that something happened: it is told now rather than at the next look."""
@@ -107,9 +107,6 @@ class Bulletin:
     def listeners(self) -> int:
         return len(self._listeners)
 
-    def _changed(self, paths: tuple[DocPath, ...]) -> None:
-        self._wake.set()
-
     # -- looking --------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -122,12 +119,12 @@ class Bulletin:
                 log.warning("the home could not be looked at; trying again")
 
     def _look(self, *, tell: bool) -> None:
-        if self._ended.is_set() or not self._reach.has_begun:
+        if self._ended.is_set() or not self._home.past.size():
             return
-        size = self._reach.size()
+        size = self._home.past.size()
         found = list(self._new_changes()) if size != self._size else []
         self._size = size
-        waiting = self._reach.waiting()
+        waiting = self._home.inbox.ids()
         found += [Event(kind="proposal", n=self._last, data={"id": name}) for name in sorted(waiting - self._waiting)]
         found += [Event(kind="decided", n=self._last, data={"id": name}) for name in sorted(self._waiting - waiting)]
         self._waiting = waiting
@@ -135,10 +132,10 @@ class Bulletin:
             self._publish(event)
 
     def _new_changes(self) -> list[Event]:
-        if self._last > self._reach.tip():
+        if self._last > self._home.past.tip:
             self._last = 0
         found = []
-        for record in self._reach.records(self._last):
+        for record in self._home.past.since(self._last):
             self._last = record.n
             if event := _told(record, self._begun):
                 found.append(event)
@@ -180,7 +177,7 @@ class Bulletin:
     def _again(self, after: int) -> list[Event]:
         """The changes since a record, for a listener that was away."""
         begun: dict[str, dict[str, Any]] = {}
-        told = (_told(record, begun) for record in self._reach.records(max(0, after - _BACK)))
+        told = (_told(record, begun) for record in self._home.past.since(max(0, after - _BACK)))
         found = [event for event in told if event and event.n > after]
         if len(found) > MOST_AGAIN:
             return [Event(kind="resync", n=found[-1].n)]

@@ -6,7 +6,7 @@ Promise: looking begins nothing where nothing was ever written. Not here: what a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -14,26 +14,15 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from anima import (
-    Actor,
     DocPath,
-    Document,
     Home,
-    HomeError,
-    Origin,
-    Proposal,
     Remark,
     Scope,
-    Source,
     Suggestion,
-    lines_of,
 )
-from anima.model import Answer, Verdict
 from anima.sessions.replay import time_of as time_of
 
 if TYPE_CHECKING:
-    from anima.config import Rule
-    from anima.memory.inbox import Inbox
-    from anima.memory.past import Past
     from anima.search.current import IndexReport
     from anima.search.graph import About, Graph
     from anima.sessions.find import Found
@@ -57,11 +46,6 @@ class Reach:
         self.home = home
         self._graph: tuple[str, int, Graph] | None = None
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything was ever written through us."""
-        return self.home.books.begun
-
     def now(self) -> datetime:
         return self.home.site.now()
 
@@ -71,80 +55,18 @@ class Reach:
     def zone(self) -> tzinfo | None:
         return self.home.site.zone()
 
-    # -- the past -------------------------------------------------------------------------------------------------------
-
-    @property
-    def past(self) -> Past:
-        return self.home.keeping
-
-    @property
-    def inbox(self) -> Inbox:
-        return self.home.writing.inbox
-
-    def sources(self, document: Document) -> Iterator[Source | None]:
-        """Where each line of a document came from; None for one with nothing on it."""
-        view = self.home.books.provenance if self.has_begun else None
-        owners = Source(actor=Actor.OWNER, origin=Origin.OWNER)
-        for line in lines_of(document.text):
-            raw = line.rstrip("\r\n")
-            yield None if not raw.strip() else view.source(document.path, raw) if view else owners
-
-    def doubt(self, path: DocPath) -> int:
-        """How many lines of a document are not trusted, as it stands; none of one that cannot be read."""
-        if not self.has_begun or not self.home.books.provenance.has_doubt(path):
-            return 0
-        try:
-            return sum(source is not None and not source.trusted for source in self.sources(self.home.read(path)))
-        except HomeError:
-            return 0
-
-    def rule_for(self, proposal: Proposal) -> Rule | None:
-        """The narrowest rule that would have allowed a proposal; None where none should."""
-        from anima.gate import suggest_rule
-
-        if len(proposal.changes) != 1:
-            return None
-        change, layout = proposal.changes[0], self.home.layout
-        verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)
-        to_row = layout.row_of(change.to) if change.to else None
-        return suggest_rule(change, verdict, row=layout.row_of(change.path), findings=proposal.findings, to_row=to_row)
-
     def commit(self) -> None:
-        if self.has_begun:
+        if self.home.books.begun:
             self.home.books.commit()
 
     # -- what happens ---------------------------------------------------------------------------------------------------
-
-    def tip(self) -> int:
-        """The number of the ledger's newest record."""
-        return self.home.books.ledger.tip.n if self.has_begun else 0
-
-    def size(self) -> int:
-        """Differs when the ledger grew. Nothing is read for it."""
-        return self.home.books.log.size() if self.has_begun else 0
-
-    def waiting(self) -> frozenset[str]:
-        """The names of the proposals that wait."""
-        names = self.home.books.machine.names("pending") if self.has_begun else ()
-        return frozenset(name.removesuffix(".json") for name in names)
-
-    def records(self, after: int, kinds: tuple[str, ...] = ()) -> Iterator[Any]:
-        return self.home.books.ledger.records(after, kinds=kinds) if self.has_begun else iter(())
-
-    def tell(self, watcher: Callable[[tuple[DocPath, ...]], None], *, no_more: bool = False) -> None:
-        """Tells a watcher of every write of this process, or stops telling it."""
-        watchers = self.home.writing.watchers
-        if no_more and watcher in watchers:
-            watchers.remove(watcher)
-        elif not no_more:
-            watchers.append(watcher)
 
     def watch(self, stop: Event) -> Iterator[IndexReport]:
         return self.home.index.watch(stop)
 
     def stamp(self) -> str:
         """Differs when a document, the ledger or the day does. No file is opened for it."""
-        made = hashlib.sha256(f"{self.size()} {self.today()}".encode())
+        made = hashlib.sha256(f"{self.home.past.size()} {self.today()}".encode())
         for entry in self.home.list_all():
             made.update(f"{entry.path}\0{entry.size}\0{entry.time.timestamp()}\n".encode("utf-8", "surrogatepass"))
         return made.hexdigest()
@@ -192,7 +114,7 @@ class Reach:
 
     def worn(self, most: int) -> list[dict[str, Any]]:
         """Which souls conversations wore, the latest first."""
-        records = list(self.records(0, ("persona",)))[: -most - 1 : -1]
+        records = list(self.home.past.since(0, "persona"))[: -most - 1 : -1]
         keys = ("scope", "session")
         return [
             {"file": str(record.fields.get("file", "none")), "time": record.time}

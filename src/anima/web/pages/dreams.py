@@ -49,7 +49,7 @@ def _when(here: Served) -> dict[str, Any]:
     """When the next night comes, in the user's own time, and when the last one was."""
     asked, dreams = here.home.config.dream, here.home.dreams
     found: dict[str, Any] = {"asked": asked, "zone": here.zone(), "next": None, "due": False, "never": ""}
-    found["last"] = dreams.last if here.has_begun else None
+    found["last"] = dreams.last if here.home.past.tip else None
     try:
         return found | ({"next": dreams.coming(), "due": dreams.due() is not None} if asked.enabled else {})
     except HomeError as error:
@@ -65,7 +65,7 @@ def _tonight(here: Served) -> dict[str, Any]:
         "tonight": "",
         "wrong": "",
     }
-    if not here.has_begun:
+    if not here.home.past.tip:
         return found
     try:
         swept = here.home.dream(dry_run=True)
@@ -113,7 +113,7 @@ def _nights(text: str, opening: str) -> Iterator[dict[str, Any]]:
 def _last_night(here: Served) -> str:
     """The last night that can be taken back; empty when there is none."""
     try:
-        return here.past.last_sweep()
+        return here.home.past.last_sweep()
     except NoSuchRevision:
         return ""
 
@@ -124,7 +124,7 @@ def _undo(here: Served) -> dict[str, Any]:
     if not change:
         raise NoSuchRevision("there is no night of dreaming to take back", hint="the diary tells of those there were")
     try:
-        return {"change": change, "back": here.past.show_undo(change=change), "wrong": ""}
+        return {"change": change, "back": here.home.past.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
         return {"change": change, "back": None, "wrong": str(error)}
 

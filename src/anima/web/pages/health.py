@@ -19,7 +19,7 @@ MANY = 20  # snapshots that are listed
 def show(here: Served, request: Request) -> dict[str, Any]:
     ledger, fault = None, ""
     try:
-        ledger = here.home.audit()
+        ledger = here.home.past.audit()
     except HomeError as error:
         fault = str(error)
     return {

@@ -18,7 +18,7 @@ from anima.web.served import Served
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    waiting = here.home.pending()
+    waiting = here.home.inbox.all()
     batches: dict[str, list[dict[str, Any]]] = {}
     for proposal in waiting:
         card = {"proposal": proposal, "rule": _rule(here, proposal), "is_identity": _is_identity(here, proposal)}
@@ -33,7 +33,7 @@ def _is_identity(here: Served, proposal: Proposal) -> bool:
 
 def _rule(here: Served, proposal: Proposal) -> str:
     """The rule that would allow this kind of change from now on, as anima.toml would hold it; empty where none should."""
-    found = here.rule_for(proposal)
+    found = here.home.inbox.rule_for(proposal)
     if found is None:
         return ""
     when = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in found.when)
@@ -43,7 +43,7 @@ def _rule(here: Served, proposal: Proposal) -> str:
 def _allowed(here: Served) -> list[Any]:
     """What agents wrote without asking since yesterday, the newest first."""
     since = here.home.clock() - timedelta(days=1)
-    recent = here.past.changes(limit=200)
+    recent = here.home.past.changes(limit=200)
     return [e for e in recent if e.time >= since and e.actor in (Actor.AGENT, Actor.DREAMER) and not e.approver][:20]
 
 

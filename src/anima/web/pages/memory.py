@@ -92,7 +92,7 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "nodes": _nodes(here, folder, entries[:MOST_DOCUMENTS]),
         "left_out": max(0, len(entries) - MOST_DOCUMENTS),
         "talks": len(every) - len(entries),
-        "changes": here.past.changes(limit=_CHANGES),
+        "changes": here.home.past.changes(limit=_CHANGES),
         "undo": _undo(here, asked.get("undo")),
         "words": WORDS,
         "headings": _headings(here),
@@ -123,13 +123,13 @@ def _undo(here: Served, change: str | None) -> dict[str, Any] | None:
     """What taking a change back would do, shown before it is done."""
     if not change:
         return None
-    found = next((done for done in here.past.changes() if done.id == change), None)
+    found = next((done for done in here.home.past.changes() if done.id == change), None)
     if found is None:
         raise NoSuchRevision(
             f"there is no change {change[:40]} to take back", hint="the page of a document lists its history"
         )
     try:
-        return {"entry": found, "back": here.past.show_undo(change=change), "wrong": ""}
+        return {"entry": found, "back": here.home.past.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
         return {"entry": found, "back": None, "wrong": str(error)}
 
@@ -168,7 +168,7 @@ def _leaf(here: Served, entry: Entry) -> Node:
         kind=_kind_of(here, path) if is_text else "file",
         time=entry.time,
         is_text=is_text,
-        doubt=here.doubt(path),
+        doubt=here.home.past.doubts(path),
     )
 
 
@@ -231,8 +231,8 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         "found": found,
         "writable": writable,
         "row": row,
-        "doubt": here.doubt(path) if found else 0,
-        "latest": home.history(path, limit=4),
+        "doubt": here.home.past.doubts(path) if found else 0,
+        "latest": home.past.log(path, limit=4),
         "kind": _kind_of(here, path),
         "lines": [],
         "line": 0,
@@ -253,7 +253,7 @@ def _found(here: Served, path: DocPath, way: str) -> Document | None:
     try:
         return here.home.read(path)
     except NoSuchDocument:
-        if way == "edit" or (way == "history" and here.home.history(path, limit=1)):
+        if way == "edit" or (way == "history" and here.home.past.log(path, limit=1)):
             return None
         raise
 
@@ -277,7 +277,7 @@ def _read(here: Served, found: Document, way: str, start: str | None, chosen: st
     line = _number(chosen, "line", total)
     first = _number(start, "from", total) or max(1, (line - 1) // MANY_LINES * MANY_LINES + 1)
     drawn = (source if way == "source" else prose)(found.text)
-    marked = list(zip(drawn, marks(here.sources(found)), strict=True))
+    marked = list(zip(drawn, marks(here.home.past.sources(found)), strict=True))
     return {
         "lines": marked[first - 1 : first - 1 + MANY_LINES],
         "first": first,
@@ -289,17 +289,17 @@ def _read(here: Served, found: Document, way: str, start: str | None, chosen: st
 
 
 def _history(here: Served, path: DocPath, found: Document | None, wanted: str | None) -> dict[str, Any]:
-    revisions = here.home.history(path, limit=_REVISIONS)
+    revisions = here.home.past.log(path, limit=_REVISIONS)
     if not wanted:
         return {"revisions": revisions}
     known = next((r for r in revisions if r.id.startswith(wanted)), None) if len(wanted) >= 4 else None
     if known is None:
         raise NoSuchRevision(f"the history of {path} has no revision {wanted[:40]}")
-    then = here.past.text_at(path, known.id)
+    then = here.home.past.text_at(path, known.id)
     now = found.text if found else None
     shown = {
         "of": known,
-        "diff": here.home.diff(known.id, path=path),
+        "diff": here.home.past.diff(known.id, path=path),
         "back": "" if then is None else unified(now or "", then),
         "gone": then is None,
         "same": then == now,
@@ -326,8 +326,8 @@ class Step:
 
 
 def _why(here: Served, found: Document, line: int) -> dict[str, Any]:
-    told = here.home.why(found.path, line)
-    revisions = here.home.history(found.path, limit=_VERSIONS) if told.text.strip() else ()
+    told = here.home.past.why(found.path, line)
+    revisions = here.home.past.log(found.path, limit=_VERSIONS) if told.text.strip() else ()
     steps = list(line_steps(_versions(here, found, revisions), line))
     return {"told": told, "past": steps, "revisions": {r.id: r for r in revisions}, "cut": len(revisions) == _VERSIONS}
 
@@ -335,7 +335,7 @@ def _why(here: Served, found: Document, line: int) -> dict[str, Any]:
 def _versions(here: Served, found: Document, revisions: Iterable[Revision]) -> Iterator[tuple[str, str | None]]:
     """The versions of a document, newest first. What stands there now leads, when history does not hold it yet."""
     for n, revision in enumerate(revisions):
-        text = here.past.text_at(found.path, revision.id)
+        text = here.home.past.text_at(found.path, revision.id)
         if n == 0 and text != found.text:
             yield "", found.text
         yield revision.id, text

@@ -67,7 +67,7 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
         "newest": newest,
         "items": list(_items(page, talks.marks(id, talks.owner()), start=start, is_last=is_last)),
         "taint": sorted(map(str, talks.doubts([id]))),
-        "wrote": here.past.changes(session=id, limit=20),
+        "wrote": here.home.past.changes(session=id, limit=20),
         "end": min(start + TURNS, page.total),
     }
 

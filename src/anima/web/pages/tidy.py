@@ -34,7 +34,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 
 def _done(here: Served) -> list[Done]:
     """What was tidied lately and not taken back since."""
-    entries = here.past.changes(limit=_ROUND)
+    entries = here.home.past.changes(limit=_ROUND)
     undone = {entry.of for entry in entries if entry.what == "undo"}
     return [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:DONE]
 

@@ -1,0 +1,205 @@
+"""Changes that wait for a person.
+
+Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses; it is bound to its
+content by a digest, and its diff is computed from that content, never kept. (A wish to forget keeps what was foreseen.)
+The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home lock.
+Not here: proposing (write), the owner's yes and no (inbox).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
+from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
+from anima.store import State
+from anima.text.diff import diff_of
+
+FOLDER = "pending"
+FORMAT = 1
+LIFETIME = timedelta(days=14)
+MOST_PER_SESSION = 100
+_ID = re.compile(r"p[1-9]\d{0,17}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
+
+    id: str
+    changes: tuple[Change, ...]
+    created: datetime
+    expires: datetime
+    rule: str
+    why: str
+    findings: tuple[Finding, ...]
+    diff: str
+    content: str
+    bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+    forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
+
+    @property
+    def path(self) -> DocPath:
+        return self.changes[0].path
+
+    @property
+    def session(self) -> str | None:
+        return self.changes[0].session
+
+
+def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = None) -> str:
+    """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
+    body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
+    body += [dict(sorted(forget.items()))] if forget is not None else []
+    return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
+
+
+class Proposals:
+    """The proposals of one home, a file each."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def all(self, now: datetime) -> list[Proposal]:
+        """Those that still wait, oldest first; lapsed ones are passed over."""
+        names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
+        found = [self._load(name) for name in names if _ID.fullmatch(name)]
+        return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
+
+    def get(self, proposal: str, now: datetime) -> Proposal:
+        found = self._load(proposal) if _ID.fullmatch(proposal) else None
+        if found is None:
+            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima pending lists those that do")
+        if found.expires <= now:
+            raise NoSuchProposal(
+                f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
+            )
+        return found
+
+    def ids(self) -> frozenset[str]:
+        return frozenset(name.removesuffix(".json") for name in self._state.names(FOLDER))
+
+    def twin(self, content: str, session: str | None, now: datetime) -> Proposal | None:
+        """A waiting proposal of the same content from the same session."""
+        return next((p for p in self.all(now) if p.content == content and p.session == session), None)
+
+    def save(self, proposal: Proposal) -> None:
+        self._state.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
+
+    def raw(self) -> Iterator[tuple[str, bytes]]:
+        """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
+        for name in self._state.names(FOLDER):
+            if (data := self._state.get(f"{FOLDER}/{name}")) is not None:
+                yield name.removesuffix(".json"), data
+
+    def remove(self, proposal: str) -> bool:
+        return self._state.remove(f"{FOLDER}/{proposal}.json")
+
+    def _load(self, proposal: str) -> Proposal | None:
+        """The proposal; None when there is none, or no longer."""
+        raw = self._state.get(f"{FOLDER}/{proposal}.json")
+        if raw is None:
+            return None
+        try:
+            body = json.loads(raw)
+            refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
+            found = _parse(body)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
+            raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
+        if found.content != content_of(found.changes, found.forget) or found.id != proposal:
+            raise Damaged(
+                f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
+            )
+        return found
+
+
+def _dump(p: Proposal) -> dict[str, Any]:
+    first = p.changes[0]
+    return {
+        "format": FORMAT,
+        "id": p.id,
+        "created": p.created.isoformat(),
+        "expires": p.expires.isoformat(),
+        "rule": p.rule,
+        "why": p.why,
+        "content": p.content,
+        "bases": list(p.bases),
+        "actor": first.actor,
+        "origin": first.origin,
+        "session": first.session,
+        "scope": first.scope,
+        "taint": sorted(first.taint),
+        "changes": [
+            {
+                "path": c.path.text,
+                "kind": c.kind,
+                "text": c.text,
+                "base": c.base,
+                "opening": c.opening,
+                "to": c.to.text if c.to else None,
+                "reason": c.reason,
+            }
+            for c in p.changes
+        ],
+        "findings": [
+            {
+                "kind": f.kind,
+                "severity": int(f.severity),
+                "start": f.start,
+                "end": f.end,
+                "line": f.line,
+                "shown": f.shown,
+                "message": f.message,
+            }
+            for f in p.findings
+        ],
+        **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
+    }
+
+
+def _parse(raw: dict[str, Any]) -> Proposal:
+    common = {
+        "actor": Actor(raw["actor"]),
+        "origin": Origin(raw["origin"]),
+        "session": raw["session"],
+        "scope": Scope(raw["scope"]) if raw["scope"] else None,
+        "taint": frozenset(Origin(o) for o in raw["taint"]),
+    }
+    changes = tuple(
+        Change(
+            path=DocPath.parse(c["path"]),
+            kind=Kind(c["kind"]),
+            text=c["text"],
+            base=c["base"],
+            to=DocPath.parse(c["to"]) if c["to"] else None,
+            reason=c["reason"],
+            opening=c["opening"],
+            **common,
+        )
+        for c in raw["changes"]
+    )
+    findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
+    created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
+    if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
+        raise ValueError("a proposal has changes, a base for each, and times with a zone")
+    forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
+    bases = tuple(raw["bases"])
+    return Proposal(
+        id=raw["id"],
+        changes=changes,
+        created=created,
+        expires=expires,
+        rule=raw["rule"],
+        why=raw["why"],
+        findings=findings,
+        diff=diff_of(changes, bases) if forget is None else str(raw["foreseen"]),
+        content=raw["content"],
+        bases=bases,
+        forget=forget,
+    )
