@@ -15,8 +15,8 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
 	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile
 
-test-long: $(VENV)/.test-installed  ## the suites that take longer than ten minutes may hold
-	$(VENV)/bin/python -m pytest -m long
+test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations or examples; SEED= and FROM= go on
+	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 lint: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py

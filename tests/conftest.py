@@ -36,6 +36,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Homes of tests stand in memory where there is room: nothing they prove hangs on the disk, and it is the slowest
+    part of a busy machine. What proves itself against a real disk asks for one (benchmarks/faults.py, powercut.py)."""
+    memory = Path("/dev/shm")
+    if (
+        "PYTEST_DEBUG_TEMPROOT" not in os.environ
+        and os.access(memory, os.W_OK)
+        and shutil.disk_usage(memory).free > 2**32
+    ):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+
+
 @pytest.fixture(autouse=True)
 def own_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test sees or changes the configuration, the variables or the timezone of whoever runs it."""
