@@ -135,11 +135,11 @@ def logged(root: Path, lines: int) -> Home:
 def tidying(root: Path, lines: int) -> Figures:
     with logged(root, lines) as home:
         found = {
-            "hygiene: look": timed(home.suggest_consolidation),
-            "hygiene: look again": timed(home.suggest_consolidation),
+            "hygiene: look": timed(home.upkeep.look),
+            "hygiene: look again": timed(home.upkeep.look),
         }
-        agreed = [one for one in home.suggest_consolidation() if one.kind != "choose"]
-        found["hygiene: tidy all"] = timed(lambda: home.tidy(agreed))
+        agreed = [one for one in home.upkeep.look().suggestions if one.kind != "choose"]
+        found["hygiene: tidy all"] = timed(lambda: home.upkeep.tidy(agreed))
         return found | {"hygiene: undo all": timed(home.undo)}
 
 

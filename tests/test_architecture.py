@@ -61,8 +61,6 @@ STILL: dict[str, str] = {
     "cli/backup.py": "backup",
     "cli/command.py": "layout",
     "cli/home.py": "config upkeep",
-    "cli/sessions.py": "upkeep",
-    "cli/upkeep.py": "upkeep",
     "forget/forget.py": "backup home sessions",
     "forget/purge.py": "home sessions",
     "forget/wanted.py": "home sessions",
@@ -75,9 +73,7 @@ STILL: dict[str, str] = {
     "sessions/transcripts.py": "home",
     "upkeep/health.py": "home",
     "upkeep/look.py": "sessions",
-    "upkeep/numbers.py": "home sessions",
     "upkeep/repair.py": "home",
-    "upkeep/tidy.py": "home",
     "web/reach.py": "backup dream layout prompt search sessions upkeep",
 }
 

@@ -524,9 +524,9 @@ def test_a_home_does_not_import_itself_nor_what_is_not_there(tmp_path: Path) -> 
 
 def test_only_a_missing_guide_is_worth_a_warning(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria") as home:
-        assert home.validate() == ()
+        assert home.upkeep.validate() == ()
         (tmp_path / "aria" / "AGENTS.md").unlink()
-        assert home.validate() == ("AGENTS.md is missing; the agent works, but has no guide",)
+        assert home.upkeep.validate() == ("AGENTS.md is missing; the agent works, but has no guide",)
 
 
 def test_the_owner_is_told_where_the_avatar_is_but_never_an_absolute_path(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 2_310,
+    "(top)": 2_290,
     "backup": 2_150,
     "cli": 3_290,
     "dream": 3_040,
@@ -30,8 +30,8 @@ CEILINGS = {
     "store": 6_300,
     "testing": 1_280,
     "text": 2_740,
-    "upkeep": 5_070,
-    "web": 4_280,
+    "upkeep": 5_090,
+    "web": 4_260,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 

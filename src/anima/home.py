@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from anima.sessions.tools import Tool
     from anima.sessions.transcripts import Transcripts
     from anima.store.archive import Manifest
-    from anima.upkeep.hygiene import Contradiction, Group, Stale
-    from anima.upkeep.tidy import Look, Part, Suggestion
+    from anima.upkeep.numbers import Talk
+    from anima.upkeep.upkeep import Upkeep
 
 
 class Home:
@@ -88,6 +88,7 @@ class Home:
         self._index: Search | None = None
         self._transcripts: Transcripts | None = None
         self._dreams: Dreams | None = None
+        self._upkeep: Upkeep | None = None
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
         self.prompts = Prompts(self.site)
 
@@ -281,6 +282,24 @@ class Home:
 
                 self._dreams = Dreams(self.site, lambda: self.writing, zone=self.site.zone)
             return self._dreams
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What an owner does now and then: tidying, figures, health."""
+        with self._mutex:
+            if self._upkeep is None:
+                from anima.upkeep.upkeep import Others, Upkeep
+
+                others = Others(talks=self._talks, nights=lambda: self.dreams.nights())
+                self._upkeep = Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
+            return self._upkeep
+
+    def _talks(self) -> Iterator[Talk]:
+        from anima.sessions.replay import time_of
+        from anima.upkeep.numbers import Talk
+
+        for row in self.transcripts.rows(self.transcripts.owner()) if self.config.sessions.dir else ():
+            yield Talk(time_of(row.started_at), row.entries, row.persona)
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
         from anima.forget.forget import approve
@@ -649,39 +668,6 @@ class Home:
         )
         return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
 
-    def find_stale_logs(self, days: int | None = None) -> tuple[Stale, ...]:
-        """Logs that are older than so many days (the configuration's, 90 by default), oldest first."""
-        return self._look(days, "stale").stale
-
-    def find_duplicates(self) -> tuple[Group, ...]:
-        """Lines of memory that say the same, in groups, with the evidence."""
-        return self._look(None, "duplicates").duplicates
-
-    def find_contradictions(self) -> tuple[Contradiction, ...]:
-        """Pairs of lines of memory that cannot both hold."""
-        return self._look(None, "contradictions").contradictions
-
-    def suggest_consolidation(self, days: int | None = None) -> tuple[Suggestion, ...]:
-        """What to do about all three: each with its changes and a diff, for `tidy`. Nothing is changed."""
-        return self._look(days).suggestions
-
-    def _look(self, days: int | None, *parts: Part) -> Look:
-        from anima.upkeep.tidy import PARTS, look
-
-        return look(self, days=days, parts=parts or PARTS)
-
-    def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
-        """Carries out one suggestion or several as one change, which one undo takes back."""
-        from anima.upkeep.tidy import Suggestion, tidy
-
-        return tidy(self, [suggestions] if isinstance(suggestions, Suggestion) else suggestions)
-
-    def keep_all(self, suggestion: Suggestion) -> None:
-        """Says that all lines of a suggestion stay as they are; it is not made again."""
-        from anima.upkeep.tidy import keep_all
-
-        keep_all(self, suggestion)
-
     # -- keeping safe -----------------------------------------------------------------------------------------------------
 
     def snapshot(
@@ -784,8 +770,3 @@ class Home:
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
         return self._register.trusts(self.root, self.store.identity)
-
-    def validate(self) -> tuple[str, ...]:
-        """What AgentScope's check of the same name looks at: warnings only, never an error."""
-        agents = DocPath.parse(self.layout.row("agents").path)
-        return () if self.exists(agents) else (f"{agents} is missing; the agent works, but has no guide",)

@@ -17,7 +17,6 @@ from anima import Home, Scope
 from anima.errors import NoSuchRevision
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
-from anima.upkeep.numbers import figures
 
 FACT = "Ana is allergic to peanuts"
 JUNK = "$ git push origin main"
@@ -435,7 +434,7 @@ def test_statistics_tell_of_the_nights_that_were_not_taken_back(home: Home, cloc
     assert told() == (0, None)
     home.dream()
     assert told() == (1, clock.now.isoformat())
-    assert (found := figures(home).dreams).nights == found.kept == 1 and found.last == clock.now
+    assert (found := home.upkeep.numbers().dreams).nights == found.kept == 1 and found.last == clock.now
     drawn = subprocess.run(
         [sys.executable, "-m", "anima.cli", "stats", "--home", home.root], capture_output=True, text=True
     )

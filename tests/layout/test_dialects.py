@@ -405,10 +405,10 @@ def test_agentscope_cuts_memory_alone_by_tokens(tmp_path: Path) -> None:
 
 def test_agentscope_only_warns_of_what_is_missing(tmp_path: Path, example: Make) -> None:
     with Home.open(tmp_path, settings={"dialect": "agentscope"}, clock=lambda: NOW) as home:
-        assert home.validate() == ("AGENTS.md is missing; the agent works, but has no guide",)
+        assert home.upkeep.validate() == ("AGENTS.md is missing; the agent works, but has no guide",)
         assert "<loaded_context>" in home.prompt(scope="main").text
     with Home.open(example("agentscope")) as home:
-        assert home.validate() == ()
+        assert home.upkeep.validate() == ()
 
 
 # -- all of them ---------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from anima.model import Actor, Change, Kind
 from anima.testing import Clock
 from anima.upkeep.retention import folder_config
 from anima.upkeep.statements import statements
-from anima.upkeep.tidy import look
 
 OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
 
@@ -37,7 +36,7 @@ def documents(home: Home) -> dict[str, str]:
 
 def merges(home: Home) -> list[tuple[str, list[str]]]:
     """(what stays, what goes) of each suggested merge, as PATH:LINE."""
-    found = [one for one in home.suggest_consolidation() if one.kind == "merge"]
+    found = [one for one in home.upkeep.look().suggestions if one.kind == "merge"]
     return [
         (f"{one.keep.path}:{one.keep.number}", [f"{line.path}:{line.number}" for line in one.remove])
         for one in found
@@ -46,16 +45,16 @@ def merges(home: Home) -> list[tuple[str, list[str]]]:
 
 
 def agreed(home: Home) -> list:
-    return [one for one in home.suggest_consolidation() if one.kind != "choose"]
+    return [one for one in home.upkeep.look().suggestions if one.kind != "choose"]
 
 
 # -- looking ---------------------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_home_has_nothing_to_tidy(home: Home) -> None:
-    assert (home.find_stale_logs(), home.find_duplicates(), home.find_contradictions()) == ((), (), ())
-    assert home.suggest_consolidation() == ()
-    assert home.tidy([]) == ()
+    found = home.upkeep.look()
+    assert (found.stale, found.duplicates, found.contradictions, found.suggestions) == ((), (), (), ())
+    assert home.upkeep.tidy([]) == ()
 
 
 def test_looking_changes_nothing(home: Home) -> None:
@@ -63,14 +62,14 @@ def test_looking_changes_nothing(home: Home) -> None:
     home.write("notes/a.md", "- Ana uses a Samsung phone\n- ana uses a samsung phone!\n")
     before, changes = documents(home), len(home.past.changes())
 
-    assert len(home.suggest_consolidation()) == 2
+    assert len(home.upkeep.look().suggestions) == 2
     assert (documents(home), len(home.past.changes())) == (before, changes)
 
 
 def test_a_line_goes_where_memory_says_it_already_and_the_evidence_is_shown(home: Home) -> None:
     home.remember("The lease of the flat ends on 3 May 2027")
     home.write("notes/flat.md", "# Flat\n\n- The lease of the flat ends on 2027-05-03\n- Rooms: 3\n")
-    [one] = home.suggest_consolidation()
+    [one] = home.upkeep.look().suggestions
 
     assert one.keep is not None and one.keep.path == "MEMORY.md"
     assert one.evidence == ("dates: the same words that carry meaning: lease, flat, ends",)
@@ -78,11 +77,11 @@ def test_a_line_goes_where_memory_says_it_already_and_the_evidence_is_shown(home
         "--- a/notes/flat.md\n+++ b/notes/flat.md\n@@ -1,4 +1,3 @@\n # Flat\n \n"
         "-- The lease of the flat ends on 2027-05-03\n - Rooms: 3\n"
     )
-    [receipt] = home.tidy(one)
+    [receipt] = home.upkeep.tidy(one)
     assert receipt.status == "written"
     assert home.read("notes/flat.md").text == "# Flat\n\n- Rooms: 3\n"
     assert home.past.why("MEMORY.md", one.keep.number).text == "- The lease of the flat ends on 3 May 2027"
-    assert home.suggest_consolidation() == ()
+    assert home.upkeep.look().suggestions == ()
 
 
 def test_all_of_it_is_one_change_and_one_undo_brings_every_byte_back(home: Home) -> None:
@@ -92,7 +91,7 @@ def test_all_of_it_is_one_change_and_one_undo_brings_every_byte_back(home: Home)
     home.write("notes/b.md", "- The old boat was repaired by Luis\n- The dog's name is Otter")
     before, count = documents(home), len(home.past.changes())
 
-    receipts = home.tidy(agreed(home))
+    receipts = home.upkeep.tidy(agreed(home))
 
     assert {receipt.status for receipt in receipts} == {"written"}
     assert len({receipt.change for receipt in receipts}) == 1 and len(home.past.changes()) == count + 1
@@ -146,7 +145,7 @@ def test_the_same_words_below_two_people_are_two_facts(home: Home) -> None:
 def test_what_is_private_or_shared_stays_where_it_is(home: Home) -> None:
     text = "- The door code is 4711 again\n\n## Notes <!-- private -->\n\n- The door code is 4711 again\n"
     home.write("notes/a.md", text)
-    assert len(home.find_duplicates()) == 1
+    assert len(home.upkeep.look().duplicates) == 1
     assert merges(home) == []
 
 
@@ -156,7 +155,7 @@ def test_what_is_private_or_shared_stays_where_it_is(home: Home) -> None:
 def test_rules_souls_skills_and_reference_books_are_left_alone(home: Home, path: str) -> None:
     home.write(path, "# Title\n\n- Always show the diff before writing\n- Always show the diff, before writing.\n")
 
-    assert home.find_duplicates() == ()
+    assert home.upkeep.look().duplicates == ()
 
 
 def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:
@@ -166,8 +165,8 @@ def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:
     home.write("users/luis/memory/2026-01-02.md", "- Luis bought a new sail in Porto\n")
 
     assert merges(home) == [("users/luis/MEMORY.md:2", ["users/luis/memory/2026-05-07.md:1"])]
-    assert [log.path for log in home.find_stale_logs()] == ["users/luis/memory/2026-01-02.md"]
-    home.tidy(agreed(home))
+    assert [log.path for log in home.upkeep.look().stale] == ["users/luis/memory/2026-01-02.md"]
+    home.upkeep.tidy(agreed(home))
     assert home.exists("users/luis/memory/archive/2026/2026-01-02.md")
 
 
@@ -179,15 +178,15 @@ def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: H
     [waiting] = home.inbox.all()
     home.writing.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
 
-    [group] = home.find_duplicates()
+    [group] = home.upkeep.look().duplicates
     assert (group.keep.path, group.keep.trusted) == ("notes/own.md", True)
-    [one] = home.suggest_consolidation()
+    [one] = home.upkeep.look().suggestions
     assert [line.path for line in one.remove] == ["MEMORY.md"]
 
 
 def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the_archive(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
-    [moved] = home.tidy(agreed(home))
+    [moved] = home.upkeep.tidy(agreed(home))
     from_the_web = "- The web says: the ferry is free"
     home.writing.carry_out(
         _webs("memory/archive/2026/2026-01-03.md", f"{from_the_web}\n"), _allowed(), (), what="write"
@@ -207,7 +206,7 @@ def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own
     home.write("memory/archive/2026/2026-01-03.md", "")
     (Path(home.root) / "memory/archive/2026/2026-01-03.md").unlink()
     home.writing.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), _allowed(), (), what="write")
-    [moved] = home.tidy(agreed(home))
+    [moved] = home.upkeep.tidy(agreed(home))
 
     archived = DocPath.parse("memory/archive/2026/2026-01-03.md")
     assert moved.status == "written" and home.read(archived).text == f"{line}\n"
@@ -238,8 +237,8 @@ def test_what_a_night_made_memory_of_stays_in_its_log(home: Home) -> None:
     home.write("MEMORY.md", "# Memory\n\n- Ana is allergic to walnuts _(score=0.81, hits=4, days=3)_\n")
     home.write("memory/2026-05-06.md", "- Ana is allergic to walnuts\n")
 
-    assert len(home.find_duplicates()) == 1
-    assert home.suggest_consolidation() == ()
+    assert len(home.upkeep.look().duplicates) == 1
+    assert home.upkeep.look().suggestions == ()
 
 
 def test_what_happened_on_two_days_happened_twice(home: Home) -> None:
@@ -253,7 +252,7 @@ def test_a_file_that_is_no_text_is_said_and_keeps_nothing_else_from_being_tidied
     home.write("notes/a.md", "- Ana uses a Samsung phone\n- Ana uses a Samsung phone.\n")
     Path(home.root, "notes", "b.md").write_bytes(b"- \xff\xfe\n")
     Path(home.root, "memory", "2025-01-01.md").write_bytes(b"\xff")
-    found = look(home)
+    found = home.upkeep.look()
 
     assert len(found.suggestions) == 1
     assert [note.partition(":")[2].strip().split(":")[0] for note in found.notes] == [
@@ -273,34 +272,34 @@ def said_twice(home: Home) -> Home:
 
 
 def test_a_suggestion_is_looked_at_again_when_other_lines_changed(said_twice: Home) -> None:
-    [one] = said_twice.suggest_consolidation()
+    [one] = said_twice.upkeep.look().suggestions
     Path(said_twice.root, "notes", "b.md").write_text("- Zero\n- First of all\n- Ana uses a Samsung phone!\n- Last\n")
     said_twice.append("notes/a.md", "- One more line here")
 
-    said_twice.tidy(one)
+    said_twice.upkeep.tidy(one)
 
     assert said_twice.read("notes/b.md").text == "- Zero\n- First of all\n- Last\n"
 
 
 @pytest.mark.parametrize("path", ["notes/a.md", "notes/b.md"])
 def test_nothing_is_done_when_a_line_of_it_is_no_longer_there(said_twice: Home, path: str) -> None:
-    [one] = said_twice.suggest_consolidation()
+    [one] = said_twice.upkeep.look().suggestions
     Path(said_twice.root, path).write_text("- Something else is here now\n")
     before = documents(said_twice)
 
     with pytest.raises(StaleWrite):
-        said_twice.tidy(one)
+        said_twice.upkeep.tidy(one)
 
     assert documents(said_twice) == before
 
 
 def test_a_log_somebody_wrote_to_is_not_moved(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
-    [one] = home.suggest_consolidation()
+    [one] = home.upkeep.look().suggestions
     home.append("memory/2026-01-03.md", "- And one more thing")
 
     with pytest.raises(StaleWrite):
-        home.tidy(one)
+        home.upkeep.tidy(one)
     assert home.exists("memory/2026-01-03.md")
 
 
@@ -316,9 +315,9 @@ def watch(event, arguments):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 with Home.open(sys.argv[1], clock=Clock()) as home:
-    found = home.suggest_consolidation()
+    found = home.upkeep.look().suggestions
     sys.addaudithook(watch)
-    home.tidy(found)
+    home.upkeep.tidy(found)
 """
 
 
@@ -357,8 +356,8 @@ def contradicted(home: Home) -> Home:
 
 
 def test_between_two_lines_that_contradict_each_other_only_the_owner_chooses(contradicted: Home) -> None:
-    [found] = contradicted.find_contradictions()
-    [one] = contradicted.suggest_consolidation()
+    [found] = contradicted.upkeep.look().contradictions
+    [one] = contradicted.upkeep.look().suggestions
 
     assert found.newer is not None and (found.newer.day, found.why) == (
         date(2026, 5, 6),
@@ -366,22 +365,22 @@ def test_between_two_lines_that_contradict_each_other_only_the_owner_chooses(con
     )
     assert (one.kind, one.remove, one.changes, one.diff) == ("choose", (), (), "")
     with pytest.raises(BadArguments):
-        contradicted.tidy(one)
+        contradicted.upkeep.tidy(one)
     with pytest.raises(BadArguments):
         one.keeping(one.between[0].__class__(path="MEMORY.md", number=1, text="x"))
-    contradicted.tidy(one.keeping(found.newer))
-    assert contradicted.find_contradictions() == ()
+    contradicted.upkeep.tidy(one.keeping(found.newer))
+    assert contradicted.upkeep.look().contradictions == ()
     assert contradicted.read("memory/2026-05-01.md").text == ""
 
 
 def test_both_can_be_kept_for_good(contradicted: Home) -> None:
-    [one] = contradicted.suggest_consolidation()
-    contradicted.keep_all(one)
+    [one] = contradicted.upkeep.look().suggestions
+    contradicted.upkeep.keep_all(one)
 
-    assert contradicted.suggest_consolidation() == ()
+    assert contradicted.upkeep.look().suggestions == ()
     assert contradicted.past.audit().ok
     contradicted.write("memory/2026-05-07.md", "- Ana lives in Quito\n")
-    assert len(contradicted.find_contradictions()) == 2
+    assert len(contradicted.upkeep.look().contradictions) == 2
 
 
 # -- old logs --------------------------------------------------------------------------------------------------------------
@@ -394,15 +393,15 @@ def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_a
     with Home.open(example(dialect), clock=Clock()) as home:
         path = home.layout.daily_path(date(2025, 12, 30)).text
         home.write(path, "# 2025-12-30\n\n- The ferry to Chiloe costs 14 euros\n")
-        [log] = [log for log in home.find_stale_logs() if log.path == path]
+        [log] = [log for log in home.upkeep.look().stale if log.path == path]
         assert (log.day, log.age) == (date(2025, 12, 30), 129)
-        home.tidy([one for one in home.suggest_consolidation() if one.path == path])
+        home.upkeep.tidy([one for one in home.upkeep.look().suggestions if one.path == path])
 
         there = DocPath.parse(f"{home.layout.daily}/archive/2025/2025-12-30.md")
         assert not home.exists(path) and home.exists(there)
         assert home.layout.date_of(there) == date(2025, 12, 30)
         assert home.layout.row_of(there).kind == "daily"
-        assert path not in [log.path for log in home.find_stale_logs()] + [log.path for log in home.find_stale_logs(1)]
+        assert path not in [log.path for days in (None, 1) for log in home.upkeep.look(days=days).stale]
         [hit] = home.search("ferry to Chiloe", scope=Scope.MAIN, limit=1)
         assert (hit.path.text, hit.date) == (there.text, date(2025, 12, 30))
         [mention] = home.index.about("Chiloe", home.listener(scope=Scope.MAIN)).mentions
@@ -415,7 +414,7 @@ def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_a
 def test_a_name_that_is_taken_in_the_archive_is_not_written_over(home: Home) -> None:
     home.write("memory/archive/2026/2026-01-03.md", "- An older copy of this day\n")
     home.write("memory/2026-01-03.md", OLD)
-    home.tidy(home.suggest_consolidation())
+    home.upkeep.tidy(home.upkeep.look().suggestions)
 
     assert home.read("memory/archive/2026/2026-01-03-2.md").text == OLD
     assert home.layout.date_of(DocPath.parse("memory/archive/2026/2026-01-03-2.md")) == date(2026, 1, 3)
@@ -424,7 +423,7 @@ def test_a_name_that_is_taken_in_the_archive_is_not_written_over(home: Home) -> 
 @pytest.mark.parametrize("days", [0, -1, 40_000])
 def test_a_number_of_days_that_makes_no_sense_is_bad_input(home: Home, days: int) -> None:
     with pytest.raises(BadArguments):
-        home.find_stale_logs(days)
+        home.upkeep.look(days=days)
 
 
 def test_a_folder_may_keep_its_documents_for_a_time_of_its_own(tmp_path: Path) -> None:
@@ -437,13 +436,13 @@ def test_a_folder_may_keep_its_documents_for_a_time_of_its_own(tmp_path: Path) -
     config.write_text(config.read_text() + '\n[hygiene]\ndays = 10\nfolders = {"notes/" = 365, "notes/job/kept" = 0}\n')
 
     with Home.open(tmp_path / "home", clock=Clock()) as home:
-        assert [one.to for one in home.suggest_consolidation()] == [
+        assert [one.to for one in home.upkeep.look().suggestions] == [
             "notes/job/archive/2025/2025-01-01 plan.md",
             "memory/archive/2026/2026-01-03.md",
             "memory/archive/2026/2026-04-20.md",
         ]
-        home.tidy(home.suggest_consolidation())
-        assert home.find_stale_logs() == ()
+        home.upkeep.tidy(home.upkeep.look().suggestions)
+        assert home.upkeep.look().stale == ()
 
 
 # -- IronClaw's folders ----------------------------------------------------------------------------------------------------
@@ -464,15 +463,15 @@ def test_in_ironclaw_the_nearest_config_of_a_folder_decides_and_nothing_is_delet
     (ironclaw / "projects/boat/.config").write_text('{"hygiene": {"enabled": true}}')
 
     with Home.open(ironclaw, clock=Clock()) as home:
-        found = {one.path: one.to for one in home.suggest_consolidation() if one.to}
+        found = {one.path: one.to for one in home.upkeep.look().suggestions if one.to}
         assert found["daily/2026-04-20.md"] == "daily/archive/2026/2026-04-20.md"
         assert found["projects/boat/log/2026-01-01.md"] == "projects/boat/log/archive/2026/2026-01-01.md"
-        home.tidy([one for one in home.suggest_consolidation() if one.to])
-        assert home.find_stale_logs() == ()
+        home.upkeep.tidy([one for one in home.upkeep.look().suggestions if one.to])
+        assert home.upkeep.look().stale == ()
     (ironclaw / "daily/.config").write_text('{"hygiene": {"enabled": false}}')
     (ironclaw / "daily/2025-01-01.md").write_text("- An old log that nobody wants to move\n")
     with Home.open(ironclaw, clock=Clock()) as home:
-        assert home.find_stale_logs() == ()
+        assert home.upkeep.look().stale == ()
 
 
 def test_a_folder_that_asks_not_to_be_indexed_is_not(ironclaw: Path) -> None:
@@ -507,11 +506,11 @@ def test_a_config_that_makes_no_sense_is_a_sentence_and_changes_nothing(raw: byt
 
     (ironclaw / "daily/.config").write_bytes(raw)
     with Home.open(ironclaw, clock=Clock()) as home:
-        assert any(said in note for note in look(home).notes)
+        assert any(said in note for note in home.upkeep.look().notes)
 
 
 def test_a_config_of_another_dialect_is_not_read(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
     Path(home.root, "memory", ".config").write_text('{"hygiene": {"enabled": false}}')
 
-    assert len(home.find_stale_logs()) == 1
+    assert len(home.upkeep.look().stale) == 1

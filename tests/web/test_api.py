@@ -450,9 +450,6 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "approve": "pending",
         "deny": "pending",
         "session": "agent",
-        "suggest_consolidation": "hygiene",
-        "tidy": "hygiene",
-        "keep_all": "hygiene",
         "snapshot": "snapshots",
     }
     # Made before there is a server; parts of others; what only a shell or Python needs.
@@ -472,7 +469,6 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "peers",
         "exists",
         "today",
-        "validate",
         "agent_for",
         "resume",
         "dream_if_due",
@@ -480,9 +476,6 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "new_id",
         "approvable",
         "flush_idle",
-        "find_stale_logs",
-        "find_duplicates",
-        "find_contradictions",
         # An archive holds the home's key: it is taken and named over HTTP, and everything else is for a terminal.
         "snapshot_if_due",
         "verify_snapshot",

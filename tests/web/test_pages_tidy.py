@@ -375,7 +375,7 @@ def test_after_a_long_look_acts_follow_one_another_without_a_new_one(messy: Desk
         assert act(messy, "tidy", item, **({"line": 2} if item["kind"] == "choose" else {})).status_code == 200
         assert item["id"] not in {left["id"] for left in found(messy)}
 
-    assert messy.home.suggest_consolidation() == ()
+    assert messy.home.upkeep.look().suggestions == ()
 
 
 def test_what_was_forgotten_since_a_long_look_is_not_shown_again(messy: Desk) -> None:

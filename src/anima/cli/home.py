@@ -96,7 +96,12 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
     with Home.open(place, settings={"dialect": dialect} if dialect else None) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
         root, why, trusted = opened.root, opened.detection.why, opened.config.trusted
-        name, peers, warnings, spoken = opened.identity().name.value, opened.peers(), opened.validate(), opened.dialect
+        name, peers, warnings, spoken = (
+            opened.identity().name.value,
+            opened.peers(),
+            opened.upkeep.validate(),
+            opened.dialect,
+        )
     scopes = {s: {"chars": len(p.text), "manifest": p.manifest} for s, p in prompts.items()}
     value = {"home": root, "dialect": spoken, "why": why, "trusted": trusted, "name": name, "peers": peers}
 

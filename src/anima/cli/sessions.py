@@ -187,9 +187,7 @@ def stats(home: Home, days: int) -> Reply:
     anima stats
     anima stats --days 90
     """
-    from anima.upkeep.numbers import figures
-
-    found = figures(home, days=days)
+    found = home.upkeep.numbers(days=days)
     return Reply(found, lambda: _draw(found))
 
 

@@ -59,8 +59,6 @@ def hygiene(
     anima hygiene --fix
     anima hygiene --only stale --days 180 --yes
     """
-    from anima.upkeep.tidy import look
-
     parts: Any = _parts(only)
     if fix and not yes and (json or not sys.stdin.isatty()):
         raise Refused(
@@ -69,7 +67,7 @@ def hygiene(
             hint="--yes carries out all suggestions without asking",
         )
     with progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
-        found = look(home, days=days, parts=parts, progress=progress)
+        found = home.upkeep.look(days=days, parts=parts, progress=progress)
     if not json:
         _show_found(found, parts, limit=sys.maxsize if every else limit, done=fix or yes)
     receipts = _carry_out(home, found, ask=not yes) if fix or yes else ()
@@ -178,7 +176,7 @@ def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:
     if not agreed:
         whisper("Nothing was changed.")
         return ()
-    receipts = home.tidy(agreed)
+    receipts = home.upkeep.tidy(agreed)
     refused = next((each for each in receipts if each.status != "written"), None)
     if refused is not None:
         raise Refused(f"{refused.path}: {refused.reason}; nothing was changed", rule=refused.rule)
@@ -200,7 +198,7 @@ def _ask(home: Home, suggestions: Sequence[Suggestion]) -> list[Suggestion]:
         if answer == "q":
             break
         if answer == "k":
-            home.keep_all(one)
+            home.upkeep.keep_all(one)
         every = every or answer == "a"
         if answer in ("y", "a"):
             agreed.append(one)

@@ -1,26 +1,32 @@
 """A home in figures: sessions, recalls, writes and memory, day by day.
 
 Promise: everything is counted from transcripts, ledger and history; nothing is kept for it. Days are the user's.
-Not here: how it is drawn (cli, web), what an agent may be told of it (knowing).
+Not here: how it is drawn (cli, web), what an agent may be told of it (sessions).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from anima.errors import HomeError
+from anima.memory.past import Past
 from anima.model import DocPath, Nights
-from anima.sessions.replay import time_of
+from anima.site import Site
 from anima.text.markdown import bullet_of, lines_of
 
-if TYPE_CHECKING:
-    from anima.home import Home
-
 _REVISIONS = 2_000
+
+
+class Talk(NamedTuple):
+    """One session as far as it counts here; `started` is None where that is not known."""
+
+    started: datetime | None
+    entries: int
+    persona: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +56,12 @@ class Figures:
     dreams: Nights
 
 
-def figures(home: Home, *, days: int = 30) -> Figures:
-    zone, today = home.site.zone(), home.site.today()
+def figures(site: Site, *, past: Callable[[], Past], talks: Sequence[Talk], nights: Nights, days: int = 30) -> Figures:
+    zone, today = site.zone(), site.today()
     wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
-    rows = list(home.transcripts.rows(home.transcripts.owner())) if home.config.sessions.dir else []
-    begun = Counter(moment.astimezone(zone).date() for row in rows if (moment := time_of(row.started_at)))
-    recalls, writes = _counted(home, zone)
-    grown = _grown(home, zone, wanted)
+    begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
+    recalls, writes = _counted(site, zone)
+    grown = _grown(site, past, zone, wanted)
     return Figures(
         days=tuple(
             Day(
@@ -69,50 +74,50 @@ def figures(home: Home, *, days: int = 30) -> Figures:
             )
             for day in wanted
         ),
-        sessions=len(rows),
-        entries=sum(row.entries for row in rows),
+        sessions=len(talks),
+        entries=sum(talk.entries for talk in talks),
         recalls=recalls.total(),
         writes=writes.total(),
         memories=grown[wanted[-1]][0],
         memory_chars=grown[wanted[-1]][1],
-        personas=tuple(Counter(row.persona for row in rows if row.persona).most_common()),
-        dreams=home.dreams.nights(),
+        personas=tuple(Counter(talk.persona for talk in talks if talk.persona).most_common()),
+        dreams=nights,
     )
 
 
-def _counted(home: Home, zone: tzinfo | None) -> tuple[Counter[date], Counter[date]]:
+def _counted(site: Site, zone: tzinfo | None) -> tuple[Counter[date], Counter[date]]:
     """Recalls and changes a day."""
     recalls: Counter[date] = Counter()
     writes: Counter[date] = Counter()
-    if home.books.begun:
-        for record in home.books.ledger.records(kinds=("recall", "intent")):
+    if site.store.begun:
+        for record in site.store.ledger.records(kinds=("recall", "intent")):
             (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
     return recalls, writes
 
 
-def _grown(home: Home, zone: tzinfo | None, days: list[date]) -> dict[date, tuple[int, int]]:
+def _grown(site: Site, past: Callable[[], Past], zone: tzinfo | None, days: list[date]) -> dict[date, tuple[int, int]]:
     """The bullets and characters of MEMORY.md at the end of each day."""
-    path = DocPath.parse(home.layout.curated)
-    marks = sorted(_sizes(home, path, zone), key=lambda mark: mark[0])
+    path, documents = DocPath.parse(site.layout.curated), site.store.documents
+    marks = sorted(_sizes(past(), path, zone), key=lambda mark: mark[0]) if site.store.begun else []
     found: dict[date, tuple[int, int]] = {}
     now, at = (0, 0), 0
     for day in days:
         while at < len(marks) and marks[at][0].date() <= day:
             now, at = marks[at][1], at + 1
         found[day] = now
-    found[days[-1]] = _size(home.read(path).text) if home.exists(path) else (0, 0)
+    found[days[-1]] = _size(documents.read(path).text) if documents.exists(path) else (0, 0)
     return found
 
 
-def _sizes(home: Home, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[datetime, tuple[int, int]]]:
+def _sizes(past: Past, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[datetime, tuple[int, int]]]:
     """How large the document was after each revision, as far as history holds it; the last one of each day counts."""
     seen: set[date] = set()
     try:
-        for revision in home.past.log(path, limit=_REVISIONS) if home.books.begun else ():
+        for revision in past.log(path, limit=_REVISIONS):
             moment = revision.time.astimezone(zone)
             if moment.date() not in seen:
                 seen.add(moment.date())
-                yield moment, _size(home.past.text_at(path, revision.id) or "")
+                yield moment, _size(past.text_at(path, revision.id) or "")
     except HomeError:
         return
 

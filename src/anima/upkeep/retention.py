@@ -2,7 +2,7 @@
 
 Promise: the nearest folder that says something decides; `[hygiene]` of anima.toml speaks in every dialect, and in IronClaw's
 the `.config` files of folders do. A `.config` that cannot be read, or asks for something absurd, becomes a sentence and
-changes nothing. Nothing is ever deleted. Not here: moving (tidying).
+changes nothing. Nothing is ever deleted. Not here: moving (upkeep).
 """
 
 from __future__ import annotations
@@ -73,16 +73,13 @@ class Retention:
         return self._read[folder]
 
     def _load(self, path: str) -> FolderConfig | None:
-        found = self._store.stat(path)
-        if found is None:
-            return None
-        if found.st_size > _MAX_BYTES:
-            return FolderConfig(notes=(f"{path} is larger than a configuration can be, so it is not read",))
         try:
             raw = bytes_of(self._store, path)
-            return None if raw is None else folder_config(raw, path)
         except HomeError as error:
             return FolderConfig(notes=(f"{path} is not read: {error}",))
+        if raw is not None and len(raw) > _MAX_BYTES:
+            return FolderConfig(notes=(f"{path} is larger than a configuration can be, so it is not read",))
+        return None if raw is None else folder_config(raw, path)
 
 
 def folder_config(raw: bytes, path: str) -> FolderConfig:

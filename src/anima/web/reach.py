@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from anima import (
     DocPath,
+    Figures,
     Home,
     Remark,
     Scope,
-    Suggestion,
 )
 from anima.sessions.replay import time_of as time_of
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from anima.sessions.find import Found
     from anima.sessions.listing import Listed
     from anima.sessions.transcripts import Transcripts
-    from anima.upkeep.numbers import Figures
-    from anima.upkeep.tidy import Look
 
 
 def credentials_folder(home: Home) -> Path:
@@ -139,25 +137,12 @@ class Reach:
     # -- upkeep ---------------------------------------------------------------------------------------------------------
 
     def figures(self) -> Figures:
-        from anima.upkeep.numbers import figures
-
-        return figures(self.home)
+        return self.home.upkeep.numbers()
 
     def look_at_health(self) -> list[Remark]:
         from anima.upkeep.health import look
 
         return look(self.home)
-
-    def look_at_memory(self) -> Look:
-        from anima.upkeep.tidy import look
-
-        return look(self.home)
-
-    def again(self, suggestion: Suggestion) -> Suggestion:
-        """The same suggestion on the documents of now. Raises StaleWrite."""
-        from anima.upkeep.tidy import again
-
-        return again(self.home, suggestion)
 
     def snapshot_place(self) -> str:
         from anima.backup.snapshot import OWN

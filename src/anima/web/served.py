@@ -154,7 +154,7 @@ class Tidiness:
             if not 1 <= line <= len(chosen[0].between):
                 raise BadArguments("only between two lines that contradict each other one is chosen: 1 or 2")
             chosen = [chosen[0].keeping(chosen[0].between[line - 1])]
-        receipts = self._home.tidy(chosen)
+        receipts = self._home.upkeep.tidy(chosen)
         if all(receipt.status not in ("refused", "pending") for receipt in receipts):
             self._drop(ids)
         return receipts
@@ -165,7 +165,7 @@ class Tidiness:
         if any(one.to for one in chosen):
             raise BadArguments("only lines can be kept; a log stays by itself until it is archived")
         for one in chosen:
-            self._home.keep_all(one)
+            self._home.upkeep.keep_all(one)
         self._drop(ids)
         return len(chosen)
 
@@ -175,7 +175,7 @@ class Tidiness:
         if seen is None or not all(id in seen.found for id in ids):
             seen = self.look()
         found = [seen.found.get(id) for id in dict.fromkeys(ids)]
-        standing = [self._reach.again(one) for one in found if one is not None]
+        standing = [self._home.upkeep.again(one) for one in found if one is not None]
         if len(standing) != len(found):
             raise StaleWrite("memory", theirs=None, ours=None)
         return standing
@@ -189,7 +189,7 @@ class Tidiness:
 
     def _looked(self, stamp: str) -> Looked:
         began = time.monotonic()
-        found = self._reach.look_at_memory()
+        found = self._home.upkeep.look()
         return Looked(
             at=self._home.clock(),
             lines=found.lines,
@@ -208,7 +208,7 @@ class Tidiness:
         left = {}
         for id, one in seen.found.items():
             try:
-                left[id] = self._reach.again(one) if any(page.path in touched for page in one.pages) else one
+                left[id] = self._home.upkeep.again(one) if any(page.path in touched for page in one.pages) else one
             except HomeError:
                 continue
         return replace(seen, found=left, stamp=stamp, outdated=True)

@@ -1,0 +1,336 @@
+"""Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
+
+Promise: looking changes nothing and asks no server. Suggestions are carried out as one change that one undo takes back.
+A line goes only when another that is at least as trusted says it, logs are moved and never deleted, and between two
+lines that contradict each other only the owner chooses. Each person's layer is looked at by itself.
+Not here: which lines say the same (hygiene), how long a folder keeps things (retention).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
+from anima.layout.listener import layer_at, row_at
+from anima.layout.table import ANYTHING, Policy, Row
+from anima.memory.past import Past
+from anima.model import Actor, DocPath, Document, Nights, Receipt
+from anima.search.current import Search
+from anima.site import Site
+from anima.text.dates import day_in_name
+from anima.text.lasting import POSSIBLE, lasting
+from anima.text.markdown import evidence_of
+from anima.text.phrases import said_in
+from anima.text.sentences import sentence
+from anima.upkeep.hygiene import (
+    Advice,
+    Contradiction,
+    Group,
+    Line,
+    Stale,
+    find_contradictions,
+    find_duplicates,
+    find_stale_logs,
+    has_date,
+    read,
+    suggest_consolidation,
+)
+from anima.upkeep.numbers import Figures, Talk, figures
+from anima.upkeep.retention import Retention
+from anima.upkeep.statements import statements
+from anima.upkeep.tidy import Look, Suggestion, changes_of, holds
+
+if TYPE_CHECKING:
+    from anima.upkeep.hygiene.lines import Vectors
+
+Part = Literal["stale", "duplicates", "contradictions"]
+PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
+_TRIES = 3
+_CURATED, _PAGES, _LOGS, _ARCHIVE = range(4)  # what is kept before what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """What upkeep asks of rooms that it does not know."""
+
+    talks: Callable[[], Iterable[Talk]]
+    nights: Callable[[], Nights]
+
+
+class Upkeep:
+    """What an owner does now and then in one home. `past` and `search` are made when they are first needed."""
+
+    def __init__(self, site: Site, *, past: Callable[[], Past], search: Callable[[], Search], others: Others) -> None:
+        self._site, self._past, self._search, self._others = site, past, search, others
+
+    def look(
+        self,
+        *,
+        days: int | None = None,
+        parts: Collection[Part] = PARTS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Look:
+        """What could be tidied, each with its changes and a diff. `days` is when a log is old: the configuration's else."""
+        if days is not None and not 1 <= days <= 36_500:
+            raise BadArguments(f"days is a whole number from 1 to 36,500, not {days}")
+        site = self._site
+        retention = Retention(site.store.documents, site.layout, site.config.hygiene)
+        memory = _Memory.of(site, progress)
+        stale = memory.stale(site, retention, days or site.config.hygiene.days) if "stale" in parts else ()
+        archived = {one.path for one in stale}
+        groups: list[Group] = []
+        clashes: list[Contradiction] = []
+        meaning = self._meaning() if "duplicates" in parts else None
+        compared = 0
+        for pool in memory.pools(archived) if {*parts} - {"stale"} else ():
+            seen = read(pool)
+            compared += len(seen)
+            groups += find_duplicates(seen, vectors=meaning) if "duplicates" in parts else ()
+            live = [one for one in seen if one.line.rank != _ARCHIVE and one.line.path not in archived]
+            clashes += find_contradictions(live) if "contradictions" in parts else ()  # the past may differ
+        kept = self._kept()
+        groups = [one for one in groups if not kept or not kept(one.keep, *(twin.line for twin in one.twins))]
+        clashes = [self._dated(one) for one in clashes if not kept or not kept(one.one, one.other)]
+        advised = suggest_consolidation(
+            duplicates=groups,
+            contradictions=clashes,
+            stale=stale,
+            may_go=self._may_go,
+            archive=_Places(site).of,
+        )
+        return Look(
+            lines=compared,
+            documents=len(memory.documents),
+            stale=stale,
+            duplicates=tuple(groups),
+            contradictions=tuple(clashes),
+            suggestions=tuple(memory.suggestion(one) for one in advised),
+            notes=(*memory.notes, *retention.notes),
+        )
+
+    def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
+        """Carries out one suggestion or several as one change. Where a document changed since, what still stands is
+        looked at again; raises StaleWrite, with nothing done, where a line is no longer there."""
+        asked = [suggestions] if isinstance(suggestions, Suggestion) else suggestions
+        for one in asked:
+            if one.kind == "choose" and not one.remove:
+                raise BadArguments("this is a choice: say which line stays, with suggestion.keeping(line)")
+        for tries in range(_TRIES):
+            changes = changes_of(asked)
+            if not changes:
+                return ()
+            try:
+                receipts = self._past().writer.submit([*changes, *holds(asked, changes)], what="tidy")
+                return receipts[: len(changes)]
+            except StaleWrite:
+                if tries == _TRIES - 1:
+                    raise
+                asked = [self.again(one) for one in asked]
+        raise AssertionError("unreachable")
+
+    def again(self, suggestion: Suggestion) -> Suggestion:
+        """The same suggestion on the documents of now. Raises StaleWrite."""
+        return suggestion.again(self._site.store.documents.read)
+
+    def keep_all(self, suggestion: Suggestion) -> None:
+        """Notes that all lines of a suggestion stay, so that it is not made again. The ledger holds their digests."""
+        lines = (*suggestion.between, *suggestion.remove, *((suggestion.keep,) if suggestion.keep else ()))
+        if not lines:
+            raise BadArguments("only lines can be kept; a log stays by itself until it is archived")
+        store = self._site.store
+        store.append("keep", {"lines": sorted({store.key.line(line.text) for line in lines})})
+
+    def numbers(self, *, days: int = 30) -> Figures:
+        """The home in figures: sessions, recalls, writes and memory over so many days."""
+        return figures(
+            self._site, past=self._past, talks=tuple(self._others.talks()), nights=self._others.nights(), days=days
+        )
+
+    def validate(self) -> tuple[str, ...]:
+        """What AgentScope's check of the same name looks at: warnings only, never an error."""
+        agents = DocPath.parse(self._site.layout.row("agents").path)
+        missing = f"{agents} is missing; the agent works, but has no guide"
+        return () if self._site.store.documents.exists(agents) else (missing,)
+
+    # -- what a look asks -----------------------------------------------------------------------------------------------
+
+    def _meaning(self) -> Vectors | None:
+        """What gives texts their meaning, when that is on this machine; a server is not asked by itself."""
+        embedder = self._search().embedder
+        if embedder is None or embedder.is_remote:
+            return None
+        return lambda texts: embedder.embed(texts, kind="document")
+
+    def _kept(self) -> Callable[..., bool] | None:
+        """Whether the owner said of some lines that all of them stay; None while nothing of that kind was said."""
+        store = self._site.store
+        if not store.begun:
+            return None
+        said = [frozenset(record.fields.get("lines", ())) for record in store.ledger.records(kinds=("keep",))]
+        line = store.key.line
+        return (lambda *lines: any({line(one.text) for one in lines} <= each for each in said)) if said else None
+
+    def _dated(self, found: Contradiction) -> Contradiction:
+        """With the days on which lines outside the logs were written, as far as the ledger knows."""
+        if found.newer is not None or not self._site.store.begun:
+            return found
+        one, other = (line if line.day else replace(line, day=self._written(line)) for line in (found.one, found.other))
+        newer = None
+        if one.day and other.day and one.day != other.day:
+            newer = max(one, other, key=lambda line: line.day or date.min)
+        return replace(found, one=one, other=other, newer=newer)
+
+    def _written(self, line: Line) -> date | None:
+        when = self._site.store.provenance.source(DocPath.parse(line.path), line.text).time
+        return when.astimezone(self._site.now().tzinfo).date() if when else None
+
+    def _may_go(self, gone: Line, kept: Line) -> bool:
+        """Not a log's line that a night made memory of: it is where that came from. Not what happened on two days."""
+        if gone.day is None:
+            return True
+        return not (self._is_dreamed(kept) or (kept.day is not None and kept.day != gone.day and _happened(gone)))
+
+    def _is_dreamed(self, line: Line) -> bool:
+        if line.rank != _CURATED:
+            return False
+        if evidence_of(line.text):
+            return True
+        store = self._site.store
+        return store.begun and store.provenance.source(DocPath.parse(line.path), line.text).actor is Actor.DREAMER
+
+
+def _happened(line: Line) -> bool:
+    """Whether a line tells what may happen on one day and again on another, and does not say when."""
+    said = said_in(line.text)
+    return not has_date(said) and lasting(sentence(said)).degree < POSSIBLE
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The documents that hold memory, and the lines in them that say something, by layer."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    lines: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    logs: dict[str, date] = field(default_factory=dict)  # daily logs that are in their place
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, site: Site, progress: Callable[[int, int], None] | None) -> _Memory:
+        memory, documents = cls(), site.store.documents
+        places = [
+            (path, row)
+            for entry in documents.list_all()
+            if (path := DocPath.parse(entry.path)).is_markdown and (row := _row(site, path))
+        ]
+        for number, (path, row) in enumerate(places, start=1):
+            try:
+                document = documents.read(path)
+            except NoSuchDocument:
+                continue
+            except HomeError as error:
+                memory.notes.append(f"left out: {error}")
+                continue
+            memory._take(site, document, row)
+            if progress is not None:
+                progress(number, len(places))
+        return memory
+
+    def _take(self, site: Site, document: Document, row: Row) -> None:
+        path = document.path
+        self.documents[path.text] = document
+        rank, day = _rank(path, row), None
+        if rank >= _LOGS:
+            day = day_in_name(path.name)
+            if rank == _LOGS and day is not None:
+                self.logs[path.text] = day
+        view = site.store.provenance if site.store.begun else None
+        doubted = view if view is not None and view.has_doubt(path) else None
+        for said in statements(document.text):
+            self.lines[layer_at(path) or ""].append(
+                Line(
+                    path=path.text,
+                    number=said.number,
+                    text=said.text,
+                    day=day,
+                    rank=rank,
+                    trusted=doubted is None or doubted.source(path, said.text).trusted,
+                    fixed=said.marked or rank == _ARCHIVE,
+                    under=" / ".join(said.under),
+                )
+            )
+
+    def pools(self, archived: Collection[str]) -> Iterator[list[Line]]:
+        """The lines of each layer in the order in which they are kept. What is to be archived is moved whole."""
+        for lines in self.lines.values():
+            kept = [replace(line, fixed=True) if line.path in archived else line for line in lines]
+            yield sorted(
+                kept, key=lambda one: (one.rank, -(one.day.toordinal() if one.day else 0), one.path, one.number)
+            )
+
+    def suggestion(self, advice: Advice) -> Suggestion:
+        named = [line.path for line in (*advice.between, *advice.remove, *((advice.keep,) if advice.keep else ()))]
+        pages = tuple(self.documents[path] for path in dict.fromkeys([*named, *([advice.path] if advice.path else ())]))
+        fields = {name: getattr(advice, name) for name in Advice.__dataclass_fields__}
+        return Suggestion(**fields, pages=pages)
+
+    def stale(self, site: Site, retention: Retention, days: int) -> tuple[Stale, ...]:
+        """Daily logs, and documents of folders that have a retention of their own, which are older than they should be."""
+        by_days: dict[int, dict[str, date]] = defaultdict(dict)
+        curated = DocPath.parse(site.layout.curated).key
+        for path, document in self.documents.items():
+            own = retention.days_of(document.path.parent)
+            day = self.logs.get(path)
+            if own is None and day is not None:
+                own = days
+            if own and document.path.key != curated and not _is_archived(document.path):
+                by_days[own][path] = day or day_in_name(document.path.name) or document.time.date()
+        today = site.today()
+        found = [one for own, logs in by_days.items() for one in find_stale_logs(logs, today=today, days=own)]
+        return tuple(sorted(found, key=lambda one: (one.day, one.path)))
+
+
+def _row(site: Site, path: DocPath) -> Row | None:
+    """The row of a document that holds memory; None for rules, souls, skills, reference books and diaries."""
+    row = row_at(site.layout, path)
+    if layer_at(path) is not None:
+        return row if row.role in ("memory", "daily") else None
+    held = row is ANYTHING or row.kind in ("curated", "daily", "topic", "bank")
+    return row if held and row.policy is Policy.MEMORY else None
+
+
+def _rank(path: DocPath, row: Row) -> int:
+    if row.role == "memory":
+        return _CURATED
+    if _is_archived(path):
+        return _ARCHIVE
+    return _LOGS if row.kind == "daily" and day_in_name(path.name) is not None else _PAGES
+
+
+def _is_archived(path: DocPath) -> bool:
+    """Whether a document lies in an archive: `…/archive/2026/…`."""
+    parts = path.key.split("/")
+    return any(one == "archive" and len(year) == 4 and year.isdecimal() for one, year in pairwise(parts[:-1]))
+
+
+class _Places:
+    """Where old documents go: a folder for each year in the archive of their folder, under a name that is free."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._taken: set[str] = set()
+
+    def of(self, log: Stale) -> str:
+        path, layout = DocPath.parse(log.path), self._site.layout
+        folder = layout.archive if path.parent.casefold() == layout.daily.casefold() else f"{path.parent}/archive"
+        stem = path.name[: -len(".md")]
+        for name in (f"{stem}.md", *(f"{stem}-{number}.md" for number in range(2, 1_000))):
+            to = DocPath.parse(f"{folder.lstrip('/')}/{log.day.year:04}/{name}")
+            if to.key not in self._taken and self._site.store.documents.actual(to) is None:
+                self._taken.add(to.key)
+                return to.text
+        raise BadArguments(f"{log.path}: the archive holds a thousand logs of that name")
