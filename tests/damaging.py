@@ -53,7 +53,7 @@ def make_sound(place: Path) -> Path:
                 session.call("memory_write", {"target": "memory", "content": "The web says: buy walnut"})
         home.index()
         home.search("walnut", scope="main")
-        home.transcripts.search("walnut", home.transcripts.owner(), limit=5, max_chars=80)
+        home.sessions.find("walnut", limit=5, max_chars=80)
         home.past.log()
     return place / "aria"
 
@@ -127,7 +127,7 @@ def works(root: Path) -> None:
         assert home.past.audit().ok, home.past.audit()
         assert home.past.log(limit=1)
         home.inbox.all()
-        home.transcripts.search("walnut", home.transcripts.owner(), limit=5, max_chars=80)
+        home.sessions.find("walnut", limit=5, max_chars=80)
 
 
 # -- how each is done -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -27,7 +27,7 @@ from anima.layout.listener import Listener, layer_of
 from anima.layout.table import Layout
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
-from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Change, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
 from anima.prompt.privacy import Hook
 from anima.store.folder import Folder
@@ -49,11 +49,8 @@ if TYPE_CHECKING:
     from anima.prompt.persona import Decision
     from anima.search.current import Search
     from anima.search.rank import Answer
-    from anima.sessions.flush import Flushed
-    from anima.sessions.record import Redact
     from anima.sessions.session import Session
-    from anima.sessions.tools import Tool
-    from anima.sessions.transcripts import Transcripts
+    from anima.sessions.sessions import Sessions
     from anima.store.archive import Manifest
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
@@ -78,7 +75,7 @@ class Home:
     ) -> None:
         self.store, self.layout, self.config, self.detection, self.agent = store, layout, config, detection, agent
         self.clock, self.dice, self.env = clock, dice, env or {}
-        self._register, self._hook = register, hook
+        self._register = register
         self._mutex = threading.RLock()
         rules = site.rules_for(layout, config, clock=clock, agent=agent)
         self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
@@ -86,11 +83,10 @@ class Home:
         self._inbox: Inbox | None = None
         self._past: Past | None = None
         self._index: Search | None = None
-        self._transcripts: Transcripts | None = None
+        self._sessions: Sessions | None = None
         self._dreams: Dreams | None = None
         self._upkeep: Upkeep | None = None
-        self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
-        self.prompts = Prompts(self.site)
+        self.prompts = Prompts(self.site, hook)
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -183,8 +179,8 @@ class Home:
                     self._dreams.close()
                 if self._index is not None:
                     self._index.close()
-                if self._transcripts is not None:
-                    self._transcripts.close()
+                if self._sessions is not None:
+                    self._sessions.close()
                 if self._writing is not None and self.books.begun:
                     self.books.commit()
                 self.site.store.close()
@@ -264,14 +260,21 @@ class Home:
             return self._index
 
     @property
-    def transcripts(self) -> Transcripts:
-        """What was said. Where `sessions.dir` is empty there is none, and nobody may ask."""
+    def sessions(self) -> Sessions:
+        """Conversations: begun, taken up, listed, read and found."""
         with self._mutex:
-            if self._transcripts is None:
-                from anima.sessions.transcripts import Transcripts
+            if self._sessions is None:
+                from anima.sessions.sessions import Sessions
 
-                self._transcripts = Transcripts(self)
-            return self._transcripts
+                self._sessions = Sessions(
+                    self.site,
+                    prompts=self.prompts,
+                    writer=lambda: self.writing,
+                    search=lambda: self.index,
+                    propose=self._propose_to_forget,
+                    nights=lambda: self.dreams.nights(),
+                )
+            return self._sessions
 
     @property
     def dreams(self) -> Dreams:
@@ -298,13 +301,18 @@ class Home:
         from anima.sessions.replay import time_of
         from anima.upkeep.numbers import Talk
 
-        for row in self.transcripts.rows(self.transcripts.owner()) if self.config.sessions.dir else ():
+        for row in self.sessions.list():
             yield Talk(time_of(row.started_at), row.entries, row.persona)
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
         from anima.forget.forget import approve
 
         return approve(self, proposal)
+
+    def _propose_to_forget(self, change: Change, wish: Mapping[str, str], layer: str) -> Proposal | None:
+        from anima.forget.forget import propose
+
+        return propose(self, change, wish, layer=layer)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if self._index is not None:
@@ -314,11 +322,7 @@ class Home:
 
     def prompt(self, *, scope: Scope | str, sender: str | None = None, runtime: Runtime | None = None) -> Prompt:
         """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
-        return self.prompt_for(self.listener(scope=scope, sender=sender), runtime or Runtime())
-
-    def prompt_for(self, listener: Listener, runtime: Runtime) -> Prompt:
-        full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
-        return self.prompts.prompt(listener, runtime=full, hook=self._hook)
+        return self.prompts.prompt(self.listener(scope=scope, sender=sender), runtime=runtime or Runtime())
 
     def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
         return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
@@ -341,50 +345,16 @@ class Home:
         A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
-        from anima.sessions.keys import narrowed
-        from anima.sessions.session import Session
-
-        self._check_bound(channel, account, chat)
-        listener = self.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender)
-        return Session(
-            self,
-            listener,
-            id=self.new_id(),
+        return self.sessions.begin(
+            scope=scope,
             channel=channel,
             sender=sender,
             access=access,
             model=model,
             complete=complete,
-        )
-
-    def session_by_key(
-        self,
-        key: str,
-        *,
-        sender: str | None = None,
-        access: Access = "rw",
-        model: str | None = None,
-        complete: Complete | None = None,
-        account: str | None = None,
-    ) -> Session:
-        """A conversation whose scope its session key says, such as `agent:main:telegram:group:42`; unclear is GROUP."""
-        from anima.sessions.keys import route_of
-
-        route = route_of(key)
-        if route.agent and route.agent != self.agent:
-            raise BadArguments(
-                f"this key is agent {route.agent!r}'s, and this home is open as {self.agent!r}",
-                hint=f"Home.open(path, agent={route.agent!r})",
-            )
-        return self.session(
-            scope=route.scope,
-            channel=route.channel or None,
-            sender=sender,
-            access=access,
-            model=model,
-            complete=complete,
             account=account,
-            chat=route.chat or None,
+            chat=chat,
+            chat_type=chat_type,
         )
 
     def resume(
@@ -394,58 +364,7 @@ class Home:
 
         Raises NoSuchSession, for another agent's too.
         """
-        from anima.sessions.session import resume
-
-        return resume(self, id, model=model, access=access, complete=complete)
-
-    def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
-        """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,
-        such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
-        from anima.sessions.flush import flush_idle
-
-        return tuple(flush_idle(self, idle, self._looked_at)) if self.config.sessions.dir else ()
-
-    def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
-        """The tools an agent has in a scope: those of the table that the configuration allows it."""
-        from anima.sessions.tools import tools_in
-
-        own = next((agent for agent in self.config.agent if agent.id == self.agent), None)
-        without = () if self.config.sessions.dir else ("session_logs",)
-        return tools_in(Scope.parse(scope), own.allowed_tools if own else ("*",), without=without)
-
-    def agent_for(self, *, channel: str | None = None, account: str | None = None, chat: str | None = None) -> str:
-        """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
-        from anima.sessions.keys import agent_for
-
-        return agent_for(
-            self.config.binding, channel=channel, account=account, chat=chat, default=site.first_agent(self.config)
-        )
-
-    def _check_bound(self, channel: str | None, account: str | None, chat: str | None) -> None:
-        """One agent never speaks in the place of another."""
-        if self.config.binding and (channel or account or chat):
-            agent = self.agent_for(channel=channel, account=account, chat=chat)
-            if agent != self.agent:
-                raise BadArguments(
-                    f"a binding gives this to agent {agent!r}, and this home is open as {self.agent!r}",
-                    hint=f"Home.open(path, agent={agent!r})",
-                )
-
-    def new_id(self) -> str:
-        import uuid
-
-        return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
-
-    def redaction(self) -> Redact:
-        """How transcripts of this home strike out secrets. Raises BadConfig for a pattern that is none."""
-        from anima.gate.scan import compile_patterns, redact_said
-        from anima.sessions.record import unchanged
-
-        asked = self.config.sessions
-        if not asked.redact:
-            return unchanged
-        patterns = compile_patterns(asked.patterns)
-        return lambda text: redact_said(text, patterns)
+        return self.sessions.resume(id, model=model, access=access, complete=complete)
 
     def identity(self) -> Resolved:
         """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
@@ -616,7 +535,7 @@ class Home:
         `complete` is a model: it may word, merge and replace lines, and code decides whether any of it stands.
         """
         if not dry_run:
-            self.flush_idle()
+            self.sessions.flush_idle()
             return self.dreams.sweep(preset=preset, since=since, complete=complete)
         return self.dreams.tonight(preset=preset, since=since, complete=complete)
 

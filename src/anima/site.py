@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from anima import config as configs
-from anima.config import Config, timezone
+from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout.dialects import Detection, detect, layout_for
 from anima.layout.listener import Listener
@@ -37,6 +38,14 @@ class Site:
     clock: Callable[[], datetime]
     dice: random.Random
     agent: str
+
+    def new_id(self) -> str:
+        return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
+
+    @property
+    def own(self) -> AgentConfig:
+        """What the configuration says of this agent."""
+        return next((agent for agent in self.config.agent if agent.id == self.agent), AgentConfig(id=self.agent))
 
     def now(self, listener: Listener | None = None) -> datetime:
         """The moment in the user's timezone; with a listener, in theirs."""

@@ -128,7 +128,7 @@ def test_an_export_opens_as_the_dialect_it_is_and_every_role_stands_in_its_place
         assert moved.read(moved.layout.curated).text == "# Memory\n\n- what stays\n"
         assert "Something of today" in moved.today().text  # type: ignore[union-attr]
         assert {moved.layout.date_of(DocPath.parse(e.path)) for e in moved.list_all()} - {None} == logs
-        rows = list(moved.transcripts.rows(moved.transcripts.owner()))
+        rows = list(moved.sessions.list())
         assert len(rows) == 2 and {row.entries for row in rows} == {2}
 
 
@@ -427,7 +427,7 @@ def test_transcripts_come_in_whole_and_none_takes_the_place_of_another(tmp_path:
     with Home.create(tmp_path / "a", clock=Clock(), dice=dice()) as one:
         with_talks(one)
         one.export(tmp_path / "out")
-        ids = sorted(row.id for row in one.transcripts.rows(one.transcripts.owner()))
+        ids = sorted(row.id for row in one.sessions.list())
     with Home.create(tmp_path / "b", clock=Clock(), dice=dice()) as other:
         with other.session(scope=Scope.MAIN) as session:  # the same dice, so the same id
             session.log("user", "Something else")
@@ -446,7 +446,7 @@ def test_transcripts_come_in_whole_and_none_takes_the_place_of_another(tmp_path:
             "sessions/strange.jsonl",
             "sessions/other-name.jsonl",
         }
-        texts = [turn.content for turn in other.transcripts.read(session.id, other.transcripts.owner()).entries]
+        texts = [turn.content for turn in other.sessions.read(session.id).entries]
         assert texts == ["Something else"]
 
 
@@ -459,11 +459,11 @@ def test_what_an_imported_transcript_says_is_not_written_down_as_the_owners_word
     with Home.create(tmp_path / "b", clock=clock) as other:
         assert other.import_from(tmp_path / "out").sessions
         clock.forward(hours=5)
-        (flushed,) = other.flush_idle()
+        (flushed,) = other.sessions.flush_idle()
         assert flushed.status == "pending" and "4711" not in "".join(
             other.read(entry.path).text for entry in other.list_all() if entry.path.endswith(".md")
         )
-        assert other.transcripts.doubts({session.id}) and other.resume(session.id).tainted
+        assert other.sessions.doubts({session.id}) and other.resume(session.id).tainted
 
 
 def test_what_looks_like_an_attack_is_shown_before_and_after_it_comes_in(

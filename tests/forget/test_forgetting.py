@@ -121,7 +121,7 @@ def planted(root: Path) -> None:
         home.write("notes/why.md", "- fine\n", reason=MESSAGE[0])
         home.books.machine.put("aside/torn/20260508T193000000000", TORN[0].encode())
         home.index()
-        home.transcripts.search("therapist", home.transcripts.owner(), limit=3, max_chars=80)
+        home.sessions.find("therapist", limit=3, max_chars=80)
     plant_files(root)
     with Home.open(root, clock=Clock()) as home:
         home.snapshot(label="planted")
@@ -485,9 +485,9 @@ def test_a_session_is_forgotten_with_what_it_said_wrote_and_proposed_and_with_co
     assert "heron" not in home.read("MEMORY.md").text and "painted green" in home.read("MEMORY.md").text
     assert home.read("DREAMS.md").text == "- unrelated\n"
     assert home.inbox.all() == ()
-    said = home.transcripts.read(other.id, home.transcripts.owner()).entries
+    said = home.sessions.read(other.id).entries
     assert [turn.content for turn in said] == ["the gate is green"]
-    assert home.transcripts.read(session.id, home.transcripts.owner()).entries == ()
+    assert home.sessions.read(session.id).entries == ()
 
 
 def test_a_session_forgotten_first_and_purged_later_is_gone_from_history_too(home):
@@ -513,7 +513,7 @@ def test_a_sender_is_forgotten_with_their_layer_and_what_they_said_to_a_group(ho
     done = home.forget(sender="ana", purge=True)
     assert done.verified
     assert not home.exists("users/ana/MEMORY.md") and home.exists("users/bo/MEMORY.md")
-    assert [t.content for t in home.transcripts.read(group.id, home.transcripts.owner()).entries] == ["hello from me"]
+    assert [t.content for t in home.sessions.read(group.id).entries] == ["hello from me"]
     assert not holding(Path(home.root), ["locker is number ninety", "hello from Ana"])
     assert "users/ana" not in "".join(path for r in home.past.log(limit=99) for path in r.paths)
 
@@ -544,7 +544,7 @@ def test_a_time_span_reaches_memory_and_talk_and_leaves_the_soul(tmp_path):
         assert "early and harmless" in home.read("memory/2026-05-08.md").text
         assert "secret" not in (home.read("memory/2026-05-09.md").text if home.exists("memory/2026-05-09.md") else "")
         assert "quiet again" in home.read("memory/2026-05-10.md").text
-        assert home.transcripts.read(session.id, home.transcripts.owner()).entries == ()
+        assert home.sessions.read(session.id).entries == ()
 
 
 def test_a_line_goes_with_whatever_says_the_same_and_a_short_one_alone(home):
@@ -575,7 +575,7 @@ def test_a_text_narrows_a_session(home):
     home.forget(session=session.id, text="walnut")
     text = home.read("MEMORY.md").text
     assert "walnut tree" not in text and "almond tree" in text and "walnut table" in text
-    said = home.transcripts.read(session.id, home.transcripts.owner()).entries
+    said = home.sessions.read(session.id).entries
     assert [turn.content for turn in said] == ["the almond is ripe"]
 
 
@@ -633,7 +633,7 @@ def test_an_agents_wish_always_waits_and_approving_it_forgets_for_real(home):
     receipt = home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)[0]
     assert receipt.status == "written" and home.inbox.all() == ()
     assert "seven" not in home.read("MEMORY.md").text
-    assert home.transcripts.read(session.id, home.transcripts.owner()).entries == ()
+    assert home.sessions.read(session.id).entries == ()
     assert not home.search("Ana code seven", scope=Scope.MAIN).hits
     assert home.writing.forgotten.holds("Ana's code is seven seven three")
 

@@ -68,7 +68,7 @@ def spoken(home, secret):
     sender, agent, word = TALKS[secret]
     if agent != home.agent:
         header = Header(id=f"of-{agent}", timestamp=stamp(home.clock()), agent_id=agent, scope="main", sender_id=sender)
-        with_other = home.transcripts.begin(header)
+        with_other = home.sessions.create(header)
         with_other.log("user", f"the {word} says {secret}")
         with_other.close()
         return header.id

@@ -32,8 +32,7 @@ def talk(root, tell):
     model = Model(then="- the guests like it here")
     with Home.open(root, clock=Clock()) as home:
         session = taken_up(home, model)
-        asker = home.transcripts.owner()
-        said = home.transcripts.get(session.id, asker).entries if home.transcripts.folder.look(session.id) else 0
+        said = home.sessions.get(session.id).entries if home.sessions.has(session.id) else 0
         done = cuts_of(root, session.id)
         for n in range(said, TURNS + 1):
             while done < len(CUTS) and CUTS[done] == n:
@@ -48,7 +47,7 @@ def talk(root, tell):
 
 
 def taken_up(home, model):
-    for row in home.transcripts.rows(home.transcripts.owner()):
+    for row in home.sessions.list():
         try:
             return home.resume(row.id, complete=model)
         except HomeError:
@@ -103,8 +102,8 @@ def conversations(tmp_path, runs, seed):
 
 def verify(root, where):
     with Home.open(root, clock=Clock()) as home:
-        (row,) = [row for row in home.transcripts.rows(home.transcripts.owner()) if row.entries]
-        page = home.transcripts.read(row.id, home.transcripts.owner(), limit=TURNS + 1)
+        (row,) = [row for row in home.sessions.list() if row.entries]
+        page = home.sessions.read(row.id, limit=TURNS + 1)
         assert [(t.role, t.content) for t in page.entries] == [turn(n) for n in range(TURNS)], where
         assert home.past.audit().ok, where
     lines = "".join(p.read_text() for p in sorted(Path(root, "memory").glob("*.md"))).splitlines()

@@ -135,16 +135,18 @@ def test_a_session_that_its_host_left_is_flushed_once_and_can_go_on(tmp_path):
         left.log("user", "Remember that Ana moved to Lisbon")
         with home.session(scope=Scope.MAIN) as other:
             other.log("user", "Remember that Bo has a boat")
-        assert home.flush_idle() == ()  # it may be talking still
+        assert home.sessions.flush_idle() == ()  # it may be talking still
         clock.forward(hours=2)
-        assert [flushed.lines for flushed in home.flush_idle()] == [("User: Remember that Ana moved to Lisbon",)]
-        assert home.flush_idle() == ()
+        assert [flushed.lines for flushed in home.sessions.flush_idle()] == [
+            ("User: Remember that Ana moved to Lisbon",)
+        ]
+        assert home.sessions.flush_idle() == ()
         clock.forward(days=1)
         left.log("user", "Remember that Cy plays chess")
         left.close()  # it was only slow
-        assert home.flush_idle() == ()
+        assert home.sessions.flush_idle() == ()
     with Home.open(tmp_path / "home", clock=clock) as home:
-        assert home.flush_idle() == ()
+        assert home.sessions.flush_idle() == ()
         logs = log_of(home) + log_of(home, "2026-05-09")
     assert [logs.count(word) for word in ("Lisbon", "boat", "chess")] == [1, 1, 1]
 
@@ -169,7 +171,7 @@ def test_a_sub_agents_or_a_strangers_session_is_left_as_its_scope_says(tmp_path)
         main.log("user", "hello")
         main.sub().log("user", "Remember that Bo has a boat")
         clock.forward(hours=2)
-        home.flush_idle()
+        home.sessions.flush_idle()
         assert log_of(home) == "" and len(home.inbox.all()) == 1  # the group's is asked about, the helper's is nobody's
 
 

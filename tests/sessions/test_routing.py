@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from anima import BadArguments, Home, Scope
 from anima.config import Binding
-from anima.sessions.keys import agent_for, narrowed, route_of
+from anima.sessions.sessions import agent_for, narrowed, route_of
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def two(tmp_path, clock):
 
 def test_bindings_route_and_no_agent_speaks_in_anothers_place(two, clock):
     with Home.open(two, clock=clock) as aria, Home.open(two, agent="bob", clock=clock) as bob:
-        assert aria.agent_for(channel="slack") == "bob"
-        assert aria.agent_for(channel="telegram") == "aria"
+        assert aria.sessions.agent_for(channel="slack") == "bob"
+        assert aria.sessions.agent_for(channel="telegram") == "aria"
         with pytest.raises(BadArguments, match="'bob'"):
             aria.session(scope=Scope.MAIN, channel="slack")
         with pytest.raises(BadArguments, match="'aria'"):
@@ -125,7 +125,7 @@ def test_bindings_route_and_no_agent_speaks_in_anothers_place(two, clock):
             assert "CANARY-ARIA" not in session.prompt.text
             assert session.call("who_am_i")["identity"]["name"] == "Bob"
         with pytest.raises(BadArguments, match="agent 'bob'"):
-            aria.session_by_key("agent:bob:main")
+            aria.sessions.by_key("agent:bob:main")
 
 
 def test_a_group_chat_makes_a_session_a_groups(tmp_path, clock):
@@ -134,7 +134,7 @@ def test_a_group_chat_makes_a_session_a_groups(tmp_path, clock):
         with home.session(scope=Scope.MAIN, channel="telegram", chat_type="supergroup") as session:
             assert session.listener.scope is Scope.GROUP
             assert "CANARY-PRIVATE" not in session.prompt.text
-        with home.session_by_key("agent:main:telegram:direct:luis") as session:
+        with home.sessions.by_key("agent:main:telegram:direct:luis") as session:
             assert session.listener.scope is Scope.MAIN and session.channel == "telegram"
-        with home.session_by_key("something:else:entirely") as session:
+        with home.sessions.by_key("something:else:entirely") as session:
             assert session.listener.scope is Scope.GROUP

@@ -81,7 +81,7 @@ def test_a_transcript_that_a_newer_anima_wrote_is_not_resumed_and_is_doubted(hom
 
     with pytest.raises(NewerFormat, match="transcript"):
         home.resume(first.id)
-    assert home.transcripts.doubts([first.id]), "what a newer transcript had read cannot be known"
+    assert home.sessions.doubts([first.id]), "what a newer transcript had read cannot be known"
 
 
 def test_a_session_that_is_not_there_or_anothers_cannot_be_resumed(home, tmp_path, clock):

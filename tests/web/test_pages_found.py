@@ -51,8 +51,7 @@ def words(html: str) -> str:
 
 
 def only_session(home: Home, summary: str) -> str:
-    talks = home.transcripts
-    return next(row.id for row in talks.rows(talks.owner()) if summary in row.summary)
+    return next(row.id for row in home.sessions.list() if summary in row.summary)
 
 
 # -- who may look --------------------------------------------------------------------------------------------------------------

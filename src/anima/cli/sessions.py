@@ -37,7 +37,7 @@ def sessions(home: Home, limit: int, find: str | None) -> Reply:
     _need_transcripts(home)
     if find is not None:
         return _found(home, find, limit)
-    rows = home.transcripts.rows(home.transcripts.owner())
+    rows = home.sessions.list()
     shown, zone, now = list(rows[:limit]), home.site.zone(), home.site.now()
 
     def show() -> None:
@@ -52,7 +52,7 @@ def sessions(home: Home, limit: int, find: str | None) -> Reply:
 
 
 def _need_transcripts(home: Home) -> None:
-    if not home.config.sessions.dir:
+    if not home.sessions.kept:
         raise NoSuchSession("no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
 
 
@@ -95,7 +95,7 @@ def _when(moment: str, zone: tzinfo | None, now: datetime) -> str:
 
 
 def _found(home: Home, words: str, limit: int) -> Reply:
-    answer = home.transcripts.search(words, home.transcripts.owner(), limit=limit, max_chars=200)
+    answer = home.sessions.find(words, limit=limit, max_chars=200)
 
     def show() -> None:
         from rich.text import Text
@@ -130,9 +130,9 @@ def session(home: Home, id: str, follow: bool, last: int | None, json: bool) -> 
     if json and follow:
         raise BadArguments("--json prints one value, and --follow has no end; leave one of them out")
     _need_transcripts(home)
-    row = _meant(home.transcripts.rows(home.transcripts.owner()), id)
+    row = _meant(home.sessions.list(), id)
     if json:
-        page = home.transcripts.read(row.id, home.transcripts.owner(), limit=last or row.entries + 1, newest=True)
+        page = home.sessions.read(row.id, limit=last or row.entries + 1, newest=True)
         value = {"header": page.header, "entries": page.entries, "total": page.total, "damaged": page.damaged}
         return Reply(value, "")
     told = [row.id, row.scope, row.source_plugin, f"sender {row.sender_id}" if row.sender_id else "", row.persona or ""]
@@ -159,7 +159,7 @@ def _meant(rows: Sequence[Listed], id: str) -> Listed:
 def _replay(home: Home, id: str, at: int) -> int:
     """Shows a session from an entry on, page by page, so that a long one needs no room; gives the next entry's number."""
     while True:
-        page = home.transcripts.read(id, home.transcripts.owner(), start=at, limit=200)
+        page = home.sessions.read(id, start=at, limit=200)
         for turn in page.entries:
             _show_turn(turn, home.site.zone())
         for each in page.damaged:

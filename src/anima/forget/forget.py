@@ -341,10 +341,9 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _walk(home: Home) -> Iterator[tuple[LineFolder, str]]:
     """Every transcript of the home, whichever agent's."""
-    if home.config.sessions.dir:
-        for folder in home.transcripts.folders():
-            for seen in folder.walk():
-                yield folder, seen.id
+    for folder in home.sessions.folders():
+        for seen in folder.walk():
+            yield folder, seen.id
 
 
 def _draw_talks(drawing: _Drawing) -> Iterator[_Talk]:
@@ -510,8 +509,7 @@ def _freshened(home: Home, *, anew: bool) -> list[str]:
         home.index.freshen(anew=anew)
     except HomeError as error:
         said.append(f"the index is made again at the next search: {error}")
-    if home.config.sessions.dir:
-        home.transcripts.freshen(anew=anew)
+    home.sessions.freshen(anew=anew)
     return said
 
 

@@ -139,10 +139,8 @@ def _is_ours(home: Home, path: str) -> bool:
 
 
 def _is_talk(home: Home, path: str) -> bool:
-    if not home.config.sessions.dir:
-        return False
     folder, _, name = path.rpartition("/")
-    folders = {each.folder for each in home.transcripts.folders()}
+    folders = {each.folder for each in home.sessions.folders()}
     return folder in folders and (name.endswith(".jsonl") or name == "sessions.json")
 
 
@@ -274,7 +272,7 @@ def proof(home: Home, wanted: Wanted, phrases: Iterable[str]) -> list[Left]:
             left += [Left("history", f"object {name[:12]} holds it") for name, data in objects if _holds(firm, data)]
     except HomeError as error:
         left.append(Left("history", str(error)))
-    for folder in home.transcripts.folders() if home.config.sessions.dir else ():
+    for folder in home.sessions.folders():
         left += [
             Left(folder.path_of(seen.id), "it was said again meanwhile")
             for seen in folder.walk()

@@ -82,12 +82,12 @@ class _Desk:
     # -- tools ----------------------------------------------------------------------------------------------------------
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=shapes.tools_of(self._who(ctx).home.tools(self._who(ctx).scope)))
+        return types.ListToolsResult(tools=shapes.tools_of(self._who(ctx).home.sessions.tools(self._who(ctx).scope)))
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         visitor = self._who(ctx)
         try:
-            chosen(params.name, visitor.home.tools(visitor.scope))
+            chosen(params.name, visitor.home.sessions.tools(visitor.scope))
         except BadArguments as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         try:

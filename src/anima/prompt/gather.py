@@ -8,6 +8,7 @@ Not here: the filter that runs last (privacy), how a prompt is fitted (compose),
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -42,8 +43,8 @@ _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files 
 class Prompts:
     """Makes prompts for one home, and says who its agent is."""
 
-    def __init__(self, site: Site) -> None:
-        self.site, config, layout = site, site.config, site.layout
+    def __init__(self, site: Site, hook: Hook | None = None) -> None:
+        self.site, config, layout, self._hook = site, site.config, site.layout, hook
         asked = config.persona
         self.persona_rule = personas.PersonaRule.of(
             file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration
@@ -57,10 +58,11 @@ class Prompts:
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
 
-    def prompt(self, listener: Listener, *, runtime: Runtime, hook: Hook | None = None) -> Prompt:
+    def prompt(self, listener: Listener, *, runtime: Runtime) -> Prompt:
         """The prompt for a listener, from what stands in the store now."""
         gathering = _Gathering(self, listener)
-        pieces = gathering.privacy.passed(list(gathering.pieces(runtime)), hook)
+        full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
+        pieces = gathering.privacy.passed(list(gathering.pieces(full)), self._hook)
         asked = self.site.config.prompt
         return compose(
             pieces,

@@ -1,26 +1,26 @@
 """What each tool of the table does in a session: the agent's reading, searching and writing.
 
 Promise: what is read passes the scope filter, what is written is a Change with the session's scope and taint, and
-reading untrusted text taints the session. Not here: the table and its arguments (tools), the session's life (sessions).
+reading untrusted text taints the session. Not here: the table and its arguments (tools), the session's life (session).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
-from anima.gate import FlowEvent
+from anima.memory.past import Past
 from anima.memory.verbs import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
-from anima.model import Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
+from anima.model import Change, DocPath, Document, Kind, Receipt, Scope, digest_of
 from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
 
 if TYPE_CHECKING:
     from anima.search.rank import Answer
-    from anima.sessions.session import Session
+    from anima.sessions.hand import Hand
 
 MAX_TEXT = 12_000
 MAX_HIT = 4_000
@@ -32,8 +32,9 @@ MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "not
 class Calling:
     """The tools of one session. Lives as long as it does."""
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._home, self.listener = session, session.home, session.listener
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._site, self.listener = hand, hand.site, hand.listener
+        self._documents, self._layout = hand.site.store.documents, hand.site.layout
 
     def run(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Carries out a call whose arguments are checked."""
@@ -46,19 +47,18 @@ class Calling:
         if corpus == "sessions":
             talked, notes = self._talked(query, limit)
             return {"hits": [hit for hit in talked if hit["score"] >= min_score], "notes": notes}
-        home = self._home
-        answer = home.index.search(
+        answer = self._hand.rooms.search().search(
             self.listener,
             query,
             limit=limit,
-            at=home.site.now(self.listener),
+            at=self._hand.now(),
             min_score=float(min_score),
             fusion=fusion,
             kinds=MEMORY_KINDS,
         )
         self._note_recall(query, answer)
         for hit in answer:
-            self._note_reading(hit.path, hit.text)
+            self._hand.note_reading(hit.path, hit.text)
         hits: list[dict[str, Any]] = [
             {
                 "path": hit.path.text,
@@ -79,15 +79,14 @@ class Calling:
 
     def _talked(self, query: str, limit: int) -> tuple[list[dict[str, Any]], list[str]]:
         """Entries of transcripts, in the form of hits; their score is only their rank."""
-        home = self._home
-        if not home.config.sessions.dir or self.listener.scope is not Scope.MAIN:
+        transcripts = self._hand.rooms.transcripts
+        if not transcripts.kept or self.listener.scope is not Scope.MAIN:
             return [], ["transcripts are not searched here"]
-        found = home.transcripts.search(query, home.transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)
-        self._session.overhear(hit.session_id for hit in found.hits)
-        folder = home.transcripts.folder
+        found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)
+        self._hand.overhear(hit.session_id for hit in found.hits)
         hits = [
             {
-                "path": folder.path_of(hit.session_id),
+                "path": transcripts.path_of(hit.session_id),
                 "start_line": hit.entry + 1,
                 "end_line": hit.entry + 1,
                 "text": f"{hit.role}: {hit.preview}",
@@ -103,7 +102,7 @@ class Calling:
         """One record of what this search brought back: digests, ranks and scores, no text. Dreaming counts them."""
         if not answer.hits:
             return
-        home, key = self._home, self._home.books.key
+        key = self._site.store.key
         hits = [
             {
                 "path": hit.path.text,
@@ -116,13 +115,13 @@ class Calling:
         fields: dict[str, object] = {
             "query": key.of(" ".join(query.casefold().split())),
             "hits": hits,
-            "session": self._session.id,
+            "session": self._hand.id,
             "scope": str(self.listener.scope),
-            "day": home.site.today(self.listener).isoformat(),
+            "day": self._site.today(self.listener).isoformat(),
         }
         if self.listener.layer:
             fields["layer"] = self.listener.layer
-        home.books.append("recall", fields, sync=False)
+        self._site.store.append("recall", fields, sync=False)
 
     def _memory_get(self, *, path: str, start: int, lines: int) -> dict[str, Any]:
         place, text = self._seen(path)
@@ -136,7 +135,7 @@ class Calling:
             size += len(line)
         shown = "".join(chosen)[:MAX_TEXT]
         after = start + len(chosen)
-        self._note_reading(place, shown)
+        self._hand.note_reading(place, shown)
         rest = after <= len(found)
         result: dict[str, Any] = {
             "path": place.text,
@@ -150,7 +149,7 @@ class Calling:
     def read(self, path: str) -> str:
         """A document as this listener may see it, whole."""
         place, text = self._seen(path)
-        self._note_reading(place, text)
+        self._hand.note_reading(place, text)
         return text
 
     def _seen(self, path: str) -> tuple[DocPath, str]:
@@ -161,11 +160,11 @@ class Calling:
     def _viewed(self, path: str) -> tuple[Document, View]:
         """A document, and what this listener may see of it. Not theirs and not there are one answer."""
         place = self._place(path)
-        layout = self._home.layout
+        layout = self._layout
         if layout.row_of(place).kind == "session":
             raise BadArguments(f"{place}: transcripts are read with session_logs")
         try:
-            document = self._home.store.read(place)
+            document = self._documents.read(place)
         except (BadText, BadPath):
             if self.listener.sees(layout, place):
                 raise
@@ -178,7 +177,7 @@ class Calling:
     def _place(self, path: str) -> DocPath:
         """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
         place = DocPath.parse(path)
-        layer, layout = self.listener.layer, self._home.layout
+        layer, layout = self.listener.layer, self._layout
         if not layer or place.key.startswith("users/"):
             return place
         for role in ("user", "memory"):
@@ -189,23 +188,18 @@ class Calling:
             return DocPath.parse(f"users/{layer}/memory/{place.text[len(folder) :]}")
         return place
 
-    def _note_reading(self, path: DocPath, text: str) -> None:
-        """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
-        session, books = self._session, self._home.books
-        session.took_in(FlowEvent(path=path, by_tool=True))
-        books.need_ledger()
-        if books.begun and books.provenance.has_doubt(path):
-            sources = [books.provenance.source(path, line) for line in lines_of(text)]
-            for origin in frozenset[Origin]().union(*(source.doubts for source in sources)):
-                session.taint(origin)
-
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
-        home = self._home
         folder = path.strip("/")
         if folder and not self.listener.sees_all and not self._knows(folder):
             raise NoSuchDocument(folder)
-        found = [entry for entry in home.tree(folder, depth) if self._lists(entry)]
+        found = [entry for entry in self._tree(folder, depth) if self._lists(entry)]
         return {"path": folder, "entries": found}
+
+    def _tree(self, folder: str, depth: int) -> Iterator[str]:
+        for entry in self._documents.list(folder):
+            yield entry.path + "/" * entry.is_folder
+            if entry.is_folder and depth > 1:
+                yield from self._tree(entry.path, depth - 1)
 
     def _knows(self, folder: str) -> bool:
         """Whether this listener may know that there is such a place. Empty for them and not there are one answer."""
@@ -218,11 +212,11 @@ class Calling:
         place = DocPath.parse(entry.rstrip("/"))
         if entry.endswith("/"):
             inside = f"{place.text}/"
-            return any(self.lists(e.path) for e in self._home.store.list_all(inside.rstrip("/")))
+            return any(self.lists(e.path) for e in self._documents.list_all(inside.rstrip("/")))
         return self.lists(entry)
 
     def lists(self, path: str) -> bool:
-        place, layout = DocPath.parse(path), self._home.layout
+        place, layout = DocPath.parse(path), self._layout
         return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
 
     def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
@@ -231,7 +225,8 @@ class Calling:
         place = self._place(path) if path else None
         if place is not None:
             self._seen(place.text)
-        visible = [r for r in self._home.past.log(place, limit=limit) if self._may_see_revision(r.paths)]
+        past = Past(self._site, self._hand.rooms.writer())
+        visible = [r for r in past.log(place, limit=limit) if self._may_see_revision(r.paths)]
         rows = []
         for revision in visible:
             row = {
@@ -242,11 +237,7 @@ class Calling:
             }
             rows.append(
                 row
-                | (
-                    {"diff": self._home.past.diff(revision.id, path=place)[:MAX_TEXT]}
-                    if diff and self.listener.sees_all
-                    else {}
-                )
+                | ({"diff": past.diff(revision.id, path=place)[:MAX_TEXT]} if diff and self.listener.sees_all else {})
             )
         return {"revisions": rows}
 
@@ -254,33 +245,29 @@ class Calling:
         return self.listener.sees_all or all(self.lists(path) for path in paths)
 
     def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
-        revision = self._home.books.commit(reason=note)
+        revision = self._site.store.commit(reason=note)
         return {"revision": revision[:12] if revision else None, "skipped": revision is None}
 
     # -- knowing oneself --------------------------------------------------------------------------------------------------
 
     def _who_am_i(self) -> dict[str, Any]:
-        session = self._session
-        return self_report.who_am_i(self._home, self.listener, model=session.model, persona=session.prompt.persona)
+        return self_report.who_am_i(self._hand)
 
     def _what_do_i_know(self, *, section: str | None, limit: int) -> dict[str, Any]:
         path, text = self._memory()
         answer = self_report.what_do_i_know(text, section=section, limit=limit)
-        self._note_reading(path, text)
+        self._hand.note_reading(path, text)
         return answer
 
     def _my_stats(self) -> dict[str, Any]:
-        home = self._home
-        asker = home.transcripts.asker(self.listener) if home.config.sessions.dir else None
-        return self_report.my_stats(home, self.listener, asker, self._memory()[1])
+        return self_report.my_stats(self._hand, self._memory()[1])
 
     def _session_logs(
         self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
     ) -> dict[str, Any]:
-        home = self._home
-        logs = self_report.SessionLogs(home, home.transcripts.asker(self.listener), current=self._session.id)
+        logs = self_report.SessionLogs(self._hand)
         answer = logs.answer(action, session_id=session_id, query=query, limit=limit, max_chars=max_chars)
-        self._session.overhear(logs.touched)
+        self._hand.overhear(logs.touched)
         return answer
 
     def _memory(self) -> tuple[DocPath, str]:
@@ -305,7 +292,7 @@ class Calling:
         replace_all: bool,
         reason: str,
     ) -> dict[str, Any]:
-        with self._session.at_work():
+        with self._hand.at_work():
             if old_string is not None or new_string is not None:
                 if old_string is None or new_string is None:
                     raise BadArguments("memory_write: an edit needs both old_string and new_string")
@@ -315,12 +302,12 @@ class Calling:
             elif target == "memory" and append:
                 change = self._remembered(content, section)
             elif target == "bootstrap" and not content.strip():
-                change = self._session.wish(self._target(target), Kind.DELETE)
+                change = self._hand.wish(self._target(target), Kind.DELETE)
             else:
                 change = self._written(self._target(target), content, append)
             if isinstance(change, Receipt):
                 return _answer(change)
-            return _answer(self._session.submit(replace(change, reason=reason)))
+            return _answer(self._hand.submit(replace(change, reason=reason)))
 
     def _memory_forget(self, *, text: str | None, path: str | None, line: int | None, reason: str) -> dict[str, Any]:
         """A wish that waits for the owner. Whether anything holds the words, this answer does not tell."""
@@ -328,11 +315,9 @@ class Calling:
             raise BadArguments("memory_forget needs a text, or a path and a line of it")
         if text is not None and len(" ".join(text.split())) < 2:
             raise BadArguments("memory_forget: the text is too short; nearly every line would hold it")
-        with self._session.at_work():
+        with self._hand.at_work():
             place, wish = self._to_forget(text, path, line)
-            return _answer(
-                self._session.wish_forgotten(replace(self._session.wish(place, Kind.APPEND), reason=reason), wish)
-            )
+            return _answer(self._hand.wish_forgotten(replace(self._hand.wish(place, Kind.APPEND), reason=reason), wish))
 
     def _to_forget(self, text: str | None, path: str | None, line: int | None) -> tuple[DocPath, dict[str, str]]:
         if path is None or line is None:
@@ -344,9 +329,9 @@ class Calling:
         return place, {"path": place.text, "said": lines[line - 1]}
 
     def _target(self, target: str) -> DocPath:
-        layout = self._home.layout
+        layout = self._layout
         if target == "daily_log":
-            return self.listener.daily_path(layout, self._home.site.today(self.listener))
+            return self.listener.daily_path(layout, self._site.today(self.listener))
         roles = {"memory": "memory", "heartbeat": "heartbeat", "bootstrap": "bootstrap"}
         if target in roles:
             if not layout.has(roles[target]):
@@ -355,10 +340,10 @@ class Calling:
         return self._place(target)
 
     def _noted(self, content: str) -> Change:
-        now = self._home.site.now(self.listener)
-        path = self.listener.daily_path(self._home.layout, now.date())
+        now = self._hand.now()
+        path = self.listener.daily_path(self._layout, now.date())
         line = self._opening(path) + log_line(content, now)
-        return replace(self._session.wish(path, Kind.APPEND, line), opening=log_heading(now))
+        return replace(self._hand.wish(path, Kind.APPEND, line), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
@@ -372,9 +357,7 @@ class Calling:
                 rule="duplicate",
                 reason=f"{path} line {twin.line} says so already: {twin.text}",
             )
-        return self._session.wish(
-            path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text)
-        )
+        return self._hand.wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
         """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
@@ -383,12 +366,12 @@ class Calling:
             text = replaced(document.text, old, new, every=every, path=path.text)
         else:
             text = replaced_in(document.text, part, old, new, every=every, path=path.text)
-        return self._session.wish(path, Kind.WRITE, text, base=document.digest)
+        return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         if append:
-            return self._session.wish(path, Kind.APPEND, self._opening(path) + content)
-        return self._session.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
+            return self._hand.wish(path, Kind.APPEND, self._opening(path) + content)
+        return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
 
     def _opening(self, path: DocPath) -> str:
         """A heading for what is added at the end, where it would come under one that is shared, private or dreamed."""
@@ -399,7 +382,7 @@ class Calling:
 
     def _text(self, path: DocPath) -> str | None:
         try:
-            return self._home.read(path).text
+            return self._documents.read(path).text
         except NoSuchDocument:
             return None
 

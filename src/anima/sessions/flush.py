@@ -11,23 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from anima.errors import HomeError, NoSuchDocument
+from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.record import stamp
 from anima.sessions.replay import time_of
 from anima.sessions.worth import Kept, Said, bullets_of, extract, silent_turn
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, lines_of
 
 if TYPE_CHECKING:
-    from anima.home import Home
+    from anima.sessions.hand import Hand
     from anima.sessions.record import Transcript
     from anima.sessions.replay import Resumed
-    from anima.sessions.session import Session
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3
@@ -64,8 +62,8 @@ class Pressure:
 class Flushing:
     """The flushes of one session: how far it has been written down, and what the model was asked in this cycle."""
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._home = session, session.home
+    def __init__(self, hand: Hand) -> None:
+        self._hand, self._site = hand, hand.site
         self.through = 0
         self.cycle_done = False  # whether a flush for the near cut was made since the last one
         self.cycle_start = 0  # the transcript's size when this cycle began
@@ -93,8 +91,8 @@ class Flushing:
         since = time_of(began)
         mine = (
             record
-            for record in self._home.books.ledger.records(kinds=("intent",))
-            if record.fields.get("session") == self._session.id and record.fields.get("what") == SILENT
+            for record in self._site.store.ledger.records(kinds=("intent",))
+            if record.fields.get("session") == self._hand.id and record.fields.get("what") == SILENT
         )
         return any(since is None or record.time >= since for record in mine)
 
@@ -109,13 +107,13 @@ class Flushing:
 
     def run(self, reason: str, talk: Transcript | None, complete: Complete | None) -> Flushed:
         """Everything since the last flush: first what needs no model, then one silent turn of it."""
-        session = self._session
+        hand = self._hand
         turns, through = self._turns(talk)
-        if session.listener.scope is Scope.SUBAGENT or session.access != "rw" or not (turns or through):
+        if hand.listener.scope is Scope.SUBAGENT or hand.access != "rw" or not (turns or through):
             return Flushed(reason=reason, status="nothing", through=through)
-        now, self._left_out = session.now(), 0
+        now, self._left_out = hand.now(), 0
         found = extract(turns)
-        if session.listener.scope is not Scope.MAIN or session.tainted:
+        if hand.listener.scope is not Scope.MAIN or hand.tainted:
             found = tuple(kept for kept in found if kept.kind == "remember")  # the owner is asked about these alone
         receipts, lines = self._written([_line(kept) for kept in found], now, turns)
         if talk is not None and through > self.through:
@@ -132,7 +130,7 @@ class Flushing:
             silent=silent,
             through=through,
             forgotten=self._left_out,
-            path=session.listener.daily_path(self._home.layout, now.date()).text,
+            path=hand.listener.daily_path(self._site.layout, now.date()).text,
             proposals=tuple(dict.fromkeys(r.proposal for r in (*receipts, *more) if r.proposal)),
         )
 
@@ -154,7 +152,7 @@ class Flushing:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
         from anima.gate.scan import PLACEHOLDER, scan_text
 
-        forgotten = self._home.writing.forgotten
+        forgotten = self._hand.rooms.writer().forgotten
         wanted = [line for line in dict.fromkeys(lines) if not PLACEHOLDER.search(line)]
         if forgotten:
             known = [line for line in wanted if forgotten.holds(line)]
@@ -163,39 +161,40 @@ class Flushing:
         if not wanted:
             return [], []
         suspicious = {line for line in wanted if scan_text(line)}  # one such line must not take the others with it
-        with self._home.books.lock():
+        with self._site.store.lock():
             held = self._held(now, turns)
             fresh = [line for line in wanted if _bare(line) not in held]
             plain = [line for line in fresh if line not in suspicious]
             groups = ([plain] if plain else []) + [[line] for line in fresh if line in suspicious]
-            receipts = [self._session.submit(self._change(group, now), what=what) for group in groups]
+            receipts = [self._hand.submit(self._change(group, now), what=what) for group in groups]
         return receipts, fresh
 
     def _change(self, lines: Sequence[str], now: datetime) -> Change:
-        path = self._session.listener.daily_path(self._home.layout, now.date())
+        path = self._hand.listener.daily_path(self._site.layout, now.date())
         text = "".join(log_line(line, now) for line in lines)
-        return replace(self._session.wish(path, Kind.APPEND, text), opening=log_heading(now), reason="flush")
+        return replace(self._hand.wish(path, Kind.APPEND, text), opening=log_heading(now), reason="flush")
 
     def _held(self, now: datetime, turns: Sequence[Said]) -> set[str]:
         """The lines of today's log, and after a crash of every log since the first of these turns, and of what waits."""
-        listener, layout, days = self._session.listener, self._home.layout, {now.date()}
+        listener, layout, days = self._hand.listener, self._site.layout, {now.date()}
         if self._doubtful:
             first = next((turn.time for turn in turns if turn.time), None)
             days |= set(self._days(first.astimezone(now.tzinfo).date() if first else now.date()))
         texts = [self._text(listener.daily_path(layout, day)) for day in days]
-        waiting = [p for p in self._home.inbox.all() if p.session == self._session.id]
+        proposals = self._hand.rooms.writer().proposals
+        waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
         return {_bare(bullet_text(line)) for text in texts for line in lines_of(text) if line.strip()}
 
     def _text(self, path: DocPath) -> str:
         try:
-            return self._home.read(path).text
+            return self._site.store.documents.read(path).text
         except NoSuchDocument:
             return ""
 
     def _days(self, first: date) -> Iterator[date]:
         """The days since then that have a log."""
-        for entry in self._home.list_all(self._session.listener.daily_folder(self._home.layout)):
+        for entry in self._site.store.documents.list_all(self._hand.listener.daily_folder(self._site.layout)):
             if (day := day_in_name(entry.name)) and day >= first:
                 yield day
 
@@ -205,7 +204,7 @@ class Flushing:
         """One turn nobody sees. What it answers is data: bullets for the log, and nothing else."""
         if complete is None or self._asked or self._failures >= FAILURES:
             return "not asked", [], []
-        path = self._session.listener.daily_path(self._home.layout, now.date()).text
+        path = self._hand.listener.daily_path(self._site.layout, now.date()).text
         try:
             answer = complete(silent_turn(f"{now:%A, %Y-%m-%d %H:%M}", path))
             bullets = bullets_of(answer)
@@ -217,26 +216,6 @@ class Flushing:
             return "silence", [], []
         receipts, lines = self._written(bullets, now, (), what=SILENT)
         return _status(receipts) if receipts else "silence", receipts, lines
-
-
-def flush_idle(home: Home, idle: timedelta, seen: dict[str, int]) -> Iterator[Flushed]:
-    """Flushes sessions that were left without a word for so long: killed, or forgotten by their host. They stay open.
-
-    `seen` remembers how long each was when it was looked at, so that one that does not grow is not looked at twice.
-    """
-    before = stamp(home.clock() - idle)
-    for row in home.transcripts.rows(home.transcripts.owner()):
-        if row.closed or row.updated_at > before or seen.get(row.id) == row.bytes:
-            continue
-        seen[row.id] = row.bytes
-        try:
-            session = home.resume(row.id)
-        except HomeError:
-            continue  # nobody knows who listened; what was said stays in the transcript
-        try:
-            yield session.flush("idle")
-        finally:
-            session.leave()
 
 
 def _line(kept: Kept) -> str:

@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.model import Finding
 from anima.sessions.replay import (
@@ -68,6 +69,16 @@ def _end_of(tail: bytes, before: bytes) -> bytes | None:
 def unchanged(text: str) -> tuple[str, tuple[()]]:
     """The `Redact` of a home that keeps everything as it was said."""
     return text, ()
+
+
+def redaction(asked: SessionsConfig) -> Redact:
+    """How transcripts of a home strike out secrets. Raises BadConfig for a pattern that is none."""
+    from anima.gate.scan import compile_patterns, redact_said
+
+    if not asked.redact:
+        return unchanged
+    patterns = compile_patterns(asked.patterns)
+    return lambda text: redact_said(text, patterns)
 
 
 def encode(record: Record) -> bytes:

@@ -18,11 +18,11 @@ from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of,
 from anima.text.words import tags
 
 if TYPE_CHECKING:
-    from anima.home import Home
     from anima.layout.listener import Listener
-    from anima.sessions.find import Asker
+    from anima.sessions.hand import Hand
     from anima.sessions.listing import Listed
     from anima.sessions.replay import Turn
+    from anima.site import Site
 
 SOUL_CHARS = 2_048
 KNOWN_BYTES = 6_144
@@ -36,33 +36,34 @@ RECENT = 10
 # -- who am I -----------------------------------------------------------------------------------------------------------
 
 
-def who_am_i(home: Home, listener: Listener, *, model: str | None, persona: str | None) -> dict[str, Any]:
+def who_am_i(hand: Hand) -> dict[str, Any]:
     """Name and nature, as far as this listener sees them; the folder only for the owner alone."""
-    found: dict[str, Any] = {"agent_id": home.agent, "model": model}
+    site, listener = hand.site, hand.listener
+    found: dict[str, Any] = {"agent_id": site.agent, "model": hand.model}
     if listener.sees_all:
-        found["workspace_dir"] = home.root
+        found["workspace_dir"] = site.store.name
     fields = ("name", "creature", "vibe", "emoji", "avatar")
-    shown = home.identity().identity if _sees(home, listener, "identity") else None
+    shown = hand.rooms.prompts.identity().identity if _sees(site, listener, "identity") else None
     found["identity"] = {key: getattr(shown, key) if shown else None for key in fields}
-    found["soul_excerpt"] = _soul(home, listener, persona)
+    found["soul_excerpt"] = _soul(site, listener, hand.prompt.persona)
     return found
 
 
-def _sees(home: Home, listener: Listener, role: str) -> bool:
-    if not home.layout.has(role):
+def _sees(site: Site, listener: Listener, role: str) -> bool:
+    if not site.layout.has(role):
         return True  # there is no such file; what is shown comes from the configuration
-    return listener.sees(home.layout, DocPath.parse(home.layout.row(role).path))
+    return listener.sees(site.layout, DocPath.parse(site.layout.row(role).path))
 
 
-def _soul(home: Home, listener: Listener, persona: str | None) -> str | None:
+def _soul(site: Site, listener: Listener, persona: str | None) -> str | None:
     """The beginning of the soul that the session's prompt shows; None where it shows none."""
     if persona is None:
         return None
     try:
-        text = home.read(persona).text
+        text = site.store.documents.read(DocPath.parse(persona)).text
     except HomeError:
         return None
-    shown = listener.view(home.layout, None, text, visible=True).text.strip()
+    shown = listener.view(site.layout, None, text, visible=True).text.strip()
     return shown if len(shown) <= SOUL_CHARS else shown[:SOUL_CHARS] + "…"
 
 
@@ -121,33 +122,34 @@ def _size(value: object) -> int:
 # -- my stats -----------------------------------------------------------------------------------------------------------
 
 
-def my_stats(home: Home, listener: Listener, asker: Asker | None, memory: str) -> dict[str, Any]:
+def my_stats(hand: Hand, memory: str) -> dict[str, Any]:
     """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
+    site, listener, transcripts = hand.site, hand.listener, hand.rooms.transcripts
     bullets = [line for line in lines_of(memory) if _is_point(line)]
-    recalls = list(_recalls(home, listener))
-    nights = home.dreams.nights() if listener.is_owner else Nights()
+    recalls = list(_recalls(site, listener))
+    nights = hand.rooms.nights() if listener.is_owner else Nights()
     return {
-        "sessions_total": len(home.transcripts.rows(asker)) if asker else 0,
+        "sessions_total": len(transcripts.list(transcripts.asker(listener))),
         "memories_stored": len(bullets),
         # What the nights of this home kept; in a home that dreamed elsewhere, the lines that say so.
         "memories_promoted": nights.kept if nights.nights else sum(evidence_of(line) is not None for line in bullets),
         "last_dream_ts": nights.last.isoformat() if nights.last else None,
         "recall_events_7d": len(recalls),
-        "top_concept_tags_7d": _tags(home, listener, recalls[-TAGGED_RECALLS:]),
-        "workspace_files_present": _present(home, listener),
+        "top_concept_tags_7d": _tags(site, listener, recalls[-TAGGED_RECALLS:]),
+        "workspace_files_present": _present(site, listener),
     }
 
 
-def _recalls(home: Home, listener: Listener) -> Iterator[dict[str, Any]]:
-    if not home.books.begun:
+def _recalls(site: Site, listener: Listener) -> Iterator[dict[str, Any]]:
+    if not site.store.begun:
         return
-    since = home.clock() - WEEK
-    for record in home.books.ledger.records(kinds=("recall",)):
+    since = site.clock() - WEEK
+    for record in site.store.ledger.records(kinds=("recall",)):
         if record.time >= since and record.fields.get("layer", "") == listener.layer:
             yield dict(record.fields)
 
 
-def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The concepts of the lines that were recalled, as far as they still stand in their documents; best hits first."""
     wanted: dict[str, dict[str, list[float]]] = {}
     for recall in recalls:
@@ -159,8 +161,8 @@ def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list
     weight: dict[str, float] = defaultdict(float)
     count: Counter[str] = Counter()
     for path, digests in wanted.items():
-        for line in _lines_seen(home, listener, path):
-            scores = digests.get(home.books.key.line(line), [])
+        for line in _lines_seen(site, listener, path):
+            scores = digests.get(site.store.key.line(line), [])
             for tag in tags(bullet_text(line)) if scores else ():
                 weight[tag] += sum(scores)
                 count[tag] += len(scores)
@@ -168,19 +170,20 @@ def _tags(home: Home, listener: Listener, recalls: list[dict[str, Any]]) -> list
     return [{"tag": tag, "count": count[tag]} for tag in best]
 
 
-def _lines_seen(home: Home, listener: Listener, path: str) -> list[str]:
+def _lines_seen(site: Site, listener: Listener, path: str) -> list[str]:
     try:
         place = DocPath.parse(path)
-        text = home.read(place).text
+        text = site.store.documents.read(place).text
     except HomeError:
         return []
-    return lines_of(listener.view(home.layout, place, text).text)
+    return lines_of(listener.view(site.layout, place, text).text)
 
 
-def _present(home: Home, listener: Listener) -> list[str]:
+def _present(site: Site, listener: Listener) -> list[str]:
     """The files of the table that are there, of those this listener sees."""
-    places = (DocPath.parse(listener.path_of(row)) for row in home.layout.rows if row.path.endswith(".md"))
-    return [place.text for place in dict.fromkeys(places) if home.exists(place) and listener.sees(home.layout, place)]
+    places = (DocPath.parse(listener.path_of(row)) for row in site.layout.rows if row.path.endswith(".md"))
+    there = (place for place in dict.fromkeys(places) if site.store.documents.exists(place))
+    return [place.text for place in there if listener.sees(site.layout, place)]
 
 
 # -- session logs -------------------------------------------------------------------------------------------------------
@@ -189,15 +192,16 @@ def _present(home: Home, listener: Listener) -> list[str]:
 class SessionLogs:
     """The actions of `session_logs` for one asker. `touched` are the sessions whose words were shown."""
 
-    def __init__(self, home: Home, asker: Asker, *, current: str) -> None:
-        self._talks, self._asker, self._current = home.transcripts, asker, current
+    def __init__(self, hand: Hand) -> None:
+        self._transcripts, self._current = hand.rooms.transcripts, hand.id
+        self._asker = self._transcripts.asker(hand.listener)
         self.touched: set[str] = set()
 
     def answer(
         self, action: str, *, session_id: str | None, query: str | None, limit: int | None, max_chars: int
     ) -> dict[str, Any]:
         if action == "list_sessions":
-            rows = self._talks.rows(self._asker)
+            rows = self._transcripts.list(self._asker)
             return {
                 "ok": True,
                 "sessions": [_listed(row, max_chars) for row in rows[: limit or 50]],
@@ -211,10 +215,10 @@ class SessionLogs:
         return self._read(session_id or self._current, limit or (RECENT if recent else 50), max_chars, newest=recent)
 
     def _read(self, id: str, limit: int, max_chars: int, *, newest: bool) -> dict[str, Any]:
-        if id == self._current and self._talks.folder.look(id) is None:  # nothing was said yet
+        if id == self._current and not self._transcripts.has(id):  # nothing was said yet
             return {"ok": True, "session_id": id, "entries": [], "total_entries": 0, "returned": 0, "truncated": False}
-        row = self._talks.get(id, self._asker)
-        page = self._talks.read(id, self._asker, limit=limit, newest=newest, known=row)
+        row = self._transcripts.get(id, self._asker)
+        page = self._transcripts.read(id, self._asker, limit=limit, newest=newest, known=row)
         self.touched.add(id)
         entries = [_entry(turn, max_chars) for turn in page.entries]
         found: dict[str, Any] = {
@@ -233,7 +237,7 @@ class SessionLogs:
     def _searched(self, query: str | None, limit: int, max_chars: int) -> dict[str, Any]:
         if not query or not query.strip():
             raise BadArguments("session_logs: search needs a query of at least one word")
-        found = self._talks.search(query, self._asker, limit=limit, max_chars=max_chars)
+        found = self._transcripts.find(query, self._asker, limit=limit, max_chars=max_chars)
         self.touched |= {hit.session_id for hit in found.hits}
         hits = [
             {

@@ -14,6 +14,7 @@ from typing import Any
 
 from anima.errors import BadArguments, printable
 from anima.model import Scope
+from anima.site import Site
 
 ALL = frozenset(Scope)
 MAIN = frozenset({Scope.MAIN})
@@ -373,6 +374,12 @@ def tools_in(scope: Scope, allowed: Sequence[str] = ("*",), *, without: Collecti
         for tool in TABLE.values()
         if scope in tool.scopes and tool.name not in without and any(fnmatchcase(tool.name, each) for each in allowed)
     )
+
+
+def tools_for(site: Site, scope: Scope) -> tuple[Tool, ...]:
+    """The tools an agent has in a scope: those of the table that the configuration allows it."""
+    without = () if site.config.sessions.dir else ("session_logs",)
+    return tools_in(scope, site.own.allowed_tools, without=without)
 
 
 def chosen(name: str, there: Sequence[Tool]) -> Tool:

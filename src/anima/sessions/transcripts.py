@@ -1,28 +1,30 @@
 """The transcripts of one home: begun, carried on, listed, read and searched, for whoever may.
 
 Promise: an agent sees transcripts of its own and of nobody else's layer, and where they hold untrusted text, says so.
-Opened when first needed; lives as long as its Home. Not here: the format (transcript), who logs what (sessions).
+Opened when first needed; lives as long as its Home. Not here: the format (record, replay), who logs what (session).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
 from anima.sessions.find import Asker, Finder, Found
-from anima.sessions.listing import Listed, Rows, SessionList
-from anima.sessions.record import Transcript, transcripts_in
+from anima.sessions.listing import Listed, SessionList
+from anima.sessions.record import Redact, Transcript, redaction, transcripts_in
 from anima.sessions.replay import VERSION, Header, Page, Placed, Record, header_of, read, resumed, scan
 from anima.sessions.talks import Talks
+from anima.site import Site
 from anima.store.folder import Signature
 
 if TYPE_CHECKING:
-    from anima.home import Home
+    from anima.layout.table import TalkPlace
     from anima.store.logs import LineFolder
 
 INDEX = ".anima/talks.sqlite"
@@ -31,65 +33,80 @@ INDEX = ".anima/talks.sqlite"
 class Transcripts:
     """What was said in a home's sessions. None of it exists where `sessions.dir` is empty."""
 
-    def __init__(self, home: Home) -> None:
-        self._home, self._mutex = home, threading.RLock()
-        place = home.layout.transcripts_of(home.agent, home.config.sessions.dir)
-        self.folder = transcripts_in(home.store, home.books.machine, place.folder, suffix=place.log)
-        self._context: LineFolder | None = (
-            transcripts_in(home.store, home.books.machine, place.folder, suffix=place.context)
-            if place.context
-            else None
-        )
-        self.redact = home.redaction()
-        self.listing = SessionList(self.folder, redact=self.redact, slim=bool(place.context))
+    def __init__(self, site: Site) -> None:
+        self.site, self._mutex = site, threading.RLock()
+        self.kept = bool(site.config.sessions.dir)
         self._finder: Finder | None = None
         self._talks: Talks | None = None
         self._doubts: dict[tuple[str, int], frozenset[Origin]] = {}
         self._arrived: tuple[Signature | None, frozenset[str]] = (None, frozenset())
 
+    @cached_property
+    def folder(self) -> LineFolder:
+        return self._folder_of(self._place.folder, self._place.log)
+
+    @cached_property
+    def _context(self) -> LineFolder | None:
+        return self._folder_of(self._place.folder, self._place.context) if self._place.context else None
+
+    @cached_property
+    def _redact(self) -> Redact:
+        return redaction(self.site.config.sessions)
+
+    @cached_property
+    def listing(self) -> SessionList:
+        return SessionList(self.folder, redact=self._redact, slim=bool(self._place.context))
+
+    @property
+    def _place(self) -> TalkPlace:
+        return self.site.layout.transcripts_of(self.site.agent, self.site.config.sessions.dir)
+
+    def _folder_of(self, folder: str, suffix: str) -> LineFolder:
+        return transcripts_in(self.site.store.documents, self.site.store.machine, folder, suffix=suffix)
+
     def folders(self) -> tuple[LineFolder, ...]:
         """Every place transcripts of this home stand in, of all its agents; for the owner alone."""
-        home, talks = self._home, self._home.layout.talks
-        if not talks or self._context is None:
+        if not self.kept:
+            return ()
+        layout, documents = self.site.layout, self.site.store.documents
+        if not layout.talks or self._context is None:
             return (self.folder,)
-        top = talks.partition("/{agent}")[0]
-        agents = [entry.name for entry in home.store.list(top) if entry.is_folder] if home.store.stat(top) else []
-        places = [home.layout.transcripts_of(agent, home.config.sessions.dir) for agent in agents]
-        return tuple(
-            transcripts_in(home.store, home.books.machine, place.folder, suffix=suffix)
-            for place in places
-            for suffix in (place.log, place.context)
-        )
+        top = layout.talks.partition("/{agent}")[0]
+        agents = [entry.name for entry in documents.list(top) if entry.is_folder] if documents.stat(top) else []
+        places = [layout.transcripts_of(agent, self.site.config.sessions.dir) for agent in agents]
+        return tuple(self._folder_of(place.folder, end) for place in places for end in (place.log, place.context))
 
     def freshen(self, *, anew: bool) -> None:
         """Brings list and index up to date, since something was forgotten; with `anew`, the index in a new file."""
+        if not self.kept:
+            return
         lists = [
             self.listing,
             *(
-                SessionList(folder, redact=self.redact, slim=True)
+                SessionList(folder, redact=self._redact, slim=True)
                 for folder in self.folders()
                 if folder.folder != self.folder.folder and folder.suffix == self.folder.suffix
             ),
         ]
         for each in lists:
             each.refresh()
-        if self._home.store.stat(INDEX) is None:
+        if self.site.store.documents.stat(INDEX) is None:
             return
         if anew:
             self.close()
             for end in ("", "-journal", "-wal", "-shm"):
-                self._home.books.machine.remove(INDEX.removeprefix(".anima/") + end)
+                self.site.store.machine.remove(INDEX.removeprefix(".anima/") + end)
         self._opened().catch_up()
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
-    def begin(self, header: Header) -> Transcript:
-        return Transcript.create(self.folder, header, clock=self._home.clock, redact=self.redact, context=self._context)
+    def create(self, header: Header) -> Transcript:
+        return Transcript.create(self.folder, header, clock=self.site.clock, redact=self._redact, context=self._context)
 
-    def resume(self, id: str) -> Transcript:
+    def carry_on(self, id: str) -> Transcript:
         """A transcript of this agent's that goes on. Another agent's is not there."""
-        found = Transcript.resume(self.folder, id, clock=self._home.clock, redact=self.redact, context=self._context)
-        if found.header.agent_id != self._home.agent:
+        found = Transcript.resume(self.folder, id, clock=self.site.clock, redact=self._redact, context=self._context)
+        if found.header.agent_id != self.site.agent:
             found.abandon()
             raise NoSuchSession(f"{id}: there is no such session")
         return found
@@ -99,18 +116,32 @@ class Transcripts:
     def asker(self, listener: Listener) -> Asker:
         """Whose transcripts a listener may see: those of their own layer, in the owner's own kind of session alone."""
         layers = frozenset({listener.layer}) if listener.scope is Scope.MAIN else frozenset[str]()
-        return Asker(agent=self._home.agent, layers=layers, scopes=None)
+        return Asker(agent=self.site.agent, layers=layers, scopes=None)
 
     def owner(self) -> Asker:
         """The owner at hand sees what everybody said to this agent."""
-        return Asker(agent=self._home.agent, layers=None, scopes=None)
+        return Asker(agent=self.site.agent, layers=None, scopes=None)
 
-    def rows(self, asker: Asker, limit: int | None = None) -> Rows:
+    # Whoever names no asker is the owner.
+
+    def list(self, asker: Asker | None = None, limit: int | None = None) -> Sequence[Listed]:
+        """The asker's sessions, the latest first."""
+        asker = asker or self.owner()
+        if not self.kept:
+            return ()
         return self.listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
 
-    def get(self, id: str, asker: Asker) -> Listed:
+    def has(self, id: str) -> bool:
+        return self.folder.look(id) is not None
+
+    def path_of(self, id: str) -> str:
+        """Where a session's transcript stands in the home."""
+        return self.folder.path_of(id)
+
+    def get(self, id: str, asker: Asker | None = None) -> Listed:
         """One session of the asker's. Somebody else's and none at all are one answer."""
-        row = self.listing.get(id) if id else None
+        asker = asker or self.owner()
+        row = self.listing.get(id) if id and self.kept else None
         if row is None or row.agent_id != asker.agent or (asker.layers is not None and row.layer not in asker.layers):
             raise NoSuchSession(f"{id}: there is no such session", hint="anima sessions lists them")
         return row
@@ -118,7 +149,7 @@ class Transcripts:
     def read(
         self,
         id: str,
-        asker: Asker,
+        asker: Asker | None = None,
         *,
         start: int = 0,
         limit: int = 50,
@@ -126,22 +157,26 @@ class Transcripts:
         known: Listed | None = None,
     ) -> Page:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
+        asker = asker or self.owner()
         row = known or self.get(id, asker)
         with self.folder.open(id) as file:
             if not asker.sees(header_of(file)):
                 raise NoSuchSession(f"{id}: there is no such session")
             return read(file, start=start, limit=limit, newest=newest, known=row.known)
 
-    def marks(self, id: str, asker: Asker) -> tuple[Record, ...]:
+    def marks(self, id: str, asker: Asker | None = None) -> tuple[Record, ...]:
         """What stands between the entries of one session, in order: cuts, flushes, taint, the end."""
+        asker = asker or self.owner()
         self.get(id, asker)
         with self.folder.open(id) as file:
             if not asker.sees(header_of(file)):
                 raise NoSuchSession(f"{id}: there is no such session")
             return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
 
-    def search(self, query: str, asker: Asker, *, limit: int, max_chars: int) -> Found:
-        if asker.layers is not None and not asker.layers:
+    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Found:
+        """The asker's entries that hold the words of a query, with a preview of each."""
+        asker = asker or self.owner()
+        if not self.kept or (asker.layers is not None and not asker.layers):
             return Found(hits=(), backend="plain")
         finder = self._opened()
         notes: tuple[str, ...] = ()
@@ -152,11 +187,15 @@ class Transcripts:
         found = finder.search(query, asker=asker, limit=limit, max_chars=max_chars)
         return replace(found, notes=(*notes, *found.notes))
 
+    def refresh(self) -> int:
+        """Brings the list up to date, on the disk too; how many sessions there are."""
+        return self.listing.refresh()
+
     def _opened(self) -> Finder:
         with self._mutex:
             if self._finder is None:
-                self._home.books.machine.make()
-                self._talks = Talks(f"{self._home.root}/{INDEX}")
+                self.site.store.machine.make()
+                self._talks = Talks(f"{self.site.store.name}/{INDEX}")
                 self._finder = Finder(self.folder, self.listing, self._talks)
             return self._finder
 
@@ -166,9 +205,10 @@ class Transcripts:
 
     def has_arrived(self, id: str) -> bool:
         """Whether a transcript was imported: whoever wrote it could also write who spoke, and that nothing was read."""
-        now = self._home.store.signature(".anima/ledger.jsonl")
+        now = self.site.store.documents.signature(".anima/ledger.jsonl")
         if self._arrived[0] != now:
-            found = self._home.books.ledger.records(kinds=("file",)) if self._home.books.begun else ()
+            store = self.site.store
+            found = store.ledger.records(kinds=("file",)) if store.begun else ()
             self._arrived = (
                 now,
                 frozenset(str(record.fields["session"]) for record in found if "session" in record.fields),

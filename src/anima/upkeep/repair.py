@@ -490,7 +490,7 @@ def _index(work: _Work, home: Home) -> None:
         report = home.index.bring_up(rebuild=True)
         work.tell("index-damaged", INDEX, f"made again from {report.documents:,} documents")
     if work.has("talks-damaged"):
-        home.transcripts.close()
+        home.sessions.close()
         for end in _DERIVED:
             home.books.machine.remove(f"{TALKS}{end}")
         work.tell("talks-damaged", TALKS, "deleted; it is made again when somebody searches")
@@ -499,14 +499,14 @@ def _index(work: _Work, home: Home) -> None:
 def _transcripts(work: _Work, home: Home) -> None:
     if not home.config.sessions.dir:
         return
-    talks = home.transcripts
+    talks = home.sessions
     for each in work.of("transcript-torn"):
         id = each.about.rpartition("/")[2].removesuffix(talks.folder.suffix)
         with talks.folder.append_to(id) as file:
             file.end_last_line()
         work.tell(each.name, each.about, "its last line has an end again, or is set aside in .anima/aside/torn")
     if work.has("sessions-list"):
-        many = talks.listing.refresh()
+        many = talks.refresh()
         work.tell(
             "sessions-list-missing" if work.has("sessions-list-missing") else "sessions-list-broken",
             f"{talks.folder.folder}/sessions.json",

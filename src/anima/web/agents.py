@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/v1", tags=["agents"])
 @router.get("/tools")
 def tools(here: Here, me: Me) -> bodies.Items[bodies.Tool]:
     """The tools there are in this token's scope."""
-    rows = here.home.tools(here.scope_of(me))
+    rows = here.home.sessions.tools(here.scope_of(me))
     told = ("name", "about", "read_only", "destructive", "idempotent")
     found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
     return bodies.Items[bodies.Tool].model_validate({"items": found})

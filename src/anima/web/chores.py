@@ -76,7 +76,7 @@ def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
 
 def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """What was said in a session that a crash ended, or that its host forgot, reaches the log all the same."""
-    if any(flushed.lines for flushed in home.flush_idle()):
+    if any(flushed.lines for flushed in home.sessions.flush_idle()):
         bulletin.tell("files", {"put": 1, "dropped": 0})
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from anima.search.graph import About, Graph
     from anima.sessions.find import Found
     from anima.sessions.listing import Listed
-    from anima.sessions.transcripts import Transcripts
+    from anima.sessions.sessions import Sessions
 
 
 def credentials_folder(home: Home) -> Path:
@@ -84,19 +84,19 @@ class Reach:
     # -- sessions -------------------------------------------------------------------------------------------------------
 
     @property
-    def talks(self) -> Transcripts | None:
+    def talks(self) -> Sessions | None:
         """What was said; None where no transcripts are kept."""
-        return self.home.transcripts if self.home.config.sessions.dir else None
+        return self.home.sessions if self.home.sessions.kept else None
 
     def sessions(self, *, scope: Scope | None, limit: int | None = None) -> Sequence[Listed]:
         """Every session of this agent's, the latest first."""
-        talks = self.talks
-        return talks.rows(replace(talks.owner(), scopes=_only(scope)), limit) if talks else ()
+        talks = self.home.sessions
+        return talks.list(replace(talks.owner(), scopes=_only(scope)), limit)
 
     def find_said(self, query: str, *, scope: Scope | None, limit: int) -> Found:
         """Entries of sessions that hold the words."""
-        talks = self.home.transcripts
-        return talks.search(query, replace(talks.owner(), scopes=_only(scope)), limit=limit, max_chars=300)
+        talks = self.home.sessions
+        return talks.find(query, replace(talks.owner(), scopes=_only(scope)), limit=limit, max_chars=300)
 
     # -- the agent ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,223 @@
+"""A Hand: who listens in one session, what the session has read, and what it may write; the ground under a Session.
+
+Promise: reading untrusted text taints the session for good, on the disk too once there is a transcript, until the
+owner clears it. What it writes carries its scope and taint.
+Not here: the conversation (session), what each tool does (calls), what becomes of what was said (flush).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from anima.errors import BadArguments
+from anima.gate import FlowEvent, Situation, flows_after, may
+from anima.gate.rules import said
+from anima.layout.listener import Listener
+from anima.model import (
+    UNTRUSTED,
+    Access,
+    Actor,
+    Answer,
+    Change,
+    DocPath,
+    Kind,
+    Nights,
+    Origin,
+    Receipt,
+    Runtime,
+    Verdict,
+)
+from anima.sessions.record import Transcript
+from anima.sessions.transcripts import Transcripts, origins
+from anima.site import Site
+from anima.text.markdown import lines_of
+
+if TYPE_CHECKING:
+    from anima.memory.proposals import Proposal
+    from anima.memory.write import Writer
+    from anima.prompt.compose import Prompt
+    from anima.prompt.gather import Prompts
+    from anima.search.current import Search
+    from anima.sessions.replay import Resumed
+
+_MINUTE = timedelta(minutes=1)
+_ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """What the sessions of one home are given of it; a part that costs something is asked for when it is needed."""
+
+    site: Site
+    transcripts: Transcripts
+    prompts: Prompts
+    writer: Callable[[], Writer]
+    search: Callable[[], Search]
+    propose: Callable[[Change, Mapping[str, str], str], Proposal | None]  # a wish to forget, for the owner to decide
+    nights: Callable[[], Nights]
+
+
+class Hand:
+    """Who listens, what was read, and the way to write. Safe to share by threads."""
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        listener: Listener,
+        *,
+        id: str,
+        channel: str | None,
+        access: Access,
+        model: str | None,
+        parent: Hand | None,
+        talk: Transcript | None,
+    ) -> None:
+        self.rooms, self.site, self.listener, self.id, self.parent = rooms, rooms.site, listener, id, parent
+        self.channel, self.model = channel, model
+        self.access: Access = _narrower(access, self.site.own.workspace_access)
+        self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
+        self.flows: frozenset[str] = parent.flows if parent else frozenset()
+        self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
+        self._mutex, self._closed = threading.RLock(), False
+        self._recent: deque[datetime] = deque()
+        self._talk = talk
+        self.prompt: Prompt = self.fresh_prompt()
+
+    def fresh_prompt(self) -> Prompt:
+        """The prompt as it would be from what is on disk now."""
+        runtime = Runtime(model=self.model, channel=self.channel, session=self.id)
+        return self.rooms.prompts.prompt(self.listener, runtime=runtime)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """One thread at a time."""
+        with self._mutex:
+            if self._closed:
+                raise BadArguments(f"session {self.id} is closed")
+            yield
+
+    def now(self) -> datetime:
+        """The moment in the timezone of whoever this session is with."""
+        return self.site.now(self.listener)
+
+    # -- what comes in --------------------------------------------------------------------------------------------------
+
+    def taint(self, origin: Origin | str) -> None:
+        """Untrusted text came in. Flow rules that watch for it are active from now on."""
+        try:
+            found = Origin(origin)
+        except ValueError:
+            raise BadArguments(f"there is no origin {origin!r}; there are {', '.join(Origin)}") from None
+        with self._mutex:
+            self.tainted |= {found} & UNTRUSTED
+            self.took_in(FlowEvent(origin=found))
+            if self.parent is not None:
+                self.parent.taint(found)  # what a sub-session reports goes back to whoever called it
+
+    def took_in(self, event: FlowEvent) -> None:
+        """Something came in: flow rules it wakes are kept, on the disk too, once there is a record."""
+        with self._mutex:
+            self.flows = flows_after(self.flows, event, self.rooms.writer().policy)
+            if self._talk is not None and (self.tainted, self.flows) != self._recorded:
+                self._record_trust(self._talk)
+
+    def note_reading(self, path: DocPath, text: str) -> None:
+        """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
+        store = self.site.store
+        self.took_in(FlowEvent(path=path, by_tool=True))
+        store.need_ledger()
+        if store.begun and store.provenance.has_doubt(path):
+            sources = [store.provenance.source(path, line) for line in lines_of(text)]
+            for origin in frozenset[Origin]().union(*(source.doubts for source in sources)):
+                self.taint(origin)
+
+    def overhear(self, ids: Iterable[str]) -> None:
+        """Words of other sessions came in: what had tainted those taints this one."""
+        for origin in self.rooms.transcripts.doubts(set(ids) - {self.id}):
+            self.taint(origin)
+
+    def _carry_on(self, last: Resumed) -> None:
+        """Takes up what the transcript says was read. Where it cannot be read, the worst is assumed."""
+        if last.damaged or self.rooms.transcripts.has_arrived(self.id):
+            self.tainted |= UNTRUSTED
+        elif last.state is not None:
+            self.tainted |= origins(last.state.taint)
+            self.flows |= frozenset(last.state.flows)
+        for origin in self.tainted:
+            self.flows = flows_after(self.flows, FlowEvent(origin=origin), self.rooms.writer().policy)
+        self._recorded = (self.tainted, self.flows)
+
+    def _record_trust(self, talk: Transcript) -> None:
+        talk.state(taint=self.tainted, flows=self.flows)
+        self._recorded = (self.tainted, self.flows)
+
+    def trust(self) -> None:
+        """The owner vouches for what was read so far."""
+        with self._mutex:
+            self.tainted, self.flows = frozenset(), frozenset()
+            if self._talk is not None:
+                self._record_trust(self._talk)
+
+    def may(self, action: str) -> Verdict:
+        """What a host asks before it does something, such as sending a message out (`outbound`)."""
+        return may(action, self.flows, self.rooms.writer().policy)
+
+    # -- what goes out --------------------------------------------------------------------------------------------------
+
+    def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
+        """A change as this session makes it, with its scope and taint."""
+        return Change(
+            path=path,
+            kind=kind,
+            text=text,
+            base=base,
+            actor=Actor.AGENT,
+            origin=Origin.AGENT,
+            session=self.id,
+            scope=self.listener.scope,
+            taint=self.tainted,
+        )
+
+    def submit(self, change: Change, *, what: str = "write") -> Receipt:
+        """Takes a change the road in, under this session's limits."""
+        with self._mutex:
+            now = self.site.clock()
+            while self._recent and now - self._recent[0] > _MINUTE:
+                self._recent.popleft()
+            situation = Situation(
+                recent=len(self._recent), flows=self.flows, access=self.access, layer=self.listener.layer
+            )
+            receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
+            if receipt.status != "refused":
+                self._recent.append(now)
+            return receipt
+
+    def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
+        """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
+        if self.access != "rw":
+            verdict = said(Answer.DENY, "read-only", access=self.access)
+            return Receipt(status="refused", path=change.path, rule=verdict.rule, reason=verdict.reason)
+        proposal = self.rooms.propose(change, wish, self.listener.layer)
+        if proposal is None:
+            return Receipt(
+                status="refused",
+                path=change.path,
+                rule="too-many-pending",
+                reason="enough of this session waits for the owner already",
+            )
+        return Receipt(
+            status="pending", path=change.path, proposal=proposal.id, rule=proposal.rule, reason=proposal.why
+        )
+
+
+def _narrower(one: str, other: str) -> Access:
+    for access in (one, other):
+        if access not in _ACCESS:
+            raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {access!r}")
+    return next(access for access in _ACCESS if access in (one, other))
