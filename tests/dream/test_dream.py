@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from anima.dream.diary import dreamed_on, fact_of, folded, items, with_section, without
 from anima.dream.material import BUDGET, Held, LogNote, Material, SweepPlan
 from anima.dream.plan import plan_sweep
-from anima.dream.score import PRESETS, Evidence, Tallies, Tally, preset_of, score
-from anima.dream.worth import why_junk
+from anima.dream.worth import PRESETS, Evidence, Tallies, Tally, preset_of, score, why_junk
 from anima.errors import BadArguments
 from anima.ledger.chain import Record
 from anima.text.changes import Relation, relation, says_too

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Home, Scope
+from anima.dream.bank import reflect, retained
 from anima.errors import BadArguments
 from anima.search.graph import names_in
-from anima.text.bank import reflect, retained
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()
 

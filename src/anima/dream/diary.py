@@ -3,19 +3,21 @@
 Promise: pure; the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, each exact
 to the byte, and a dreamed heading that stands over nothing; every other byte stays. The diary says what was considered,
 kept, let go and refused, and why; it quotes only lines that are trusted and that the scan sees nothing in. A sweep in
-which nothing was asked for and nothing changed has no entry. Not here: which lines (plan), writing (sweep).
+which nothing was asked for and nothing changed has no entry. Every line that a sweep writes is named with every line it
+was made of, by digest alone. Not here: which lines (plan), writing (sweep).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from anima.dream.material import Candidate, LogNote, Promotion, SweepPlan, Theme, Truth
+from anima.dream.material import Candidate, Held, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
+from anima.ledger.chain import Key
 from anima.text.lasting import POSSIBLE
 from anima.text.markdown import (
     bullet_of,
@@ -289,3 +291,46 @@ def _truths_of(week: Sequence[Candidate]) -> list[Truth]:
             note = candidate.note
             found.append(Truth(fact=note.fact, confidence=round(confidence, 2), note=note))
     return sorted(found, key=lambda truth: -truth.confidence)[:MOST_TRUTHS]
+
+
+# -- what came of which line ------------------------------------------------------------------------------------------
+
+Place = tuple[str, str]  # a path, and the digest of a line in it, or the line itself
+
+
+def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
+    """The rows of a mark: path, digest of a line there, digest of a line this sweep writes. `memory` is MEMORY.md's path."""
+    diary = [line for line in made.diary.split("\n") if line.strip()]
+    spoken = [line for line in prose.split("\n") if line.strip()]
+    rows: dict[tuple[str, str, str], None] = {}
+    for sources, fact, new in _written(made, memory):
+        quote = f"“{fact[: LONGEST - 1].rstrip()}"
+        lines = [new, *(line for line in diary if quote in line), *spoken]
+        for path, raw in sources:
+            rows |= {(path, key.line(raw), key.line(line)): None for line in lines}
+    return [[*row] for row in rows if row[1] and row[2]]
+
+
+def _written(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]]:
+    """The lines that something comes from, the fact it states, and its new line; "" where only the diary tells of it."""
+    for p in made.promotions:
+        notes = (p.candidate.note, *(c.note for c in p.also))
+        yield [*_noted(notes), *_lines(memory, p.held)], p.fact, p.line
+    for rewording in made.reworded:
+        yield _lines(memory, rewording.held), rewording.fact, rewording.line
+    for gone in made.retirements:
+        yield [*_lines(memory, [gone.held]), *_noted([gone.by])], gone.held.fact, gone.line
+    for held in made.moves:
+        yield _lines(memory, [held]), held.fact, made.moved_line(held)
+    for wish in made.wishes:
+        yield _lines(memory, [wish.held]), wish.held.fact, ""
+    for truth in made.truths:
+        yield _noted([truth.note]), truth.fact, ""
+
+
+def _noted(notes: Iterable[LogNote]) -> list[Place]:
+    return [(note.path, raw) for note in notes for raw in note.raws]
+
+
+def _lines(memory: str, held: Iterable[Held]) -> list[Place]:
+    return [(memory, one.raw) for one in held]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from anima.dream.score import Evidence, Preset, Score, Tally
+from anima.dream.worth import Evidence, Preset, Score, Tally
 
 BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it
 
@@ -62,7 +62,6 @@ class Material:
     held: tuple[Held, ...]
     doubt: Callable[[LogNote], str | None]
     promoted: Mapping[str, date] = field(default_factory=dict)  # facts of earlier sweeps, by their words, and when
-    asked: frozenset[str] = frozenset()  # changes to the owner's lines that were proposed before
     recalls: int = 0  # new since the last sweep
     budget: int = BUDGET
 

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from anima.errors import printable
 from anima.text.markdown import bullet_text
+from anima.text.tables import read_table, word_set
 
 MAX_LOST = 0.25  # of the prior lines
 MAX_LINE = 400
@@ -236,30 +237,12 @@ def _result(
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/][0-9]+)*(?:['’][^\W_]+)*")
 _TAIL = re.compile(r"_\((?:score|hits|days)[^()]*\)_\Z|\((?:since|from|until) [^()]{1,60}\)\Z")
-_SMALL = frozenset(
-    """a an the and or of to in on at for with is are was were be been being it its this that these those his her hers their
-    theirs my your our as by from has have had do does did will would he she they we you i him them me us there here also
-    who which whose what when where so than then el la los las un una de del que en y o es son con por para su sus lo al se
-    der die das den dem des ein eine einen einem und oder ist sind mit von im am zu le les du une et est sont pour sur il
-    elle au aux o os as um uma e é são com em no na do da dos das il lo gli di che è sono per""".split()
-)
-_NEGATIONS = frozenset(
-    """not no never nor none neither without cannot nothing nobody nicht kein keine keinen nie niemals ohne sin nunca ni
-    jamás tampoco nada ne pas jamais sans aucun não nem sem nunca non mai senza""".split()
-)
-_LIMITS = frozenset(  # words without which a line says more than its source
-    """only except unless if until before after maybe perhaps sometimes rarely usually solo salvo excepto menos si
-    nur außer wenn falls bis vor nach vielleicht manchmal seulement sauf peut-être parfois apenas exceto talvez""".split()
-)
-_ENDINGS = frozenset(
-    """s es d ed e en n ing y ies ied er ers r red ring ned ning ted ting ped ping led ling ged ging ic""".split()
-) | {""}
-_NOW = frozenset("now currently today since from ahora hoy desde jetzt nun heute seit maintenant agora adesso".split())
-_BESIDES = frozenset("also too another second additionally também también además auch zweite aussi anche".split())
-_SEVERAL = tuple("allerg speak dog cat pet child kid son daughter brother sister friend hobb alerg perro hund".split())
+_TABLE = {name: word_set(words) for name, words in read_table("dream", "operations").items()}
+_SMALL, _NEGATIONS, _LIMITS = _TABLE["small"], _TABLE["negations"], _TABLE["limits"]
+_NOW, _BESIDES, _SEVERAL = _TABLE["now"], _TABLE["besides"], tuple(_TABLE["several"])
+_ENDINGS = _TABLE["endings"] | {""}
 _NUMBERS = {
-    word: str(number)
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    word: str(n) for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
 
 

@@ -18,8 +18,7 @@ from typing import Any
 
 from anima.dream.diary import bullet, dreamed_page
 from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
-from anima.dream.score import Evidence, Tally, score
-from anima.dream.worth import why_junk
+from anima.dream.worth import Evidence, Tally, score, why_junk
 from anima.text import vocabulary
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.text.lasting import POSSIBLE, SURE, Lasting, lasting

@@ -12,18 +12,18 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
 
 from anima.dream import consult, diary
 from anima.dream.bank import Reflection
-from anima.dream.diary import Item
+from anima.dream.diary import Item, Place, traces
 from anima.dream.material import Held, LogNote, Material, Retirement, SweepPlan
 from anima.dream.plan import key_of, plan_sweep
-from anima.dream.score import Preset, Tallies, preset_of
-from anima.dream.trace import Place, dreamed_from, nights, traces
 from anima.dream.when import Due, due, following
+from anima.dream.worth import Preset, Tallies, preset_of
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
 from anima.ledger.chain import Record
 from anima.memory.write import Writer
@@ -175,12 +175,28 @@ class Dreams:
         return [held for held in self._held(text, Tallies()) if held.machine] if text else []
 
     def nights(self) -> Nights:
-        """All sweeps that were not taken back, counted."""
-        return nights(self._store)
+        """All sweeps that were not taken back, counted from their marks."""
+        found: dict[str, tuple[int, datetime]] = {}
+        for record in self._store.ledger.records(kinds=("sweep", "intent")) if self._store.begun else ():
+            if record.kind == "sweep":
+                kept = record.fields.get("kept", len(record.fields.get("promoted", ())))
+                found[str(record.fields.get("change", f"mark {record.n}"))] = int(kept), record.time
+            elif record.fields.get("what") == "undo":
+                found.pop(str(record.fields.get("of")), None)
+        last = max((time for _, time in found.values()), default=None)
+        return Nights(nights=len(found), kept=sum(kept for kept, _ in found.values()), last=last)
 
     def dreamed_from(self) -> Mapping[Place, frozenset[str]]:
-        """For each line that a dream was made of, as (path, digest), the digests of all lines that came of it."""
-        return dreamed_from(self._store)
+        """For each line that a dream was made of, as (path, digest), the digests of all lines that came of it, also
+        those that were dreamed from dreamed lines. No page of the bank is named: it is made anew from the logs."""
+        places: dict[Place, set[str]] = defaultdict(set)
+        further: dict[str, set[str]] = defaultdict(set)
+        # about to be written, and its mark
+        for record in self._store.ledger.records(kinds=("dreaming", "sweep")) if self._store.begun else ():
+            for path, source, dreamed in record.fields.get("from", ()):
+                places[path, source].add(dreamed)
+                further[source].add(dreamed)
+        return {place: _closed(found, further) for place, found in places.items()}
 
     # -- gathering --------------------------------------------------------------------------------------------------------
 
@@ -508,6 +524,16 @@ class Dreams:
             return self._store.documents.read(path).text
         except NoSuchDocument:
             return None
+
+
+def _closed(found: set[str], further: Mapping[str, set[str]]) -> frozenset[str]:
+    """These, and what was dreamed from them in turn."""
+    seen, waiting = set(found), list(found)
+    while waiting:
+        more = further.get(waiting.pop(), set()) - seen
+        seen |= more
+        waiting += more
+    return frozenset(seen)
 
 
 def unsafe(text: str) -> str | None:

@@ -1,167 +1,304 @@
-"""Junk: notes that say something about a moment, a machine or the agent itself, and nothing worth keeping.
+"""What a line is worth: tallies of recalls, the score they give by our rules and by those of two others, and junk.
 
-Promise: `why_junk` names the sort, or gives None; by shape first (commands, logs, traces, code, data, links, questions,
-tasks, greetings, its own output), whatever the language; in linear time.
-Not here: how lasting a plain sentence is (text.lasting).
+Promise: pure. Tallies fold the ledger's `recall` records one by one, so that a sweep costs what is new since the last;
+only searches of the owner's own main sessions count, and the same question on the same day counts once. Each component
+of a score lies between 0 and 1 and can be shown; the presets `nexo` and `openclaw` have the numbers of those systems.
+`why_junk` names the sort by shape, whatever the language, in linear time (tables/junk.toml).
+Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
 """
 
-# ruff: noqa: E501 - a pattern reads better in one piece
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
+from typing import Literal
 
+from anima.errors import BadArguments
+from anima.ledger.chain import Record
 from anima.text.sentences import core_of, is_stated, sentence
+from anima.text.tables import one_line, read_table
+
+STRONG = 0.85  # of the best hit's score: a hit as high as this, or the first one, is strong
+WEIGHTS = {
+    "frequency": 0.24,
+    "relevance": 0.30,
+    "diversity": 0.15,
+    "recency": 0.15,
+    "consolidation": 0.10,
+    "conceptual": 0.06,
+}
+LIGHT_BOOST, REM_BOOST = 0.06, 0.09
+HALF_LIFE = 14.0
+HALF_LIVES = {"attribute": 90.0, "rule": 60.0, "decision": 60.0}  # by kind of line; else 14 days
+DAILY_SCORE = 0.62  # what a mention in a daily log counts as, where mentions count at all
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of one line: every hit, and apart from that the strong ones by question and day."""
+
+    hits: int = 0
+    strong: set[tuple[str, str]] = field(default_factory=set)  # (day, question)
+    questions: set[str] = field(default_factory=set)  # of any hit
+    days: set[str] = field(default_factory=set)
+    ranked: float = 0.0  # sum of 1 / rank
+    scored: float = 0.0  # sum of the hits' own scores
+    relative: float = 0.0  # sum of shares of the best hit's score
+    first: str = ""
+    last: str = ""
+
+    def add(self, *, day: str, question: str, rank: int, score: float, relative: float) -> None:
+        self.hits += 1
+        self.questions.add(question)
+        self.days.add(day)
+        self.ranked += 1 / max(1, rank)
+        self.scored += score
+        self.relative += relative
+        self.first = min(self.first or day, day)
+        self.last = max(self.last, day)
+        if rank == 1 or relative >= STRONG:
+            self.strong.add((day, question))
+
+    def join(self, other: Tally) -> None:
+        """Takes another line's tally in: two lines that say the same share their recalls."""
+        self.hits += other.hits
+        self.strong |= other.strong
+        self.questions |= other.questions
+        self.days |= other.days
+        self.ranked += other.ranked
+        self.scored += other.scored
+        self.relative += other.relative
+        self.first = min(self.first or other.first, other.first or self.first)
+        self.last = max(self.last, other.last)
+
+    @property
+    def strong_days(self) -> set[str]:
+        return {day for day, _ in self.strong}
+
+    @property
+    def strong_questions(self) -> set[str]:
+        return {question for _, question in self.strong}
+
+
+class Tallies:
+    """The tallies of all lines. `through` is the number of the last record in them."""
+
+    def __init__(self) -> None:
+        self.through = 0
+        self._lines: dict[tuple[str, str], Tally] = {}
+
+    def fold(self, record: Record) -> None:
+        self.through, fields = record.n, record.fields
+        if record.kind != "recall" or fields.get("scope") != "main" or fields.get("layer"):
+            return
+        day, question, hits = str(fields.get("day", "")), str(fields.get("query", "")), fields.get("hits") or ()
+        best = max((float(hit.get("score", 0)) for hit in hits), default=0.0)
+        for hit in hits:
+            score = float(hit.get("score", 0))
+            share = score / best if best > 0 else 0.0
+            path, rank = str(hit.get("path", "")), int(hit.get("rank", 99))
+            for digest in hit.get("lines", ())[:4]:
+                tally = self._lines.setdefault((path, digest), Tally())
+                tally.add(day=day, question=question, rank=rank, score=score, relative=share)
+
+    def of(self, path: str, digests: Iterable[str]) -> Tally | None:
+        """The tally of the first of these lines that was ever found."""
+        return next((found for digest in digests if digest and (found := self._lines.get((path, digest)))), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Whose rules: the least score, recalls, questions and days, and how many lines a night."""
+
+    name: Literal["anima", "nexo", "openclaw"]
+    score: float
+    recalls: int
+    questions: int
+    days: int
+    limit: int
+    oldest: int | None = None  # days since the last recall
+    careful: bool = False  # also weighs how lasting the line is, and replaces what is outdated
+
+
+PRESETS = {
+    "anima": Preset(name="anima", score=0.30, recalls=2, questions=1, days=2, limit=40, careful=True),
+    "nexo": Preset(name="nexo", score=0.35, recalls=3, questions=2, days=1, limit=20),
+    "openclaw": Preset(name="openclaw", score=0.8, recalls=3, questions=3, days=1, limit=10, oldest=30),
+}
+
+
+def preset_of(name: str) -> Preset:
+    if name not in PRESETS:
+        raise BadArguments(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What recalls say of a line and of those that say the same."""
+
+    recalls: int  # as the preset counts them
+    questions: int
+    days: int
+    relevance: float  # mean, 0 to 1
+    first: date
+    last: date
+    mentions: int = 1  # days on which it was noted
+    tags: int = 0
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The total, and each component before it is weighed."""
+
+    total: float
+    frequency: float
+    relevance: float
+    diversity: float
+    recency: float
+    consolidation: float
+    conceptual: float
+    boost: float = 0.0
+
+    @property
+    def weighed(self) -> dict[str, float]:
+        """What each component adds to the total, before that is rounded."""
+        return {name: weight * getattr(self, name) for name, weight in WEIGHTS.items()} | {"boost": self.boost}
+
+
+def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
+    formula = {"anima": _ours, "nexo": _nexo, "openclaw": _openclaw}[rules.name]
+    parts = {name: max(0.0, min(1.0, value)) for name, value in formula(evidence, today).items()}
+    boost = _boost(evidence, today) if rules.name == "openclaw" else 0.0
+    total = sum(WEIGHTS[name] * value for name, value in parts.items()) + boost
+    rounded = {name: round(value, 4) for name, value in parts.items()}
+    return Score(total=round(min(1.0, total), 4), boost=round(boost, 4), **rounded)
+
+
+def _age(evidence: Evidence, today: date) -> int:
+    return max(0, (today - evidence.last).days)
+
+
+def _ours(e: Evidence, today: date) -> dict[str, float]:
+    return {
+        "frequency": math.log1p(e.recalls) / math.log(7),
+        "relevance": e.relevance,
+        "diversity": e.questions / 3,
+        "recency": 2 ** (-_age(e, today) / HALF_LIVES.get(e.kind, HALF_LIFE)),
+        "consolidation": e.days / 3,
+        "conceptual": e.tags / 6,
+    }
+
+
+def _nexo(e: Evidence, today: date) -> dict[str, float]:
+    return {
+        "frequency": math.log1p(e.recalls) / math.log(7),
+        "relevance": e.relevance,
+        "diversity": max(e.questions, e.days) / 5,
+        "recency": 2 ** (-_age(e, today) / 90),
+        "consolidation": e.days / 5,
+        "conceptual": 0.0,
+    }
+
+
+def _openclaw(e: Evidence, today: date) -> dict[str, float]:
+    signals = e.recalls + e.mentions
+    return {
+        "frequency": math.log1p(signals) / math.log(11),
+        "relevance": (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / signals,
+        "diversity": max(e.questions, e.days) / 5,
+        "recency": 2 ** (-_age(e, today) / 14),
+        "consolidation": _spacing(e),
+        "conceptual": e.tags / 6,
+    }
+
+
+def _spacing(e: Evidence) -> float:
+    if e.days <= 1:
+        return 0.2 * e.days
+    return 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
+
+
+def _boost(e: Evidence, today: date) -> float:
+    """What light and REM sleep add to a line they saw on several nights."""
+    fade = 2 ** (-_age(e, today) / HALF_LIFE)
+    light, rem = (min(1.0, math.log1p(nights) / math.log(7)) * fade for nights in (e.days, max(0, e.days - 1)))
+    return LIGHT_BOOST * light + REM_BOOST * rem
+
+
+# -- junk: what says something about a moment, a machine or the agent itself -----------------------------------------------
 
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
 FEWEST_WORDS = 2
-
-_LETTERS = re.compile(r"[^\W\d_]")
-_WORDS = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
-_PROGRAMS = (
-    "git|cd|ls|cat|cp|mv|rm|mkdir|chmod|chown|sudo|ssh|scp|rsync|curl|wget|docker|docker-compose|podman|kubectl|helm|npm|npx|yarn|pnpm|pip|"
-    "pip3|uv|poetry|python|python3|node|cargo|rustc|go|make|cmake|gcc|java|mvn|gradle|pytest|ruff|mypy|tox|terraform|ansible|aws|gcloud|az|"
-    "psql|mysql|sqlite3|redis-cli|systemctl|journalctl|apt|apt-get|brew|yum|dnf|tar|unzip|grep|sed|awk|find|xargs|echo|export|source|tail|"
-    "head|touch|ps|kill|df|du|top|vim|nano|code|open|anima"
-)
-_COMMAND = re.compile(
-    rf"\A(?:[$%>❯#]\s+\S|(?:ran|run|running|executed|exec|ejecuté|cmd)?:?\s*`[^`]+`|(?:{_PROGRAMS})\s+(?:[-./~]|[a-z0-9_-]+[\s./:@=-]).*[-./=:@&|].*|"
-    rf"(?:sudo|cd|export|chmod|docker|kubectl|npm|pip|pytest|git|systemctl|curl|wget|ssh)\s+\S+|\S+@\S+:\S*[$#]\s)"
-)
-_SHELL = re.compile(r"&&|\|\||\s\|\s\w+|\s--?[a-z][\w-]*(?:[= ]|\Z)|2>&1|>\s*/dev/null|\$\{?\w+")
-_LOG = re.compile(
-    r"(?i)\A\W*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|\[?\d{1,3}:\d{1,3}\]|\[?(?:debug|info|notice|warn(?:ing)?|error|fatal|critical|trace|"
-    r"panic|severe)\]?\s*[:\]|]|(?-i:ERROR|FATAL|PANIC|WARN|WARNING|INFO|DEBUG)\s+\S+[\s:]|level=|ts=|time=)"
-)
-_STAMP = re.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?|\b(?:pid|uid|tid|rc|errno|status|exit(?: code)?|code)\s*[=:]?\s*\d+"
-)
-_TRACE = re.compile(
-    r"Traceback \(most recent|\bFile \"[^\"]+\", line \d+|\A\s*at [\w$.<>]+ ?\(|\b\w*(?:Error|Exception|Panic)\b\s*[:(]|\bpanicked at|"
-    r"\bsegmentation fault|\bcore dumped|\bstack trace|\bindex out of range|\bnull pointer|\bgoroutine \d+",
-)
-_CODE = re.compile(
-    r"\A\s*(?:import|from|require|include|using) [\w./-]+\s*\Z|\A\s*(?:def|class|import|from|const|let|var|function|func|fn|public|private|static|return|if|for|while|#include|package|use|struct|async|await)\b.*[;:{}()=<>]|"
-    r"[{};]\s*\Z|=>|\(\)|::|!=|==|\+=|\A\s*[+-]\s*(?:import|const|let|var|def|return|from|\})\b|\A@@ |\Adiff --git|\A(?:\+\+\+|---) [ab]/|"
-    r"(?i:\A\s*(?:select|insert|update|delete|create|alter|drop)\s+.+\b(?:from|into|set|table|where)\b.*[*=;(])"
-)
-_DATA = re.compile(
-    r"\A\s*[\[{].*[\]}]\s*\Z|\A\s*<[a-zA-Z!/][^>]*>|\"\w+\"\s*:\s*|\A\s*\|.*\|\s*\Z|(?:[^,;\t]+[,;\t]){5,}"
-)
-_LISTED = re.compile(r"(?:\A|\s)\d{1,2}[.)]\s.*\s\d{1,2}[.)]\s|\A\s*[-*•]\s.*\s[-*•]\s")
-_THINGS = re.compile(r"\A[^,:]{1,30}(?:, [^,]{1,20}){2,}\Z")
-_FIRST_OF_LIST = re.compile(r"\A\S+(?:\s+\S+)?,")  # things of a list are one or two words long; a sentence is longer
-_PAIRS = re.compile(r"(?<![\w/])[\w.-]+=[^\s=]+")
-_HEXES = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{14,}")
-_LINK = re.compile(r"(?:https?|ftp|file|ssh|git)://\S+|\bwww\.\S+")
-_QUESTION = re.compile(r"[?？]\s*[\"'”’)\]]*\s*\Z|\A\s*¿")
-_TASK = re.compile(
-    r"(?i)\A\W*(?:\[[ x✓✔-]\]|☐|☑|✅|todo\b|to-do\b|to do:|fixme\b|done\b|pendiente\b|hecho\b|erledigt\b|offen:|à faire|fait:|"
-    r"(?:i |we )?(?:need|have|ought|want) to\b|(?:we |i )?(?:must|should)\b(?!.*\b(?:never|always|every|each|not)\b)|remember to\b|don'?t forget\b|remind\b|follow[- ]?up\b|next step|next:|action item|"
-    r"hay que\b|tengo que\b|tenemos que\b|recordar\b|acordarse\b|muss noch\b|nicht vergessen\b|il faut\b|ne pas oublier\b|waiting (?:for|on)\b)"
-)
-_GREETING = re.compile(
-    r"(?i)\A\W*(?:hi|hey|hello|hallo|hola|bonjour|salut|ciao|olá|good (?:morning|afternoon|evening|night|day)|morning|buenos días|buenas (?:tardes|noches)|"
-    r"guten (?:morgen|tag|abend)|gute nacht|thanks?|thank you|thx|gracias|danke|merci|obrigad[oa]|ok(?:ay)?|sure|great|cool|nice|perfect|yes|no|yep|nope|"
-    r"haha\w*|lol|bye|goodbye|see you|adiós|tschüss|welcome|you'?re welcome|no worries|no problem|sorry|vale|brb|congrat\w*|happy (?:birthday|new year)|"
-    r"have a (?:nice|good|great)|cheers|got it|understood|noted|will do)\b"
-)
-_SAYS_HI = re.compile(r"(?i)\b(?:says (?:hi|hello)|sends (?:greetings|regards)|manda saludos|grüßt|lässt grüßen)\b")
-# What opens something, with its value: the scan knows keys by their shape, and a PIN has none.
-_SECRET = re.compile(
-    r"(?i)\b(?:pin|puk|tan|cvv|cvc|pincode|passcode|access code|door code|alarm code|unlock code|código|clave|geheimzahl|zugangscode|türcode)\b"
-    r"[^.;]{0,40}?\b\d{3,8}\b|\b\d{4,8}\b[^.;]{0,12}\b(?:pin|puk|cvv)\b|"
-    r"\b(?:password|passwort|kennwort|contraseña|passphrase|mot de passe|senha)\b[^.;]{0,40}?(?:\bis\b|\bist\b|\bes\b|\best\b|[:=])\s*"
-    r"(?!(?:kept|stored|saved|in|on|at|with|the|a|an|not|never|only|required|managed|changed|rotated|held|set|shared|im|in|bei|nicht|en|no|guardad\w+)\b)\S+"
-)
-_OWN = re.compile(
-    r"(?i)_\((?:score|since|until)\b|\bscore=\d|\bhits=\d|\b(?:light|rem|deep) sleep\b|\bdream(?:ed|ing)?\b.*\b(?:sweep|candidates?|promoted|promotion)\b|\bpromoted\b.*\b(?:lines?|memory|entries)\b|"
-    r"\bMEMORY\.md\b|\bDREAMS\.md\b|\bmemory (?:flush|sweep|search|saved|updated)\b|\bHEARTBEAT_OK\b|\bNO_REPLY\b|\bheartbeat\b|\bcompaction\b|\bsession (?:started|ended|closed|resumed)\b|"
-    r"\bsesión iniciada\b|\bsystem prompt\b|\bcontext window\b|\bflush complete\b"
-)
-_CHATTER = re.compile(
-    r"(?i)\A\W*(?:as an ai\b|i(?:'ll| will| have| could| can| am|'m|'ve| did| found| searched| checked| updated| told| sent| looked| think| thought| tried| need| was| "
-    r"asked| wrote| added| noted| saved| created| made)\b|let me\b|let's\b|here (?:is|are)\b|here's\b|below (?:is|are)\b|sure[,!]|of course\b|certainly\b|voy a\b|déjame\b|"
-    r"aquí (?:está|tienes)\b|ich (?:habe|werde|konnte)\b|hier ist\b|je vais\b|voici\b|j'ai\b)"
-)
-_EMPTY = re.compile(
-    r"(?i)\A\W*(?:no(?:thing)? (?:new|to report|special|changes?|updates?|messages?)|nothing\b|none\b|n/a\b|sin (?:mensajes|novedades|cambios)|nada\b|nichts\b|rien\b|"
-    r"this is an automat\w+|please (?:do not reply|consider the environment)|do not reply|unsubscribe|all rights reserved|terms of (?:service|use)|"
-    r"(?:this (?:e-?mail|message)|der inhalt dieser|este (?:correo|mensaje))\b.*\b(?:confidential|vertraulich|confidencial|automátic\w+)|"
-    r"(?:end of day|daily|weekly|today'?s?)\b.*\b(?:summary|notes?|log|report|recap)|summary\b|resumen\b|zusammenfassung\b|notes?\Z|log\Z|misc\b|see (?:above|below)\b)"
-)
-_JOB = re.compile(
-    r"(?i)\b(?:cron|cronjob|nightly (?:job|run|build)|backup|rsync|job \S+|batch|pipeline|workflow|build|tarea nocturna|copia de)\b.*\b(?:ok|done|finished|completed?|success\w*|failed|started|"
-    r"skipped|\d+ (?:files?|s|sec|seconds|mb|gb|ficheros)|terminad[oa]|correct[oa])\b|\b\d+ (?:passed|failed|skipped|errors?|warnings?)\b|\bexit(?:ed)?(?: with)? (?:code|status)\b"
-)
-_TOOL = re.compile(
-    r"(?i)\b[a-z]+_[a-z_]+\s?[(=:]|\b\d+ (?:hits?|matches)\b|\b(?:hits|matches)[:=] ?\d|\A\W*(?:search results?|(?:web|memory) search\b|no (?:results|memories|matches)|search returned|found \d+|returned \d+|wrote \d+|read \d+|fetched|downloaded|uploaded|http/?\s?\d|get /|post /|put /|\d+ results?|output:|result:|response:|"
-    r"stdout|stderr|tool (?:call|result|output)|api\b.*\d{3}|status:?\s*\d{3}|processed \d+|scanned \d+|indexed \d+|synced \d+|imported \d+)"
-)
-_MEASURE = re.compile(r"(?i)\b\d+(?:[.,]\d+)?\s?(?:ms|µs|ns|kb|mb|kib|mib|bytes|rps|qps|fps|hz|bpm)(?!\w)")
-_WEATHER = re.compile(
-    r"(?i)\b(?:sunny|cloudy|overcast|rainy|drizzle|foggy|snowy|windy|thunderstorm|storm warning|forecast|\d+ (?:degrees|grados|grad)|soleado|nublado|lluvia|sonnig|bewölkt|"
-    r"regnerisch|ensoleillé|nuageux|pluie)\b|°[CF]\b|\A\W*(?:rain|snow|fog|frost|sun|sol|wind|hail|storm)\b"
-)
+_SIGN = {name: re.compile(one_line(pattern)) for name, pattern in read_table("dream", "junk").items()}
 
 
 def _shell(text: str) -> bool:
-    return bool(_COMMAND.match(text)) or len(_SHELL.findall(text)) >= 2
+    return bool(_SIGN["command"].match(text)) or len(_SIGN["shell"].findall(text)) >= 2
 
 
 def _signs(text: str) -> bool:
     """More signs and digits than a sentence has."""
-    letters = len(_LETTERS.findall(text))
+    letters = len(_SIGN["letters"].findall(text))
     return letters < 0.55 * len(text.replace(" ", ""))
 
 
 def _log(text: str) -> bool:
-    return bool(_LOG.match(text)) or len(_PAIRS.findall(text)) >= 2 or bool(_STAMP.search(text))
+    return bool(_SIGN["log"].match(text)) or len(_SIGN["pairs"].findall(text)) >= 2 or bool(_SIGN["stamp"].search(text))
 
 
 def _listed(text: str) -> bool:
-    return bool(_LISTED.search(text)) or (bool(_THINGS.match(text)) and bool(_FIRST_OF_LIST.match(text)))
+    return bool(_SIGN["listed"].search(text)) or (
+        bool(_SIGN["things"].match(text)) and bool(_SIGN["first_of_list"].match(text))
+    )
 
 
 def _measures(text: str) -> bool:
     """A figure that something reported; a limit that is stated is none."""
-    return bool(_MEASURE.search(text)) and not is_stated(sentence(text))
+    return bool(_SIGN["measure"].search(text)) and not is_stated(sentence(text))
 
 
 def _greets(text: str) -> bool:
     """A greeting with a few words behind it; a longer sentence may begin with one and say something."""
-    found = _GREETING.match(text)
+    found = _SIGN["greeting"].match(text)
     return found is not None and len(text[found.end() :].split()) <= 6
 
 
 def _mostly_link(text: str) -> bool:
-    rest = _LINK.sub("", text)
-    return rest != text and len(_WORDS.findall(rest)) < 4
+    rest = _SIGN["link"].sub("", text)
+    return rest != text and len(_SIGN["words"].findall(rest)) < 4
 
 
 KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
-    ("too short", lambda text: (len(text) < SHORTEST and not _dense(text)) or len(_WORDS.findall(text)) < FEWEST_WORDS),
+    (
+        "too short",
+        lambda text: (len(text) < SHORTEST and not _dense(text)) or len(_SIGN["words"].findall(text)) < FEWEST_WORDS,
+    ),
     ("too long", lambda text: len(text) > LONGEST),
-    ("its own output", _OWN.search),
-    ("a secret", _SECRET.search),
-    ("a stack trace", _TRACE.search),
+    ("its own output", _SIGN["own"].search),
+    ("a secret", _SIGN["secret"].search),
+    ("a stack trace", _SIGN["trace"].search),
     ("a command", _shell),
     ("a log line", _log),
-    ("code", _CODE.search),
-    ("data", _DATA.search),
+    ("code", _SIGN["code"].search),
+    ("data", _SIGN["data"].search),
     ("a list", _listed),
     ("a link", _mostly_link),
-    ("an identifier", _HEXES.search),
-    ("a question", _QUESTION.search),
-    ("a task", _TASK.match),
-    ("a greeting", lambda text: _greets(text) or _SAYS_HI.search(text)),
-    ("boilerplate", _EMPTY.match),
-    ("a job's report", _JOB.search),
-    ("a tool's output", _TOOL.search),
+    ("an identifier", _SIGN["hexes"].search),
+    ("a question", _SIGN["question"].search),
+    ("a task", _SIGN["task"].match),
+    ("a greeting", lambda text: _greets(text) or _SIGN["says_hi"].search(text)),
+    ("boilerplate", _SIGN["empty"].match),
+    ("a job's report", _SIGN["job"].search),
+    ("a tool's output", _SIGN["tool"].search),
     ("a measurement", _measures),
-    ("the agent talking", lambda text: _CHATTER.match(core_of(text)[0])),
-    ("the weather", _WEATHER.search),
+    ("the agent talking", lambda text: _SIGN["chatter"].match(core_of(text)[0])),
+    ("the weather", _SIGN["weather"].search),
     ("mostly signs", _signs),
 )
 

@@ -1,11 +1,7 @@
-"""The bank: typed memory pages kept from the `## Retain` sections of daily logs, and what held on a date. Pure.
+"""Bank pages, read: the blocks that reflection keeps in them, the entities that a text names, and what held on a date.
 
-A bullet there is `W` (the world), `B` (an experience), `O(c=0.8)` (an opinion and how sure) or `S` (an observation),
-then the statement; `@Ana` and `[[Casa Azul]]` in it name entities.
-
-Promise: a page's managed block, between two comment marks, is made anew from what is retained today; every byte outside
-it stays. The same input gives the same pages, and pages that are right already are not returned. A line the caller does
-not trust reaches no page. Not here: files, writing, and what is trusted.
+Promise: pure and linear. Line numbers stay when a block is blanked. A line holds from its first day to the day before
+its last, where its successor begins. Not here: what is retained, and how pages are made (dream.bank).
 """
 
 from __future__ import annotations
@@ -13,81 +9,24 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 
 from anima.errors import BadPath
 from anima.model import DocPath
-from anima.text.markdown import bullet_of, bullet_text, fence_after, lines_of, newline_of, sections, without_tail
+from anima.text.markdown import bullet_of, bullet_text, lines_of, without_tail
 
 FOLDER = "bank"
 PAST = "past.md"  # the topic that holds what was true once
 KEPT = "kept.md"  # and the one of lines that memory had no room for
 BEGIN = "<!-- anima:kept (made anew by reflection; your own words go above or below) -->"
 END = "<!-- /anima:kept -->"
-UNSAID = 0.6  # how sure an opinion is that does not say so
-MOST = 400  # lines of one section of a page; older ones are still in the logs
-_TITLE = "retain"
-_ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S)")
-_SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
 _ENTITY = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})|\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]{0,200})?\]\]")
-_PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _BEGIN, _END = re.compile(r"[ \t]*<!-- anima:kept\b[^>\n]*-->[ \t]*\r?\n?\Z"), re.compile(r"[ \t]*<!-- /anima:kept -->")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NEGATIONS = frozenset(
-    """not no never nor without cannot nicht kein keine keinen nie ohne sin nunca ni jamás tampoco ne pas jamais sans não nem
-    sem non mai senza""".split()
-)
-_FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
 _DAY = r"(\d{4}-\d{2}-\d{2})"
 _WAS = re.compile(rf"\s_\((?:{_DAY} to |until ){_DAY}; then: ", re.ASCII)
 _HELD = re.compile(rf"\((?:since {_DAY}|(?:from {_DAY} )?until {_DAY})\)\Z", re.ASCII | re.IGNORECASE)
-
-
-class RetainedKind(StrEnum):
-    WORLD = "W"
-    EXPERIENCE = "B"
-    OPINION = "O"
-    OBSERVATION = "S"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
-    """One statement of a daily log. `text` is in its own words; `confidence` is given for opinions alone."""
-
-    kind: RetainedKind
-    text: str
-    entities: tuple[str, ...]
-    confidence: float | None
-    path: str
-    line: int
-    day: date | None
-    last: int  # the last line it takes, where it goes on below
-
-    @property
-    def citation(self) -> str:
-        return f"{self.path}#L{self.line}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
-    """An opinion with how sure it is by now, and the statements for and against it, oldest first."""
-
-    text: str
-    confidence: float
-    pro: tuple[Retained, ...]
-    contra: tuple[Retained, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BankPage:
-    """A page as it should stand."""
-
-    path: DocPath
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,72 +40,9 @@ class Fact:
     until: date | None
 
 
-# -- reading what is retained ------------------------------------------------------------------------------------------
-
-
-def retained(text: str, *, path: str, day: date | None) -> tuple[Retained, ...]:
-    """The statements of a log's `## Retain` sections, in order. Bullets without a kind are left alone."""
-    found = []
-    for number, parts in _bullets(text, _open_spans(text)):
-        one = _statement(
-            " ".join(" ".join(parts).split()), path=path, line=number, day=day, last=number + len(parts) - 1
-        )
-        if one is not None:
-            found.append(one)
-    return tuple(found)
-
-
-def _open_spans(text: str) -> list[tuple[int, int]]:
-    """Where retained statements stand, in order and apart from one another. What is private stays where it is."""
-    spans: list[tuple[int, int]] = []
-    hidden = 0
-    for section in sections(text):
-        hidden = max(hidden, section.private_end if section.private else 0)
-        if section.title.casefold() == _TITLE and not section.claimed and section.start >= hidden:
-            start = max(section.body, spans[-1][1] if spans else 0)
-            spans += [(start, section.end)] if start < section.end else []
-    return spans
-
-
-def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:
-    """Each bullet inside the spans with its line number; indented lines below it belong to it."""
-    at, start, parts, fence, waiting = 0, 0, list[str](), "", list(reversed(spans))
-    for number, line in enumerate(lines_of(text), start=1):
-        while waiting and waiting[-1][1] <= at:
-            waiting.pop()
-        inside = bool(waiting) and waiting[-1][0] <= at
-        at += len(line)
-        before, fence = fence, fence_after(line, fence, nested=True) if inside else ""
-        fenced = bool(before or fence)
-        is_item = inside and not fenced and _is_point(line)
-        if parts and inside and not fenced and not is_item and line[:1].isspace() and line.strip():
-            parts.append(line.strip())
-            continue
-        if parts:
-            yield start, parts
-        start, parts = number, [bullet_text(line)] if is_item else []
-    if parts:
-        yield start, parts
-
-
-def _is_point(line: str) -> bool:
+def is_point(line: str) -> bool:
     bullet = bullet_of(line)
     return bullet is not None and bullet.is_point and len(bullet.indent) <= 3 and bool(bullet.text)
-
-
-def _statement(text: str, *, path: str, line: int, day: date | None, last: int) -> Retained | None:
-    head = _ITEM.match(text)
-    if head is None or _PRIVATE.search(text):
-        return None
-    kind, words = RetainedKind(head[1]), text[head.end() :]
-    sure = _confidence(head[2] or "") if kind is RetainedKind.OPINION else None
-    return Retained(
-        kind=kind, text=words, entities=entities_in(words), confidence=sure, path=path, line=line, day=day, last=last
-    )
-
-
-def _confidence(raw: str) -> float:
-    return min(1.0, float(raw.strip().replace(",", "."))) if _SURE.match(raw.strip()) else UNSAID
 
 
 def entities_in(text: str) -> tuple[str, ...]:
@@ -177,8 +53,8 @@ def entities_in(text: str) -> tuple[str, ...]:
 
 def slug_of(name: str) -> str:
     """A name as part of a path: plain letters, safe on every file system, never empty."""
-    slug = re.sub(r"[\W_]+", "-", _plain(name)).strip("-")
-    digest = hashlib.sha256(_plain(name).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    slug = re.sub(r"[\W_]+", "-", plain(name)).strip("-")
+    digest = hashlib.sha256(plain(name).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     if len(slug.encode("utf-8", "surrogatepass")) > 120:
         slug = f"{slug[:30]}-{digest}"
     try:
@@ -187,183 +63,15 @@ def slug_of(name: str) -> str:
         return f"entity-{digest}"
 
 
-# -- opinions ----------------------------------------------------------------------------------------------------------
-
-
-def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:
-    """Opinions that say the same, or deny it, as one belief each, in the order in which they first came up."""
-    topics: dict[tuple[str, ...], list[Retained]] = {}
-    for one in sorted(opinions, key=_when):
-        topics.setdefault(_topic(one.text)[0], []).append(one)
-    return tuple(_belief(statements) for statements in topics.values())
-
-
-def _topic(text: str) -> tuple[tuple[str, ...], bool]:
-    """What an opinion is about, whichever way it is put, and whether it denies it."""
-    words = [word.replace("’", "'") for word in _WORD.findall(_plain(text))]
-    split = [part for word in words for part in ((word[:-3], "not") if word.endswith("n't") else (word,))]
-    denied = sum(word in _NEGATIONS for word in split) % 2 == 1
-    return tuple(sorted({_bare(w) for w in split if w not in _NEGATIONS and w not in _FILLERS})), denied
-
-
-def _bare(word: str) -> str:
-    """Without the third person's s, so that "likes" and "does not like" meet."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-def _belief(statements: Sequence[Retained]) -> Belief:
-    """Every later statement moves the confidence by a part of the way; the side that wins gives the words."""
-    first = _topic(statements[0].text)[1]
-    sure, pro, contra, days = 0.0, list[Retained](), list[Retained](), set[tuple[date | None, bool]]()
-    for one in statements:
-        agrees = _topic(one.text)[1] == first
-        counts = (one.day, agrees) not in days  # said twice on one day is said once
-        days.add((one.day, agrees))
-        stated = one.confidence if one.confidence is not None else UNSAID
-        if not pro and not contra:
-            sure = stated
-        elif counts:
-            sure = _moved(sure, stated, agrees)
-        (pro if agrees else contra).append(one)
-    if contra and sure < 0.5:
-        sure, pro, contra = 1 - sure, contra, pro
-    return Belief(text=pro[-1].text, confidence=round(sure, 2), pro=tuple(pro), contra=tuple(contra))
-
-
-def _moved(sure: float, stated: float, agrees: bool) -> float:
-    """A third of the way to what is stated now; what is only repeated gains a little; a denial takes a third."""
-    if not agrees:
-        return sure - sure * stated / 3
-    return sure + (stated - sure) / 3 + (0.05 * (1 - sure) if stated >= sure else 0.0)
-
-
-# -- reflection --------------------------------------------------------------------------------------------------------
-
-
-def reflect(
-    retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
-) -> tuple[BankPage, ...]:
-    """The bank pages that should stand otherwise than they do. `pages` are those there are now, by path.
-
-    A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
-    """
-    kept = sorted((one for one in retained if trusted(one)), key=_when)
-    blocks = {f"{FOLDER}/{name}.md": (title, body) for name, title, body in _main_pages(kept)}
-    blocks |= _entity_pages(kept)
-    keyed = {DocPath.parse(path).key: path for path in pages}
-    wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
-    wanted |= {path: ("", []) for path, text in pages.items() if path not in wanted and _is_ours(path, text)}
-    found = []
-    for path, (title, body) in sorted(wanted.items()):
-        old = pages.get(path, "")
-        new = _with_block(old, title=title, body=body) if body or _block(old) else old
-        if new != old:
-            found.append(BankPage(path=DocPath.parse(path), text=new))
-    return tuple(found)
-
-
-def _main_pages(kept: Sequence[Retained]) -> Iterator[tuple[str, str, list[str]]]:
-    loose = [one for one in _of(kept, RetainedKind.OBSERVATION) if not one.entities]
-    yield "world", "World", _joined([("", _facts(_of(kept, RetainedKind.WORLD))), ("## Observations", _facts(loose))])
-    yield "experience", "Experience", _joined([("", _days(_of(kept, RetainedKind.EXPERIENCE)))])
-    yield "opinions", "Opinions", _joined([("", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)])])
-
-
-def _entity_pages(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
-    named: dict[str, list[Retained]] = {}
-    spelled: dict[str, Counter[str]] = {}
-    for one in kept:
-        for name in one.entities:
-            slug = slug_of(name)
-            spelled.setdefault(slug, Counter())[name] += 1
-            if not (group := named.setdefault(slug, [])) or group[-1] is not one:
-                group.append(one)
-    titles = {slug: names.most_common(1)[0][0] for slug, names in spelled.items()}
-    return {f"{FOLDER}/entities/{slug}.md": (titles[slug], _entity(slug, ones, titles)) for slug, ones in named.items()}
-
-
-def _entity(slug: str, ones: Sequence[Retained], titles: Mapping[str, str]) -> list[str]:
-    company = Counter(other for one in ones for other in {slug_of(name) for name in one.entities} - {slug})
-    named_with = [f"- [[{_safe(titles[other])}]] ({count})" for other, count in sorted(company.items(), key=_most)[:12]]
-    days = sorted({one.day for one in ones if one.day})
-    span = [f"*From {days[0]} to {days[-1]}, {_count(len(ones), 'statement')}.*"] if days else []
-    parts = [
-        ("", span),
-        ("## Summary", _facts(_of(ones, RetainedKind.OBSERVATION))),
-        ("## Facts", _facts(_of(ones, RetainedKind.WORLD))),
-        ("## Experience", _days(_of(ones, RetainedKind.EXPERIENCE))),
-        ("## Opinions", [*_opinions(_of(ones, RetainedKind.OPINION), evidence=False)]),
-        ("## Named with", named_with),
-    ]
-    return _joined(parts)
-
-
-def _of(ones: Sequence[Retained], kind: RetainedKind) -> list[Retained]:
-    return [one for one in ones if one.kind is kind]
-
-
-def _facts(ones: Sequence[Retained]) -> list[str]:
-    """One bullet a statement, however often it was made, with the days it was made on."""
-    same: dict[str, list[Retained]] = {}
-    for one in ones:
-        same.setdefault(" ".join(_WORD.findall(_plain(one.text))) or one.text, []).append(one)
-    return _newest([f"- {_safe(group[-1].text)} ({_evidence(group)})" for group in same.values()])
-
-
-def _days(ones: Sequence[Retained]) -> list[str]:
-    return _newest([f"- {f'{one.day}: ' if one.day else ''}{_safe(one.text)} ({one.citation})" for one in ones])
-
-
-def _opinions(ones: Sequence[Retained], *, evidence: bool) -> Iterator[str]:
-    for belief in beliefs(ones)[-MOST:]:
-        sides = f"{len(belief.pro)} for" + (f", {len(belief.contra)} against" if belief.contra else "")
-        yield f"- {_safe(belief.text)} (confidence {belief.confidence:.2f}; {sides})"
-        if evidence:
-            said = [(one, "for") for one in belief.pro] + [(one, "against") for one in belief.contra]
-            for one, side in sorted(said, key=lambda pair: _when(pair[0]))[-12:]:
-                yield f"  - {one.day or 'undated'} {side}, c={one.confidence:g}: {one.citation}"
-
-
-def _evidence(group: Sequence[Retained]) -> str:
-    days = sorted({one.day.isoformat() for one in group if one.day})
-    told = ", ".join(days if len(days) < 4 else [days[0], f"{len(days) - 2} days between", days[-1]])
-    return "; ".join(part for part in (told, group[-1].citation) if part)
-
-
-def _newest(lines: list[str]) -> list[str]:
-    if len(lines) <= MOST:
-        return lines
-    return [f"- … {len(lines) - MOST} older ones are in the daily logs", *lines[-MOST:]]
-
-
-def _joined(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    found: list[str] = []
-    for heading, lines in parts:
-        if lines:
-            found += [*([""] if found else []), *([heading, ""] if heading else []), *lines]
-    return found
-
-
-# -- managed blocks ----------------------------------------------------------------------------------------------------
-
-
 def outside_blocks(text: str) -> str:
     """The text with the lines of managed blocks emptied, so that line numbers stay: what a person wrote."""
     lines = lines_of(text)
-    for start, end in _blocks(lines):
+    for start, end in blocks_in(lines):
         lines[start:end] = ["\n"] * (end - start)
     return "".join(lines)
 
 
-def _is_ours(path: str, text: str) -> bool:
-    return path.startswith(FOLDER + "/") and _block(text)
-
-
-def _block(text: str) -> bool:
-    return END in text and bool(_blocks(lines_of(text)))
-
-
-def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
+def blocks_in(lines: Sequence[str]) -> list[tuple[int, int]]:
     """Each begin mark with the next end mark, when no other begin stands between: a lone mark owns nothing."""
     found, begun = list[tuple[int, int]](), -1
     for number, line in enumerate(lines):
@@ -375,29 +83,6 @@ def _blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _with_block(text: str, *, title: str, body: Sequence[str]) -> str:
-    newline = newline_of(text)
-    block = newline.join([BEGIN, *body, END])
-    lines = lines_of(text)
-    blocks = _blocks(lines)
-    if not blocks:
-        head = text or f"# {_safe(title)}{newline}"
-        return head + ("" if head.endswith("\n") else newline) + newline + block + newline
-    for start, end in reversed(blocks[1:]):  # a copy of our block would keep what was forgotten
-        del lines[start:end]
-    start, end = blocks[0]
-    tail = lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
-    return "".join([*lines[:start], block + tail, *lines[end:]])
-
-
-def _safe(text: str) -> str:
-    """Words that can neither begin nor end a comment, and so no block."""
-    return text.replace("<!--", "‹!--").replace("-->", "--›")
-
-
-# -- what held on a date -----------------------------------------------------------------------------------------------
-
-
 def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
     """What the lines that name it say of a date, dated ones first, the latest beginning first.
 
@@ -406,15 +91,15 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
     day before its last, where its successor begins. A line without dates holds as far as anybody knows, except in
     `past.md`. What came after a fact is no part of it.
     """
-    wanted = re.compile(rf"(?<!\w){re.escape(_plain(name))}(?!\w)")
+    wanted = re.compile(rf"(?<!\w){re.escape(plain(name))}(?!\w)")
     found = []
     for path, text in texts.items():
         for number, line in enumerate(lines_of(text), start=1):
-            if _is_point(line) and wanted.search(_plain(line)):
+            if is_point(line) and wanted.search(plain(line)):
                 fact = _fact(line, path, number)
                 is_loose = fact.since is None and fact.until is None
                 is_past = is_loose and path.rpartition("/")[2] == PAST
-                if not is_past and _holds(fact, at) and wanted.search(_plain(fact.text)):
+                if not is_past and _holds(fact, at) and wanted.search(plain(fact.text)):
                     found.append(fact)
     found.sort(key=lambda f: (f.since is None and f.until is None, -(f.since or date.min).toordinal(), f.path, f.line))
     return tuple(found)
@@ -441,18 +126,6 @@ def _date(raw: str | None) -> date | None:
     return date.fromisoformat(raw) if raw else None
 
 
-def _when(one: Retained) -> tuple[date, str, int]:
-    return one.day or date.min, one.path, one.line
-
-
-def _most(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return " ".join(kept.split())

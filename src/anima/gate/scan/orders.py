@@ -204,14 +204,14 @@ def _book() -> dict[str, list[_Phrase]]:
     for language in table.values():
         for reason, entries in language.items():
             for entry in entries:
-                words, follows, before = (_one_line(entry.get(name, "")) for name in ("words", "follows", "before"))
+                words, follows, before = (_pattern(entry.get(name, "")) for name in ("words", "follows", "before"))
                 deniable = reason == "override" and not before
                 for word in words.split("|"):
                     book.setdefault(word, []).append(_Phrase(reasons[reason], follows, before, deniable))
     return book
 
 
-def _one_line(pattern: str) -> str:
+def _pattern(pattern: str) -> str:
     return fold(re.sub(r"\n *", "", pattern))
 
 

@@ -23,7 +23,7 @@ from anima.errors import BadConfig
 from anima.gate.scan.sights import Sight, compiled, findings, long_words, plain_lower
 from anima.model import Finding, Severity
 from anima.text.invisible import visible
-from anima.text.tables import read_table, word_set
+from anima.text.tables import one_line, read_table, word_set
 
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
 _LEAST_SECRET = 4
@@ -67,7 +67,7 @@ def _table() -> _Table:
     raw = read_table("gate/scan", "secrets")
     prose, forms = raw["prose"].split(), raw["forms"]
     shapes = [
-        (sign, Shape(row["kind"], _one_line(row["pattern"])))
+        (sign, Shape(row["kind"], one_line(row["pattern"])))
         for row in raw["shapes"]
         for sign in row["signs"].split(" ")
     ]
@@ -84,14 +84,10 @@ def _table() -> _Table:
     )
 
 
-def _one_line(pattern: str) -> str:
-    return re.sub(r"\n\s*", "", pattern).strip()
-
-
 @cache
 def _pattern(name: str) -> Pattern[str]:
     """A pattern of the table, compiled when first used: most texts never need most of them."""
-    return re.compile(_one_line(_table().patterns[name]))
+    return re.compile(one_line(_table().patterns[name]))
 
 
 def find_secrets(text: str) -> tuple[Finding, ...]:

@@ -8,20 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anima.dream.bank import BankPage, RetainedKind, beliefs, reflect, retained
 from anima.model import DocPath
-from anima.text.bank import (
-    BEGIN,
-    END,
-    BankPage,
-    RetainedKind,
-    beliefs,
-    entities_in,
-    facts_at,
-    outside_blocks,
-    reflect,
-    retained,
-    slug_of,
-)
+from anima.text.bank import BEGIN, END, entities_in, facts_at, outside_blocks, slug_of
 
 LOG = """# 2026-05-08
 
