@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -58,6 +59,23 @@ _EMPHASIS = {  # the tag, and how many signs are taken off at both ends
 }
 
 
+class _Compiled(BytecodeCache):
+    """Templates as they were compiled first: every application of a process has the same ones."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+
+
 class Drawing:
     """The templates of one application."""
 
@@ -69,6 +87,7 @@ class Drawing:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=_COMPILED,
         )
         self._templates.filters |= {
             "inert": inert,
