@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 1_550,
     "prompt": 1_770,
     "search": 4_490,
-    "sessions": 4_590,
+    "sessions": 4_600,
     "store": 6_300,
     "testing": 1_280,
     "text": 2_420,

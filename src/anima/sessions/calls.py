@@ -58,7 +58,7 @@ class Calling:
         )
         self._note_recall(query, answer)
         for hit in answer:
-            self._hand.note_reading(hit.path, hit.text)
+            self._hand.take_in(hit.text, path=hit.path)
         hits: list[dict[str, Any]] = [
             {
                 "path": hit.path.text,
@@ -83,7 +83,7 @@ class Calling:
         if not transcripts.kept or self.listener.scope is not Scope.MAIN:
             return [], ["transcripts are not searched here"]
         found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)
-        self._hand.overhear(hit.session_id for hit in found.hits)
+        self._hand.take_in("", sessions=(hit.session_id for hit in found.hits))
         hits = [
             {
                 "path": transcripts.path_of(hit.session_id),
@@ -135,7 +135,7 @@ class Calling:
             size += len(line)
         shown = "".join(chosen)[:MAX_TEXT]
         after = start + len(chosen)
-        self._hand.note_reading(place, shown)
+        self._hand.take_in(shown, path=place)
         rest = after <= len(found)
         result: dict[str, Any] = {
             "path": place.text,
@@ -149,7 +149,7 @@ class Calling:
     def read(self, path: str) -> str:
         """A document as this listener may see it, whole."""
         place, text = self._seen(path)
-        self._hand.note_reading(place, text)
+        self._hand.take_in(text, path=place)
         return text
 
     def _seen(self, path: str) -> tuple[DocPath, str]:
@@ -256,7 +256,7 @@ class Calling:
     def _what_do_i_know(self, *, section: str | None, limit: int) -> dict[str, Any]:
         path, text = self._memory()
         answer = self_report.what_do_i_know(text, section=section, limit=limit)
-        self._hand.note_reading(path, text)
+        self._hand.take_in(text, path=path)
         return answer
 
     def _my_stats(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class Calling:
     ) -> dict[str, Any]:
         logs = self_report.SessionLogs(self._hand)
         answer = logs.answer(action, session_id=session_id, query=query, limit=limit, max_chars=max_chars)
-        self._hand.overhear(logs.touched)
+        self._hand.take_in("", sessions=logs.touched)
         return answer
 
     def _memory(self) -> tuple[DocPath, str]:

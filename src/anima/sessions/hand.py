@@ -1,7 +1,7 @@
 """A Hand: who listens in one session, what the session has read, and what it may write; the ground under a Session.
 
-Promise: reading untrusted text taints the session for good, on the disk too once there is a transcript, until the
-owner clears it. What it writes carries its scope and taint.
+Promise: text comes in by `take_in` alone; untrusted text taints the session for good, on the disk too once there is a
+transcript, until the owner clears it. What the session writes carries its scope and taint.
 Not here: the conversation (session), what each tool does (calls), what becomes of what was said (flush).
 """
 
@@ -108,50 +108,61 @@ class Hand:
 
     # -- what comes in --------------------------------------------------------------------------------------------------
 
+    def take_in(
+        self,
+        text: str,
+        *,
+        path: DocPath | None = None,
+        sessions: Iterable[str] = (),
+        origins: Iterable[Origin] = (),
+        recorded: bool = False,
+    ) -> None:
+        """The one way by which text comes into a session, and what that does to its trust.
+
+        It stands in the document at `path`, was said in other `sessions`, or is of these `origins`; without any of them
+        it is the conversation's own. Untrusted origins taint the session and whoever called it; flow rules that watch
+        for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
+        """
+        events = [FlowEvent(path=path, by_tool=True)] if path else []
+        found = {*origins, *self._doubts(path, text), *self.rooms.transcripts.doubts(set(sessions) - {self.id})}
+        events += [FlowEvent(origin=origin) for origin in sorted(found)]
+        with self._mutex:
+            self.tainted |= found & UNTRUSTED
+            for event in events:
+                self.flows = flows_after(self.flows, event, self.rooms.writer().policy)
+            if recorded:
+                self._recorded = (self.tainted, self.flows)
+            elif self._talk is not None and (self.tainted, self.flows) != self._recorded:
+                self._record_trust(self._talk)
+            if found and self.parent is not None:
+                self.parent.take_in(text, origins=found)  # what a sub-session reports goes back to whoever called it
+
+    def _doubts(self, path: DocPath | None, text: str) -> frozenset[Origin]:
+        """The untrusted origins of a document's lines, as the ledger knows them."""
+        if path is None:
+            return frozenset()
+        store = self.site.store
+        store.need_ledger()
+        if not store.begun or not store.provenance.has_doubt(path):
+            return frozenset()
+        sources = (store.provenance.source(path, line) for line in lines_of(text))
+        return frozenset[Origin]().union(*(source.doubts for source in sources))
+
     def taint(self, origin: Origin | str) -> None:
-        """Untrusted text came in. Flow rules that watch for it are active from now on."""
+        """A host says that text of this origin came in."""
         try:
             found = Origin(origin)
         except ValueError:
             raise BadArguments(f"there is no origin {origin!r}; there are {', '.join(Origin)}") from None
-        with self._mutex:
-            self.tainted |= {found} & UNTRUSTED
-            self.took_in(FlowEvent(origin=found))
-            if self.parent is not None:
-                self.parent.taint(found)  # what a sub-session reports goes back to whoever called it
-
-    def took_in(self, event: FlowEvent) -> None:
-        """Something came in: flow rules it wakes are kept, on the disk too, once there is a record."""
-        with self._mutex:
-            self.flows = flows_after(self.flows, event, self.rooms.writer().policy)
-            if self._talk is not None and (self.tainted, self.flows) != self._recorded:
-                self._record_trust(self._talk)
-
-    def note_reading(self, path: DocPath, text: str) -> None:
-        """Reading untrusted lines taints the session; reading TOOLS.md may wake a flow rule."""
-        store = self.site.store
-        self.took_in(FlowEvent(path=path, by_tool=True))
-        store.need_ledger()
-        if store.begun and store.provenance.has_doubt(path):
-            sources = [store.provenance.source(path, line) for line in lines_of(text)]
-            for origin in frozenset[Origin]().union(*(source.doubts for source in sources)):
-                self.taint(origin)
-
-    def overhear(self, ids: Iterable[str]) -> None:
-        """Words of other sessions came in: what had tainted those taints this one."""
-        for origin in self.rooms.transcripts.doubts(set(ids) - {self.id}):
-            self.taint(origin)
+        self.take_in("", origins={found})
 
     def _carry_on(self, last: Resumed) -> None:
         """Takes up what the transcript says was read. Where it cannot be read, the worst is assumed."""
-        if last.damaged or self.rooms.transcripts.has_arrived(self.id):
-            self.tainted |= UNTRUSTED
-        elif last.state is not None:
-            self.tainted |= origins(last.state.taint)
-            self.flows |= frozenset(last.state.flows)
-        for origin in self.tainted:
-            self.flows = flows_after(self.flows, FlowEvent(origin=origin), self.rooms.writer().policy)
-        self._recorded = (self.tainted, self.flows)
+        known = UNTRUSTED
+        if not last.damaged and not self.rooms.transcripts.has_arrived(self.id):
+            known = origins(last.state.taint if last.state else ())
+            self.flows |= frozenset(last.state.flows if last.state else ())
+        self.take_in("", origins=known, recorded=True)
 
     def _record_trust(self, talk: Transcript) -> None:
         talk.state(taint=self.tainted, flows=self.flows)

@@ -94,6 +94,7 @@ class Session(Hand):
         The transcript begins with the first line, so a session in which nothing is said leaves none.
         """
         with self.at_work():
+            self.take_in(content)
             turn = self._logged(role, content, message_id, sender_id)
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
