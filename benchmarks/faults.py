@@ -34,7 +34,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from anima import Home, Scope
+from anima import Home, Scope, restore
 from anima.errors import Damaged, HomeError
 from anima.memory.write import owners
 from anima.model import DocPath, Kind
@@ -160,7 +160,7 @@ def _importable(home: Home) -> None:
 
 def _kept(home: Home) -> None:
     _documents(home)
-    home.snapshot(label="kept")
+    home.snapshots.take(label="kept")
     home.write("notes/a.md", "# A\n\n- changed since\n")
     home.delete("notes/b.md")
     home.write("new/c.md", "# C\n\n- made since\n")
@@ -169,7 +169,7 @@ def _kept(home: Home) -> None:
 def _swap(home: Home) -> object:
     home.close()
     kept = next(path for path in Path(home.root, ".anima/snapshots").iterdir() if "-kept-" in path.name)
-    return Home.restore_snapshot(kept, home.root, env=home.env, clock=lambda: NOW)
+    return restore(kept, home.root, env=home.env, clock=lambda: NOW)
 
 
 def _import(home: Home) -> object:
@@ -206,7 +206,7 @@ OPERATIONS = (
     Operation(name="restore", prepare=_written, act=_restore),
     Operation(name="import", prepare=_importable, act=_import, selective=True),
     Operation(name="close", prepare=_documents, act=_append_and_close, undoable=False),
-    Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshot(), undoable=False),
+    Operation(name="snapshot", prepare=_documents, act=lambda home: home.snapshots.take(), undoable=False),
     Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
 )
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
@@ -414,8 +414,8 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
     if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
-    for kept in home.snapshots():
-        home.verify_snapshot(kept.path)
+    for kept in home.snapshots.all():
+        home.snapshots.verify(kept.path)
     if (waiting := home.inbox.all()) and case.operation.name == "approve" and docs == case.after:
         home.inbox.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
         if snapshot(Path(home.root)) != case.after or home.inbox.all():

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
-from anima import Home, Scope
+from anima import Home, Scope, restore
 
 PER_DOCUMENT, EVERY = 200, 100
 LIMIT, ENOUGH = 1.5, 10_000
@@ -90,14 +90,14 @@ def keeping_safe(root: Path, lines: int) -> Figures:
     home, _ = made(root, lines)
     with home:
         home.books.commit()
-        taken = min(timed(lambda n=n: home.snapshot(to=root / f"{n}.tar.gz")) for n in range(3))  # type: ignore[misc]
+        taken = min(timed(lambda n=n: home.snapshots.take(to=root / f"{n}.tar.gz")) for n in range(3))  # type: ignore[misc]
         archive = root / "0.tar.gz"
-        checked = min(timed(lambda: home.verify_snapshot(archive)) for _ in range(3))
-        listed = [file.path for file in home.verify_snapshot(archive).files]
+        checked = min(timed(lambda: home.snapshots.verify(archive)) for _ in range(3))
+        listed = [file.path for file in home.snapshots.verify(archive).files]
     (root / "list").write_text("".join(f"{path}\n" for path in listed), encoding="utf-8")
     tar = ["tar", "-czf", str(root / "plain.tar.gz"), "-C", home.root, "-T", str(root / "list")]
     plain = min(timed(lambda: subprocess.run(tar, check=True)) for _ in range(3))
-    new = min(timed(lambda n=n: Home.restore_snapshot(archive, root / f"new{n}")) for n in range(3))  # type: ignore[misc]
+    new = min(timed(lambda n=n: restore(archive, root / f"new{n}")) for n in range(3))  # type: ignore[misc]
     over = min(_restored_over(archive, home.root, number) for number in range(3))
     return {
         "snapshot: take and read back": taken,
@@ -113,7 +113,7 @@ def _restored_over(archive: Path, root: str, number: int) -> float:
     """One document changed since; what is there becomes a snapshot first."""
     with Home.open(root) as home:
         home.write(f"notes/since{number}.md", "- since\n")
-    return timed(lambda: Home.restore_snapshot(archive, root))
+    return timed(lambda: restore(archive, root))
 
 
 def logged(root: Path, lines: int) -> Home:

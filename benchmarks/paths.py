@@ -87,11 +87,11 @@ def dream(scene: Scene) -> object:
 
 
 def restore(scene: Scene) -> object:
-    return Home.restore_snapshot(scene.archive, scene.place / "home", clock=scene.clock, env=env_of(scene.place))
+    return anima.restore(scene.archive, scene.place / "home", clock=scene.clock, env=env_of(scene.place))
 
 
 def snapshot(scene: Scene) -> str:
-    return str(scene.home.snapshot().path)
+    return str(scene.home.snapshots.take().path)
 
 
 VERBS: dict[str, tuple[Callable[[Scene], object], int]] = {

@@ -56,12 +56,9 @@ DOORS = ("cli", "web", "mcp", "connect")
 STILL: dict[str, str] = {
     "backup/export.py": "home sessions",
     "backup/import_.py": "home sessions",
-    "backup/restore.py": "forget home",
-    "backup/snapshot.py": "home",
-    "cli/backup.py": "backup",
     "cli/command.py": "layout",
     "cli/home.py": "config upkeep",
-    "forget/forget.py": "backup home sessions",
+    "forget/forget.py": "home sessions",
     "forget/purge.py": "home sessions",
     "forget/wanted.py": "home sessions",
     "mcp/server.py": "sessions",
@@ -70,7 +67,7 @@ STILL: dict[str, str] = {
     "upkeep/health.py": "home",
     "upkeep/look.py": "sessions",
     "upkeep/repair.py": "home",
-    "web/reach.py": "backup dream layout prompt search sessions upkeep",
+    "web/reach.py": "dream layout prompt search sessions upkeep",
 }
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.

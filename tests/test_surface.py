@@ -34,7 +34,7 @@ PUBLIC = """
     Finding Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line Listed Look Mended MissingExtra NewerFormat
     NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
     Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Sweep Turn Why __version__
-    front_matter_end highlight lines_of merge sections unified
+    front_matter_end highlight lines_of merge restore sections unified verify_archive
 """.split()
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from anima.backup.export import Exported
     from anima.backup.import_ import Imported
     from anima.backup.restore import Restoration
-    from anima.backup.snapshot import Snapshot
+    from anima.backup.snapshot import verify_archive
     from anima.dream.material import Candidate
     from anima.dream.sweep import Sweep
     from anima.errors import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         StaleWrite,
     )
     from anima.forget.forget import Forgetting
-    from anima.home import Home
+    from anima.home import Home, restore
     from anima.ledger.provenance import Source
     from anima.memory.past import Done, Why
     from anima.memory.proposals import Proposal
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from anima.sessions.replay import Turn
     from anima.sessions.session import Session
     from anima.store.git import Revision
+    from anima.store.shelf import Snapshot
     from anima.text.diff import merge, unified
     from anima.text.markdown import front_matter_end, lines_of, sections
     from anima.text.words import highlight
@@ -65,7 +66,7 @@ _HOMES = {
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forget.forget": "Forgetting",
-    "anima.home": "Home",
+    "anima.home": "Home restore",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.proposals": "Proposal",
@@ -78,8 +79,9 @@ _HOMES = {
     "anima.upkeep.damages": "Remark",
     "anima.prompt.compose": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
+    "anima.backup.snapshot": "verify_archive",
     "anima.sessions.session": "Session",
-    "anima.backup.snapshot": "Snapshot",
+    "anima.store.shelf": "Snapshot",
     "anima.text.markdown": "front_matter_end lines_of sections",
     "anima.text.diff": "merge unified",
     "anima.text.words": "highlight",
@@ -153,8 +155,10 @@ __all__ = [
     "highlight",
     "lines_of",
     "merge",
+    "restore",
     "sections",
     "unified",
+    "verify_archive",
 ]
 
 

@@ -13,6 +13,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from anima import site
 from anima.config import Config, HygieneConfig
-from anima.errors import BadArguments, NoSuchDocument
+from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout.dialects import Detection
 from anima.layout.listener import Listener, layer_of
 from anima.layout.table import Layout
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from anima.backup.export import Exported
     from anima.backup.import_ import Imported
     from anima.backup.restore import Restoration
-    from anima.backup.snapshot import Snapshot
+    from anima.backup.snapshot import Snapshots
     from anima.dream.sweep import Dreams, Sweep
     from anima.forget.forget import Forgetting
     from anima.memory.inbox import Inbox
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from anima.search.rank import Answer
     from anima.sessions.session import Session
     from anima.sessions.sessions import Sessions
-    from anima.store.archive import Manifest
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
 
@@ -86,6 +86,7 @@ class Home:
         self._sessions: Sessions | None = None
         self._dreams: Dreams | None = None
         self._upkeep: Upkeep | None = None
+        self._snapshots: Snapshots | None = None
         self.prompts = Prompts(self.site, hook)
 
     # -- opening --------------------------------------------------------------------------------------------------------
@@ -303,6 +304,22 @@ class Home:
 
         for row in self.sessions.list():
             yield Talk(time_of(row.started_at), row.entries, row.persona)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Archives of the whole home."""
+        with self._mutex:
+            if self._snapshots is None:
+                from anima.backup.snapshot import Snapshots
+                from anima.dream.when import due
+
+                self._snapshots = Snapshots(
+                    self.site,
+                    agent=lambda: self.identity().name.value,
+                    trusted=lambda: self.is_vouched_for,
+                    due=due,
+                )
+            return self._snapshots
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
         from anima.forget.forget import approve
@@ -587,98 +604,6 @@ class Home:
         )
         return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
 
-    # -- keeping safe -----------------------------------------------------------------------------------------------------
-
-    def snapshot(
-        self,
-        *,
-        to: str | Path | None = None,
-        label: str = "",
-        recipients: Sequence[str] = (),
-        passphrase: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Snapshot:
-        """One archive of the whole home, read back before it gets its name. Nothing new while nothing changed."""
-        from anima.backup.snapshot import take
-
-        return take(
-            self,
-            to=None if to is None else str(to),
-            label=label,
-            recipients=recipients,
-            passphrase=passphrase,
-            progress=progress,
-        )
-
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """Those that are kept, the newest first."""
-        from anima.backup.snapshot import known
-
-        return known(self)
-
-    def verify_snapshot(
-        self,
-        archive: str | Path,
-        *,
-        identities: Sequence[str] = (),
-        passphrase: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Manifest:
-        """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
-        from anima.backup.snapshot import find, verify
-
-        return verify(find(self, str(archive)), identities=identities, passphrase=passphrase, progress=progress)
-
-    def prune_snapshots(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
-        """Removes those beyond `snapshot.keep` and older than `snapshot.days`, never the last; gives what went."""
-        from anima.backup.snapshot import prune
-
-        return prune(self, dry_run=dry_run)
-
-    def snapshot_if_due(self) -> Snapshot | None:
-        """A snapshot whose hour has come (`snapshot.at`), or None. For a server's rounds and heartbeats."""
-        from anima.backup.snapshot import if_due
-        from anima.dream.when import due
-
-        return if_due(self, due)
-
-    @classmethod
-    def restore_snapshot(
-        cls,
-        archive: str | Path,
-        path: str | Path,
-        *,
-        identities: Sequence[str] = (),
-        passphrase: str | None = None,
-        other: bool = False,
-        dry_run: bool = False,
-        clock: Callable[[], datetime] | None = None,
-        env: Mapping[str, str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Restoration:
-        """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
-        folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
-
-        `other` allows it where another home stands; `dry_run` only tells what would change.
-        """
-        from anima.backup.restore import restore
-
-        given = os.environ if env is None else env
-        moment = clock or (lambda: datetime.now(UTC))
-        opens = lambda place, settings=None: cls.open(place, settings=settings, clock=moment, env=given)  # noqa: E731
-        return restore(
-            str(archive),
-            path,
-            opens=opens,
-            register=Register(user_folder(given)),
-            now=moment(),
-            identities=identities,
-            passphrase=passphrase,
-            other=other,
-            dry_run=dry_run,
-            progress=progress,
-        )
-
     # -- trust ------------------------------------------------------------------------------------------------------------
 
     def trust(self) -> None:
@@ -689,3 +614,48 @@ class Home:
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
         return self._register.trusts(self.root, self.store.identity)
+
+
+def restore(
+    archive: str | Path,
+    path: str | Path,
+    *,
+    identities: Sequence[str] = (),
+    passphrase: str | None = None,
+    other: bool = False,
+    dry_run: bool = False,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Restoration:
+    """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
+    folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
+
+    `other` allows it where another home stands; `dry_run` only tells what would change.
+    """
+    from anima.backup.restore import restore
+    from anima.sessions.record import without
+
+    given, moment = os.environ if env is None else env, clock or (lambda: datetime.now(UTC))
+
+    @contextmanager
+    def opens(place: Path) -> Iterator[Snapshots | None]:
+        home = None
+        with suppress(HomeError, OSError):
+            home = Home.open(place, clock=moment, env=given) if place.is_dir() and any(place.iterdir()) else None
+        with home or nullcontext():
+            yield home.snapshots if home else None
+
+    return restore(
+        str(archive),
+        path,
+        opens=opens,
+        transcript=without,
+        register=Register(user_folder(given)),
+        now=moment(),
+        identities=identities,
+        passphrase=passphrase,
+        other=other,
+        dry_run=dry_run,
+        progress=progress,
+    )

@@ -27,14 +27,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima import BadArguments, BadConfig, Damaged, Home, HomeBusy, HomeError, MissingExtra, NotFound, Refused, Scope
+from anima import (
+    BadArguments,
+    BadConfig,
+    Damaged,
+    Home,
+    HomeBusy,
+    HomeError,
+    MissingExtra,
+    NotFound,
+    Refused,
+    Scope,
+    Snapshot,
+    restore,
+)
+from anima.backup.archive import Manifest
 from anima.cli import run
-from anima.store import archive
-from anima.store.archive import File, Manifest, refusal
+from anima.store import File
+from anima.store.census import refusal
 from anima.store.folder import Folder
 from anima.store.private import Machine
-from anima.store.shelf import Kept
-from anima.store.swap import Put, Swap, stage
+from anima.store.whole import FolderWhole
 from anima.testing import Clock
 
 DIALECTS = ("anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
@@ -59,20 +72,17 @@ def opened(root: Path, **more: Any) -> Home:
 
 def taken(root: Path, **asked: Any) -> Path:
     with opened(root) as home:
-        return Path(home.snapshot(**asked).path)
+        return Path(home.snapshots.take(**asked).path)
 
 
 def restored(kept: Path | str, root: Path, **asked: Any) -> Any:
-    return Home.restore_snapshot(kept, root, clock=Clock(), **asked)
+    return restore(kept, root, clock=Clock(), **asked)
 
 
 def held(root: Path) -> dict[str, tuple[bytes, int, int]]:
     """Every file a snapshot holds: bytes, mode, second."""
-    store = Folder(root)
-    try:
-        found = [each.path for each in archive.census(store)[0]]
-    finally:
-        store.close()
+    with FolderWhole.at(root) as whole:
+        found = [each.path for each in whole.census()[0]]
     stats = {path: (root / path).stat() for path in found}
     return {
         path: ((root / path).read_bytes(), seen.st_mode & 0o777, int(seen.st_mtime)) for path, seen in stats.items()
@@ -166,9 +176,9 @@ def test_a_vanished_home_comes_back_from_a_snapshot(root: Path, tmp_path: Path) 
 def test_the_same_home_gives_the_same_bytes_and_no_second_file(root: Path, tmp_path: Path) -> None:
     first = taken(root)
     with opened(root, clock=Clock("2027-01-01T00:00:00+00:00")) as home:
-        again = home.snapshot(label="later")
+        again = home.snapshots.take(label="later")
         assert (again.fresh, again.path) == (False, str(first))
-        assert len(home.snapshots()) == 1
+        assert len(home.snapshots.all()) == 1
     assert taken(root, to=tmp_path / "a.tar.gz").read_bytes() == taken(root, to=tmp_path / "b.tar.gz").read_bytes()
 
 
@@ -177,7 +187,7 @@ def test_nothing_in_it_tells_the_day_or_the_machine(root: Path, tmp_path: Path) 
     data = gzip.decompress(kept.read_bytes())
     assert str(root).encode() not in data and os.uname().nodename.encode() not in data.split(b"home/")[0]
     with opened(root, clock=Clock("2031-01-01T00:00:00+00:00")) as home:
-        later = home.snapshot(to=tmp_path / "later.tar.gz")
+        later = home.snapshots.take(to=tmp_path / "later.tar.gz")
     assert Path(later.path).read_bytes() == kept.read_bytes()
 
 
@@ -241,7 +251,7 @@ def test_what_no_snapshot_holds_is_named_and_stays_where_it_is(
     monkeypatch.chdir(root)  # the name of a socket is short
     there.bind("sock")
     with opened(root) as home:
-        made = home.snapshot()
+        made = home.snapshots.take()
     left = dict(made.left_out)
     assert {"link.md", "away", "pipe", "nested/.git", "bad:name.md", "twin.md", "sock"} == set(left)
     (root / "MEMORY.md").unlink()
@@ -257,7 +267,7 @@ def test_a_foreign_repository_is_left_out_whole(example: Any) -> None:
     pygit2.init_repository(str(root))
     with opened(root) as home:
         home.note("x")
-        assert dict(home.snapshot().left_out) == {".git": "a git repository that is not anima's"}
+        assert dict(home.snapshots.take().left_out) == {".git": "a git repository that is not anima's"}
 
 
 def test_an_empty_folder_can_be_kept_and_restored(tmp_path: Path) -> None:
@@ -275,13 +285,13 @@ def test_a_large_file_needs_no_large_memory(root: Path, tmp_path: Path) -> None:
         file.write(b"end")
     program = f"""
 import resource, sys
-from anima import Home
+from anima import Home, restore
 home = Home.open({str(root)!r})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-kept = home.snapshot().path
-home.verify_snapshot(kept)
+kept = home.snapshots.take().path
+home.snapshots.verify(kept)
 home.close()
-Home.restore_snapshot(kept, {str(tmp_path / "there")!r})
+restore(kept, {str(tmp_path / "there")!r})
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -305,7 +315,7 @@ def test_any_tree_of_files_comes_back(files: dict[str, bytes], tmp_path_factory:
         except OSError:
             continue
     with opened(root) as home:
-        made = home.snapshot()
+        made = home.snapshots.take()
     before = held(root)
     restored(made.path, there := tmp_path_factory.mktemp("there") / "home")
     assert held(there) == before
@@ -325,7 +335,7 @@ def test_a_flipped_byte_anywhere_is_found(root: Path, tmp_path: Path) -> None:
             flipped[at] ^= 0x41
             bad.write_bytes(flipped)
             try:
-                home.verify_snapshot(bad)
+                home.snapshots.verify(bad)
             except (Damaged, Refused):
                 found += 1
             else:  # a mark or time in a header of gzip, which nobody reads
@@ -341,8 +351,8 @@ def test_a_cut_anywhere_and_anything_behind_it_is_found(root: Path, tmp_path: Pa
         for each in more:
             bad.write_bytes(each)
             with pytest.raises((Damaged, Refused)):
-                home.verify_snapshot(bad)
-        home.verify_snapshot(kept)
+                home.snapshots.verify(bad)
+        home.snapshots.verify(kept)
 
 
 def test_another_snapshot_under_a_name_is_found(root: Path) -> None:
@@ -350,7 +360,7 @@ def test_another_snapshot_under_a_name_is_found(root: Path) -> None:
     changed(root)
     shutil.copy(taken(root), first)
     with opened(root) as home, pytest.raises(Damaged, match="another snapshot than its name says"):
-        home.verify_snapshot(first)
+        home.snapshots.verify(first)
 
 
 # -- hostile archives --------------------------------------------------------------------------------------------------------
@@ -642,7 +652,7 @@ def test_a_home_that_was_open_is_told_and_loses_nothing(root: Path) -> None:
         lambda: bystander.write("a.md", "x\n"),
         lambda: bystander.undo(),
         lambda: bystander.dream(),
-        lambda: bystander.snapshot(),
+        lambda: bystander.snapshots.take(),
         lambda: bystander.forget(text="lost?"),
     ):
         with pytest.raises(HomeError):
@@ -714,14 +724,14 @@ def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
 
 def journal(root: Path) -> None:
     """A restore as it stands when its process dies right after the journal: nothing is in its place yet."""
-    store = Folder(root)
-    machine = Machine(store)
-    stage(store, "0", [b"- restored\n"], mode=0o600, mtime=1_000_000_000)
-    stage(store, "1", [b"- new\n"], mode=0o600, mtime=1_000_000_000)
-    swap = Swap((Put("0", "MEMORY.md"), Put("1", "deep/er/new.md")), ("USER.md",), (), '{"digest":"x"}')
-    body = json.dumps(swap._asdict()).encode()
-    machine.put("restoring", json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
-    store.close()
+    area = root / ".anima/restore"
+    area.mkdir()
+    (area / "0").write_bytes(b"- restored\n")
+    (area / "1").write_bytes(b"- new\n")
+    puts = [["0", "MEMORY.md"], ["1", "deep/er/new.md"]]
+    body = json.dumps({"puts": puts, "gone": ["USER.md"], "touches": [], "said": '{"digest":"x"}'}).encode()
+    head = json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode()
+    (root / ".anima/restoring").write_bytes(head + b"\n" + body)
 
 
 def is_new(root: Path) -> bool:
@@ -888,7 +898,7 @@ home = Home.open({str(root)!r})
 home.books.ledger
 resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 try:
-    home.snapshot()
+    home.snapshots.take()
 except Damaged as error:
     print(error)
 """
@@ -924,9 +934,9 @@ def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_home_can_be_carried_on_a_stick(root: Path, stick: Path, tmp_path: Path) -> None:
     with opened(root) as home:
         for to in (f"{stick}/", f"{stick}/aria.tar.gz"):
-            home.verify_snapshot(home.snapshot(to=to).path)
+            home.snapshots.verify(home.snapshots.take(to=to).path)
         with pytest.raises(Refused, match="not overwritten"):
-            home.snapshot(to=f"{stick}/aria.tar.gz")
+            home.snapshots.take(to=f"{stick}/aria.tar.gz")
         home.export(stick / "aria")
         home.export(stick / "aria.jsonl", format="jsonl")
         with pytest.raises(Refused, match="overwrites nothing"):
@@ -941,14 +951,14 @@ def test_a_home_can_be_carried_on_a_stick(root: Path, stick: Path, tmp_path: Pat
 def test_a_name_does_not_say_sealed_of_what_is_not(root: Path, tmp_path: Path, asked: dict[str, str]) -> None:
     pytest.importorskip("pyrage")
     with opened(root) as home, pytest.raises(BadArguments, match=r"seal"):
-        home.snapshot(**{**asked, "to": str(tmp_path / asked["to"])})
+        home.snapshots.take(**{**asked, "to": str(tmp_path / asked["to"])})
     assert not list(tmp_path.glob("aria*"))
 
 
 def test_a_user_there_is_not_is_told(root: Path) -> None:
     nobody = "~no-such-user-here/aria.tar.gz"
     with opened(root) as home:
-        for verb in (home.export, home.import_from, lambda to: home.snapshot(to=to)):
+        for verb in (home.export, home.import_from, lambda to: home.snapshots.take(to=to)):
             with pytest.raises(BadArguments, match="no user of that name"):
                 verb(nobody)
     with pytest.raises(BadArguments, match="no user of that name"):
@@ -968,24 +978,24 @@ def test_a_damaged_twin_does_not_stand_for_a_new_one(root: Path) -> None:
     kept = taken(root)
     kept.write_bytes(kept.read_bytes()[:-100])
     with opened(root, clock=Clock("2026-06-01T00:00:00+00:00")) as home:
-        assert home.snapshot().fresh and len(home.snapshots()) == 2
+        assert home.snapshots.take().fresh and len(home.snapshots.all()) == 2
 
 
 @pytest.mark.parametrize("to", ["notes", "x.tar.gz", ".", ".anima"])
 def test_a_snapshot_is_not_put_inside_the_home(root: Path, to: str) -> None:
     with opened(root) as home, pytest.raises(Refused, match="inside the home"):
-        home.snapshot(to=root / to)
+        home.snapshots.take(to=root / to)
 
 
 def test_a_file_that_is_there_is_not_written_over(root: Path, tmp_path: Path) -> None:
     (tmp_path / "x.tar.gz").write_text("precious")
     with opened(root) as home:
         with pytest.raises(Refused, match="not overwritten"):
-            home.snapshot(to=tmp_path / "x.tar.gz")
+            home.snapshots.take(to=tmp_path / "x.tar.gz")
         with pytest.raises(BadArguments, match=r"ends in \.tar\.gz"):
-            home.snapshot(to=tmp_path / "x.zip")
+            home.snapshots.take(to=tmp_path / "x.zip")
         with pytest.raises(BadArguments, match="label"):
-            home.snapshot(label="../x")
+            home.snapshots.take(label="../x")
     assert (tmp_path / "x.tar.gz").read_text() == "precious"
 
 
@@ -1045,15 +1055,15 @@ def test_a_snapshot_sealed_for_a_key_is_opened_by_it_alone(
 ) -> None:
     public, other, identity = keys
     with opened(root) as home:
-        made = home.snapshot(recipients=[public, other])
-        strange = home.snapshot(recipients=[other], to=tmp_path / "strange.tar.gz.age")
-        assert made.sealed and made.path.endswith(".tar.gz.age") and home.snapshots()[0].sealed
+        made = home.snapshots.take(recipients=[public, other])
+        strange = home.snapshots.take(recipients=[other], to=tmp_path / "strange.tar.gz.age")
+        assert made.sealed and made.path.endswith(".tar.gz.age") and home.snapshots.all()[0].sealed
         assert b"Samsung" not in Path(made.path).read_bytes()
-        assert home.verify_snapshot(made.path, identities=[str(identity)]).digest.startswith(made.digest)
+        assert home.snapshots.verify(made.path, identities=[str(identity)]).digest.startswith(made.digest)
         with pytest.raises(Refused, match="sealed"):
-            home.verify_snapshot(made.path)
+            home.snapshots.verify(made.path)
         with pytest.raises(Refused, match="does not open"):
-            home.verify_snapshot(strange.path, identities=[str(identity)])
+            home.snapshots.verify(strange.path, identities=[str(identity)])
     before = held(root)
     changed(root)
     restored(made.path, root, identities=[str(identity)])
@@ -1064,12 +1074,12 @@ def test_one_sealed_for_somebody_else_does_not_do(root: Path, keys: tuple[str, s
     public, other, identity = keys
     clock = Clock()
     with opened(root, clock=clock) as home:
-        home.snapshot(recipients=[other])
+        home.snapshots.take(recipients=[other])
         clock.forward(minutes=1)
-        made = home.snapshot(recipients=[public])
-        assert made.fresh and home.verify_snapshot(made.path, identities=[str(identity)])
+        made = home.snapshots.take(recipients=[public])
+        assert made.fresh and home.snapshots.verify(made.path, identities=[str(identity)])
     with opened(root, clock=clock, settings={"snapshot.recipients": [public]}) as home:
-        assert home.snapshot().path == made.path  # the configuration's own keys stay the same
+        assert home.snapshots.take().path == made.path  # the configuration's own keys stay the same
 
 
 def test_a_sealed_snapshot_that_was_changed_is_told(root: Path, keys: tuple[str, str, Path], tmp_path: Path) -> None:
@@ -1080,10 +1090,10 @@ def test_a_sealed_snapshot_that_was_changed_is_told(root: Path, keys: tuple[str,
         for at in (10, 100, len(data) // 2, len(data) - 1):
             kept.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
             with pytest.raises((Damaged, Refused)):
-                home.verify_snapshot(kept, identities=[str(identity)])
+                home.snapshots.verify(kept, identities=[str(identity)])
         kept.write_bytes(data[:-50])
         with pytest.raises((Damaged, Refused)):
-            home.verify_snapshot(kept, identities=[str(identity)])
+            home.snapshots.verify(kept, identities=[str(identity)])
 
 
 def test_ssh_keys_seal_too(root: Path, keys: Any, tmp_path: Path) -> None:
@@ -1092,20 +1102,20 @@ def test_ssh_keys_seal_too(root: Path, keys: Any, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "id"], check=True)
     kept = taken(root, recipients=[(tmp_path / "id.pub").read_text()], to=tmp_path / "x.tar.gz.age")
     with opened(root) as home:
-        home.verify_snapshot(kept, identities=[str(tmp_path / "id")])
+        home.snapshots.verify(kept, identities=[str(tmp_path / "id")])
 
 
 def test_what_nobody_can_be_sealed_for_is_said_first(root: Path, keys: tuple[str, str, Path], tmp_path: Path) -> None:
     with opened(root) as home:
         for asked in ({"recipients": ["age1nobody"]}, {"recipients": [keys[0]], "passphrase": "x"}, {"passphrase": ""}):
             with pytest.raises(BadArguments):
-                home.snapshot(**asked)
+                home.snapshots.take(**asked)
         (tmp_path / "none.txt").write_text("no key")
-        sealed = home.snapshot(recipients=[keys[0]])
+        sealed = home.snapshots.take(recipients=[keys[0]])
         with pytest.raises(BadArguments, match="no key"):
-            home.verify_snapshot(sealed.path, identities=[str(tmp_path / "none.txt")])
+            home.snapshots.verify(sealed.path, identities=[str(tmp_path / "none.txt")])
         with pytest.raises(NotFound):
-            home.verify_snapshot(sealed.path, identities=[str(tmp_path / "nowhere.txt")])
+            home.snapshots.verify(sealed.path, identities=[str(tmp_path / "nowhere.txt")])
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(root: Path) -> None:
@@ -1114,9 +1124,9 @@ import sys
 sys.modules["pyrage"] = None
 from anima import Home, MissingExtra
 home = Home.open({str(root)!r})
-print(home.snapshot().files)
+print(home.snapshots.take().files)
 try:
-    home.snapshot(recipients=["age1x"])
+    home.snapshots.take(recipients=["age1x"])
 except MissingExtra as error:
     print(error.hint)
 """
@@ -1136,28 +1146,28 @@ def series(root: Path, days: int, **config: Any) -> Home:
     for day in range(days):
         clock.forward(days=1)
         (root / "day.txt").write_text(str(day))
-        home.snapshot()
+        home.snapshots.take()
     return home
 
 
 def test_pruning_keeps_the_newest_and_drops_the_old(root: Path) -> None:
     with series(root, 12, **{"snapshot.keep": 5, "snapshot.days": 4}) as home:
-        would = home.prune_snapshots(dry_run=True)
-        assert len(home.snapshots()) == 12
-        assert home.prune_snapshots() == would and len(would) == 7
-        assert [home.clock() - each.time for each in home.snapshots()] == [timedelta(days=n) for n in range(5)]
-        assert home.prune_snapshots() == ()
+        would = home.snapshots.prune(dry_run=True)
+        assert len(home.snapshots.all()) == 12
+        assert home.snapshots.prune() == would and len(would) == 7
+        assert [home.clock() - each.time for each in home.snapshots.all()] == [timedelta(days=n) for n in range(5)]
+        assert home.snapshots.prune() == ()
 
 
 def test_pruning_never_takes_the_last_nor_the_newest_that_can_be_read_back(root: Path) -> None:
     with series(root, 4, **{"snapshot.keep": 1, "snapshot.days": 1}) as home:
-        newest, second, *_ = home.snapshots()
+        newest, second, *_ = home.snapshots.all()
         Path(newest.path).write_bytes(b"broken")
-        home.prune_snapshots()
-        assert [each.path for each in home.snapshots()] == [newest.path, second.path]
+        home.snapshots.prune()
+        assert [each.path for each in home.snapshots.all()] == [newest.path, second.path]
         home.clock.forward(days=1000)  # type: ignore[attr-defined]
-        home.prune_snapshots()
-        assert [each.path for each in home.snapshots()] == [newest.path, second.path]
+        home.snapshots.prune()
+        assert [each.path for each in home.snapshots.all()] == [newest.path, second.path]
 
 
 @pytest.mark.parametrize("link", [".anima", ".anima/snapshots"])
@@ -1166,19 +1176,22 @@ def test_a_link_does_not_lead_pruning_to_the_snapshots_of_another_home(link: str
         for number in range(3):
             clock.forward(days=1)
             home.note(f"day {number}")
-            home.snapshot()
+            home.snapshots.take()
     theirs = tmp_path / "downloaded"
     (theirs / link).parent.mkdir(parents=True)
     (theirs / "MEMORY.md").write_text("- x\n")
     (theirs / link).symlink_to(root / link)
     with opened(theirs, settings={"snapshot.keep": 1}) as home:
-        assert home.snapshots() == home.prune_snapshots() == ()
+        assert home.snapshots.all() == home.snapshots.prune() == ()
     assert len(list((root / ".anima/snapshots").glob("*.tar.gz"))) == 3
 
 
 def test_a_sealed_one_does_not_stand_for_one_that_can_be_read() -> None:
     at = Clock().now
-    new, mid, old = (Kept(f"/x/{n}", at - timedelta(days=n), "", "0" * 12, 1, n == 0) for n in range(3))
+    new, mid, old = (
+        Snapshot(path=f"/x/{n}", time=at - timedelta(days=n), label="", digest="0" * 12, size=1, sealed=n == 0)
+        for n in range(3)
+    )
     from anima.backup.snapshot import outlived
 
     ask = {"keep": 1, "before": at - timedelta(days=100)}
@@ -1191,18 +1204,18 @@ def test_a_sealed_one_does_not_stand_for_one_that_can_be_read() -> None:
 def test_a_snapshot_is_taken_when_its_hour_has_come(root: Path) -> None:
     clock = Clock("2026-05-08T03:59:00+00:00")
     with opened(root, clock=clock, settings={"snapshot.at": "0 4 * * *", "timezone": "UTC"}) as home:
-        assert home.snapshot_if_due() is not None  # there was none yet
-        assert home.snapshot_if_due() is None
+        assert home.snapshots.if_due() is not None  # there was none yet
+        assert home.snapshots.if_due() is None
         clock.forward(hours=1)
-        again = home.snapshot_if_due()
+        again = home.snapshots.if_due()
         assert again is not None and not again.fresh  # nothing had changed
-        assert home.snapshot_if_due() is None
+        assert home.snapshots.if_due() is None
         clock.forward(days=1)
         home.note("something new")
-        assert (made := home.snapshot_if_due()) is not None and made.fresh
-        assert len(home.snapshots()) == 2
+        assert (made := home.snapshots.if_due()) is not None and made.fresh
+        assert len(home.snapshots.all()) == 2
     with opened(root, settings={"snapshot.at": ""}) as home:
-        assert home.snapshot_if_due() is None
+        assert home.snapshots.if_due() is None
 
 
 def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
@@ -1210,7 +1223,7 @@ def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
     with opened(root) as home:
         for _ in range(2):
             chore.work(home, import_module("anima.web.events").Bulletin(home), threading.Event())
-        assert len(home.snapshots()) == 1
+        assert len(home.snapshots.all()) == 1
 
 
 def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_path: Path) -> None:
@@ -1225,7 +1238,7 @@ def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_
     )
     with home.books.lock():
         home.books.ledger.intend(Intent(id="x1", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
-    kept = home.snapshot()
+    kept = home.snapshots.take()
     home.close()
     restored(kept.path, tmp_path / "there")
     with opened(tmp_path / "there") as there:
@@ -1238,12 +1251,12 @@ def test_each_home_has_a_folder_of_its_own_where_the_owner_keeps_them(root: Path
     chosen = {"snapshot.dir": str(tmp_path / "kept"), "snapshot.keep": 1}
     for place in (root, tmp_path / "other"):
         with opened(place, settings=chosen) as home:
-            made = Path(home.snapshot().path)
-            assert made.parent.parent == tmp_path / "kept" and len(home.snapshots()) == 1
-            home.prune_snapshots()
+            made = Path(home.snapshots.take().path)
+            assert made.parent.parent == tmp_path / "kept" and len(home.snapshots.all()) == 1
+            home.snapshots.prune()
     assert len(list((tmp_path / "kept").rglob("*.tar.gz"))) == 2
     with opened(root, settings={"snapshot.dir": "notes/kept"}) as home, pytest.raises(Refused, match="inside the home"):
-        home.snapshot()
+        home.snapshots.take()
 
 
 def test_a_folder_that_is_not_trusted_says_nothing_about_snapshots(example: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import BadArguments, Home, Origin, Scope
+from anima import BadArguments, Home, Origin, Scope, restore
 from anima.cli import run
 from anima.store.git import _finish_swap
 from anima.testing import Clock
@@ -124,7 +124,7 @@ def planted(root: Path) -> None:
         home.sessions.find("therapist", limit=3, max_chars=80)
     plant_files(root)
     with Home.open(root, clock=Clock()) as home:
-        home.snapshot(label="planted")
+        home.snapshots.take(label="planted")
 
 
 def plant_documents(home: Home) -> None:
@@ -253,10 +253,10 @@ def test_what_was_not_forgotten_stands_as_it_stood_byte_for_byte(purged):
 def test_a_snapshot_from_before_goes_and_a_new_one_restores_without_them(purged, tmp_path):
     root, before, *_ = purged
     with Home.open(root, clock=Clock()) as home:
-        (kept,) = home.snapshots()
+        (kept,) = home.snapshots.all()
         assert kept.name not in {name for name, _ in before}
-        home.verify_snapshot(kept.path)
-    Home.restore_snapshot(kept.path, tmp_path / "again", clock=Clock())
+        home.snapshots.verify(kept.path)
+    restore(kept.path, tmp_path / "again", clock=Clock())
     assert holding(tmp_path / "again", ALL) == []
     with Home.open(tmp_path / "again", clock=Clock()) as home:
         assert home.past.audit().ok and home.past.history_problems() == [] and len(home.writing.forgotten) == len(ALL)
@@ -323,17 +323,17 @@ SECRET = "the heron nests in the old boathouse"
 
 def test_a_dry_run_names_the_snapshots_that_go_and_leaves_them_and_no_trace(home):
     home.note("nothing of interest")
-    first = home.snapshot()
+    first = home.snapshots.take()
     home.remember(SECRET)
     home.clock.forward(days=1)
-    second = home.snapshot()
+    second = home.snapshots.take()
     before = tree(home)
     found = home.forget(text=SECRET, purge=True, dry_run=True)
     assert {each.where for each in found.touched if each.place == "snapshot"} == {first.name, second.name}
     assert tree(home) == before
     done = home.forget(text=SECRET, purge=True)
     assert done.verified and done.counts["snapshot"] == 2
-    (fresh,) = home.snapshots()
+    (fresh,) = home.snapshots.all()
     assert fresh.name not in (first.name, second.name)
     assert holding(Path(home.root), [SECRET]) == []
 
@@ -342,7 +342,7 @@ def test_by_its_session_too_it_goes_from_a_snapshot(home):
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         session.log("user", SECRET)
         session.call("memory_write", {"target": "memory", "content": SECRET})
-    home.snapshot()
+    home.snapshots.take()
     done = home.forget(session=session.id, purge=True)
     assert done.verified and holding(Path(home.root), [SECRET]) == []
 
@@ -350,13 +350,13 @@ def test_by_its_session_too_it_goes_from_a_snapshot(home):
 def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):
     home.remember(SECRET)
     here, away = tmp_path / "here.tar.gz", tmp_path / "away.tar.gz"
-    home.snapshot(to=here)
-    home.snapshot(to=away)
+    home.snapshots.take(to=here)
+    home.snapshots.take(to=away)
     away.rename(tmp_path / "taken-along.tar.gz")
     done = home.forget(text=SECRET, purge=True)
     assert [where for where, _ in done.left] == [str(away)]
     assert not here.exists()
-    (fresh,) = home.snapshots()
+    (fresh,) = home.snapshots.all()
     assert SECRET.encode() not in gzip.decompress(Path(fresh.path).read_bytes())
 
 
@@ -369,7 +369,7 @@ def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(h
     for path, data in mine.items():
         path.write_bytes(data)
     home.remember(SECRET)
-    home.snapshot()
+    home.snapshots.take()
     listed = json.dumps([str(path) for path in mine] + ["relative.tar.gz", 7])
     (Path(home.root) / ".anima/snapshots/elsewhere").write_text(listed)
     home.close()
@@ -384,7 +384,7 @@ def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(h
 def test_a_file_that_took_the_place_of_a_snapshot_is_left_alone(home, tmp_path):
     home.remember(SECRET)
     place = tmp_path / "aria.tar.gz"
-    home.snapshot(to=place)
+    home.snapshots.take(to=place)
     place.write_bytes(b"another backup by now")
     done = home.forget(text=SECRET, purge=True)
     assert [where for where, _ in done.left] == [str(place)] and place.read_bytes() == b"another backup by now"
@@ -393,10 +393,10 @@ def test_a_file_that_took_the_place_of_a_snapshot_is_left_alone(home, tmp_path):
 def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home):
     pyrage = pytest.importorskip("pyrage")
     home.remember(SECRET)
-    sealed = home.snapshot(recipients=[str(pyrage.x25519.Identity.generate().to_public())])
+    sealed = home.snapshots.take(recipients=[str(pyrage.x25519.Identity.generate().to_public())])
     home.clock.forward(days=1)
     home.note("more")
-    damaged = home.snapshot()
+    damaged = home.snapshots.take()
     Path(damaged.path).write_bytes(Path(damaged.path).read_bytes()[:-9])
     found = home.forget(text=SECRET, purge=True, dry_run=True)
     assert {each.where: "removed" in each.why for each in found.touched if each.place == "snapshot"} == {
@@ -405,13 +405,13 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
     }
     done = home.forget(text=SECRET, purge=True)
     assert done.verified and any("2 older snapshots are removed" in note for note in done.notes)
-    (fresh,) = home.snapshots()
+    (fresh,) = home.snapshots.all()
     assert not fresh.sealed and holding(Path(home.root), [SECRET]) == []
 
 
 def test_what_an_interrupted_restore_had_unpacked_goes_with_a_purge(home):
     home.remember(SECRET)
-    home.snapshot()
+    home.snapshots.take()
     (Path(home.root) / ".anima" / "restore/home").mkdir(parents=True)
     (Path(home.root) / ".anima" / "restore/home" / "x.md").write_text(SECRET)
     assert home.forget(text=SECRET, purge=True).verified

@@ -274,11 +274,11 @@ def test_m4_an_archive_that_unpacks_to_many_times_its_size_is_refused(downloaded
         big.truncate(64 * 2**20)
     bomb = tmp_path / "bomb.tar.gz"
     with Home.open(downloaded, clock=Clock()) as home:
-        home.snapshot(to=bomb)
+        home.snapshots.take(to=bomb)
     need(200 * bomb.stat().st_size < 64 * 2**20, "it is more than two hundred times as large inside")
     with Home.create(tmp_path / "own", name="Own", clock=Clock()) as own:
         try:
-            own.verify_snapshot(bomb)
+            own.snapshots.verify(bomb)
         except HomeError:
             return
     raise AssertionError("it was found whole")

@@ -470,11 +470,6 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "resume",
         "dream_if_due",
         "approvable",
-        # An archive holds the home's key: it is taken and named over HTTP, and everything else is for a terminal.
-        "snapshot_if_due",
-        "verify_snapshot",
-        "prune_snapshots",
-        "restore_snapshot",
     }
     verbs = {name for name, value in vars(Home).items() if callable(value) or isinstance(value, classmethod)}
     verbs = {name for name in verbs if not name.startswith("_")} - without

@@ -99,7 +99,7 @@ def test_nobody_but_the_owner_acts_and_no_browser_without_the_token_of_its_page(
     assert forged.post(path, json=wish).status_code == 403
     assert messy.agent("main").post(path, json=wish).status_code == 404
     assert messy.client().post(path, json=wish).status_code == 401
-    assert texts(messy.home) == before and messy.home.snapshots() == ()
+    assert texts(messy.home) == before and messy.home.snapshots.all() == ()
     assert messy.owner.post(path, json=wish if path == API else None).status_code == 200
 
 
@@ -395,17 +395,17 @@ def test_a_snapshot_is_taken_listed_and_named_on_the_page(desk: Desk) -> None:
     again = desk.page.post(SNAPSHOTS).json()
     text = desk.page.get("/health").text
 
-    assert taken["fresh"] and taken["name"] == desk.home.snapshots()[0].name
+    assert taken["fresh"] and taken["name"] == desk.home.snapshots.all()[0].name
     assert again == taken | {"fresh": False}
     assert [each["name"] for each in desk.owner.get(SNAPSHOTS).json()["items"]] == [taken["name"]]
     assert f"anima snapshot restore {taken['name']}" in text
-    assert desk.home.verify_snapshot(taken["name"])
+    assert desk.home.snapshots.verify(taken["name"])
 
 
 def test_no_request_says_where_a_snapshot_goes_or_fetches_one(desk: Desk, tmp_path: Path) -> None:
     name = desk.owner.post(SNAPSHOTS, json={"to": str(tmp_path / "out"), "label": "x"}).json()["name"]
 
-    assert not (tmp_path / "out").exists() and [each.name for each in desk.home.snapshots()] == [name]
+    assert not (tmp_path / "out").exists() and [each.name for each in desk.home.snapshots.all()] == [name]
     assert str(desk.home.root) not in desk.owner.get(SNAPSHOTS).text
     assert not re.search(r'href="[^"]*snapshots', desk.page.get("/health").text)
     for path in (
@@ -421,7 +421,7 @@ def test_no_request_says_where_a_snapshot_goes_or_fetches_one(desk: Desk, tmp_pa
 def test_a_second_snapshot_is_refused_while_one_is_under_way(desk: Desk) -> None:
     with desk.app.state.served.snapping:
         assert problem(desk.page.post(SNAPSHOTS)) == (423, "home-busy")
-    assert desk.home.snapshots() == () and desk.page.post(SNAPSHOTS).status_code == 200
+    assert desk.home.snapshots.all() == () and desk.page.post(SNAPSHOTS).status_code == 200
 
 
 def test_snapshots_go_to_the_place_of_the_configuration(tmp_path: Path) -> None:

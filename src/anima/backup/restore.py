@@ -1,9 +1,9 @@
 """Putting a snapshot in a home's place.
 
 Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
-home is the old one or the new one, wherever it is killed (store.swap). What was forgotten since stays forgotten. Links,
-and whatever else no snapshot holds, stay where they are; whatever stands in the way is named, and nothing is written.
-Not here: taking snapshots (snapshots).
+home is the old one or the new one, wherever it is killed (store.swap). What was forgotten since is taken out of its
+files and of its history before they count. Links, and whatever else no snapshot holds, stay where they are; whatever
+stands in the way is named, and nothing is written. Not here: taking snapshots (snapshot).
 """
 
 from __future__ import annotations
@@ -11,42 +11,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from anima import site
-from anima.backup import snapshot
-from anima.backup.snapshot import Facts, Snapshot
+from anima.backup import archive, snapshot
+from anima.backup.archive import Manifest, Progress
+from anima.backup.snapshot import Facts, Snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
-from anima.forget import purge
-from anima.forget.forget import carry_out
-from anima.forget.wanted import MOST_TEXT, Asked
 from anima.layout.trust import Register
+from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
-from anima.memory.forgotten import Phrase, dumped, loaded
-from anima.store import archive, seal, swap
-from anima.store.archive import File, Manifest, Progress
-from anima.store.folder import Folder, is_restoring
-from anima.store.foreign import bytes_of, files_in
+from anima.memory.forgotten import Forgotten, Phrase, dumped, loaded
+from anima.store import File, Swapping, Whole
+from anima.store.gitformat import Note, without_text
 from anima.store.outside import expanded
-from anima.store.private import Machine
-from anima.store.shelf import Shelf
-from anima.text.phrases import flat, loose
-
-if TYPE_CHECKING:
-    from anima.home import Home
+from anima.store.shelf import Shelf, Snapshot, open_archive
+from anima.store.whole import MAX_BYTES, FolderWhole
+from anima.text.phrases import loose
 
 BEFORE = "before-restore"
 _KEY, _LIST = ".anima/key", f".anima/{FORGOTTEN}"
 _KEEP = {_KEY: 64, _LIST: 64 * 2**20}
 _REPOSITORIES = {".git/": False, ".anima/history.git/": True}  # and whether it is bare
-_TREE = "home"  # beneath the area, where a home is cleaned before it takes its place
-Opens = Callable[..., "Home"]
+_MACHINERY = (".anima/", ".git/")
+Opens = Callable[[Path], AbstractContextManager[Snapshots | None]]
+Transcribed = Callable[[bytes, Callable[[str], bool]], bytes | None]
 Seen = Mapping[str, tuple[File, int]]
 
 
@@ -89,33 +83,29 @@ class _Source(NamedTuple):
             elif data is not None:
                 yield file._replace(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
+    def is_of(self, whole: Whole) -> bool:
+        """Whether it is a snapshot of this very home."""
+        key = self.kept.get(_KEY)
+        return key is not None and whole.state.get("key") == key
 
-class _Staged(NamedTuple):
-    """What will change, and the files that are ready for it."""
+    def members(self) -> Iterator[archive.Member]:
+        """The archive once more; should it be another one by now, nothing of it is used."""
+        with open_archive(self.path, identities=self.identities, passphrase=self.passphrase) as raw:
+            manifest, members = archive.read(raw)
+            if manifest.digest != self.manifest.digest:
+                raise Damaged("the snapshot changed while it was being restored; nothing was written")
+            yield from members
 
-    found: Restoration
-    puts: tuple[swap.Put, ...]
-    touches: tuple[swap.Touch, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where it goes. `home` is None where none can be opened."""
+    """Where it goes. `snapshots` is None where no home can be opened: a broken one is restored too."""
 
-    store: Folder
-    machine: Machine
-    home: Home | None
-
-    @property
-    def settings(self) -> dict[str, Any] | None:
-        if self.home is None:
-            return None
-        config = self.home.config
-        return {
-            "dialect": self.home.dialect,
-            "sessions.dir": config.sessions.dir,
-            "history.enabled": config.history.enabled,
-        }
+    whole: Whole
+    snapshots: Snapshots | None
+    register: Register
+    now: datetime
+    transcript: Transcribed  # a transcript's bytes without the entries that hold something; None for what is none
 
 
 def restore(
@@ -123,6 +113,7 @@ def restore(
     path: str | Path,
     *,
     opens: Opens,
+    transcript: Transcribed,
     register: Register,
     now: datetime,
     identities: Sequence[str] = (),
@@ -137,27 +128,31 @@ def restore(
     if dry_run and not path.is_dir():
         source = _guarded(source)
         return replace(_compared(source, {}, str(path)), notes=_about_git(source))
-    with _place(path, opens) as place:
-        source = source if _is_same(source, place) else _guarded(source)
-        _check_home(source, place, archive.census(place.store)[0], other)  # before the lock leaves a trace
+    if not path.is_dir():
+        site.make_folder(path, for_owner=True)
+    with opens(path) as snapshots, nullcontext(snapshots.whole) if snapshots else FolderWhole.at(path) as whole:
+        place = _Place(whole=whole, snapshots=snapshots, register=register, now=now, transcript=transcript)
+        source = source if source.is_of(whole) else _guarded(source)
+        _check_home(source, whole, whole.census()[0], other)  # before the lock leaves a trace
         if dry_run:
-            return _told(source, place)
-        with place.machine.lock.hold():
-            return _done(source, place, opens=opens, register=register, now=now, other=other)
+            return _told(source, whole)
+        with whole.lock():
+            return _done(source, place, other=other)
 
 
 def _found(given: str, path: Path, opens: Opens) -> str:
     """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened."""
     if os.path.isfile(file := os.path.expanduser(given)):
         return file
-    if (home := _opened(path, opens)) is None:
-        return snapshot.find_in(Shelf(f"{path}/{snapshot.OWN}"), given)
-    with home:
-        return snapshot.find(home, given)
+    with opens(path) as snapshots:
+        if snapshots is not None:
+            return snapshots.path_of(given)
+    with FolderWhole.at(path) as whole:
+        return snapshot.meant(Shelf(whole.snapshots).all(), given)
 
 
 def _verified(found: str, identities: Sequence[str], passphrase: str | None, progress: Progress | None) -> _Source:
-    with seal.opened(found, identities=identities, passphrase=passphrase) as raw:
+    with open_archive(found, identities=identities, passphrase=passphrase) as raw:
         manifest, kept = archive.verify(raw, keep=_KEEP, progress=progress)
     return _Source(found, identities, passphrase, manifest, kept)
 
@@ -181,41 +176,13 @@ def _about_git(source: _Source) -> tuple[str, ...]:
     return (f"{shown} could make git run a program, so it is left out or as anima writes it",) if names else ()
 
 
-@contextmanager
-def _place(path: Path, opens: Opens) -> Iterator[_Place]:
-    """The folder, made when it is missing, and the home in it when it can be opened: a broken one is restored too."""
-    if not path.is_dir():
-        site.make_folder(path, for_owner=True)
-    home = _opened(path, opens)
-    if home is not None:
-        with home:
-            yield _Place(home.store, home.books.machine, home)
-        return
-    store = Folder(path)
-    machine = Machine(store)
-    try:
-        yield _Place(store, machine, None)
-    finally:
-        machine.lock.close()
-        store.close()
-
-
-def _opened(path: Path, opens: Opens) -> Home | None:
-    try:
-        return opens(path) if path.is_dir() and any(path.iterdir()) else None
-    except (HomeError, OSError):
-        return None
-
-
 # -- what would change --------------------------------------------------------------------------------------------------------
 
 
-def _told(source: _Source, place: _Place) -> Restoration:
-    seen = archive.survey(place.store)
-    found = _compared(source, seen, place.store.root)
-    left = archive.census(place.store)[1]
-    _check_ways(place.store, found, left)
-    return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, place)), notes=_about_git(source))
+def _told(source: _Source, whole: Whole) -> Restoration:
+    found, left = _compared(source, whole.survey(), whole.name), whole.census()[1]
+    whole.check_ways(found.new, found.gone, left)
+    return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, whole)), notes=_about_git(source))
 
 
 def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
@@ -236,226 +203,150 @@ def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | No
     )
 
 
-def _check_home(source: _Source, place: _Place, seen: Sized, other: bool) -> None:
+def _check_home(source: _Source, whole: Whole, seen: Sized, other: bool) -> None:
     """Another home's files are never swept away by mistake."""
-    if not seen or other or _is_same(source, place):
+    if not seen or other or source.is_of(whole):
         return
-    what = "another home" if place.store.stat(_KEY) is not None else f"{len(seen):,} files that are no home of anima's"
+    is_home = whole.state.version("key") is not None
+    what = "another home" if is_home else f"{len(seen):,} files that are no home of anima's"
     raise Refused(
-        f"{place.store.root}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
+        f"{whole.name}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
         f"({printable(source.manifest.home)}); nothing was written",
         rule="another-home",
         hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first",
     )
 
 
-def _is_same(source: _Source, place: _Place) -> bool:
-    key = source.kept.get(_KEY)
-    return key is not None and place.machine.get("key") == key
-
-
-def _check_ways(store: Folder, found: Restoration, left: Iterable[tuple[str, str]]) -> None:
-    """Raises Refused for what stands where a file of the snapshot must go, and is not ours to move."""
-    gone, kept = set(found.gone), tuple(path for path, _ in left)
-    if any(path.startswith(".git/") for path in found.new) and ".git" in kept:
-        raise Refused(
-            "the .git here is not anima's, and the snapshot has one of its own; nothing was written",
-            rule="in-the-way",
-            hint="move it away first, or restore into an empty folder",
-        )
-    for path in found.new:
-        for above in _above(path):
-            at = store.stat(above)
-            if at is not None and not stat.S_ISDIR(at.st_mode) and above not in gone:
-                raise _in_the_way(above)
-        at = store.stat(path)
-        if at is None:
-            continue
-        if not stat.S_ISDIR(at.st_mode) or any(each.startswith(f"{path}/") for each in kept):
-            raise _in_the_way(path)
-
-
-def _above(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
-
-
-def _in_the_way(path: str) -> Refused:
-    return Refused(
-        f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written",
-        rule="in-the-way",
-        hint="move it away and restore again",
-    )
-
-
 # -- the deed -----------------------------------------------------------------------------------------------------------------
 
 
-def _done(
-    source: _Source, place: _Place, *, opens: Opens, register: Register, now: datetime, other: bool
-) -> Restoration:
+def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
     """Under the home lock from the snapshot of what is there to the last file, so that nothing comes in between."""
-    store, is_same = place.store, _is_same(source, place)
-    seen = archive.survey(store)
-    _check_home(source, place, seen, other)
-    fresh = _forgotten_since(source, place) if is_same else {}
-    before = _before(place, now) if seen else None
-    seen = archive.survey(store) if place.home is not None and seen else seen  # what was late is committed now
-    swap.clear(store)
-    try:
-        found, puts, touches = _staged(source, place, seen, fresh, opens)
-        left = archive.census(store)[1]
-        _check_ways(store, found, left)
+    whole, is_same = place.whole, source.is_of(place.whole)
+    seen = whole.survey()
+    _check_home(source, whole, seen, other)
+    fresh = _forgotten_since(source, whole)
+    before = _before(place) if seen else None
+    seen = whole.survey() if place.snapshots is not None and seen else seen  # what was late is committed now
+    with whole.swapping() as swap:
+        found = _cleaned(source, place, swap, seen, fresh) if fresh else _staged(source, whole, swap, seen)
+        left = whole.census()[1]
+        whole.check_ways(found.new, found.gone, left)
         said = {
-            "time": now.astimezone(UTC).isoformat(),
+            "time": place.now.astimezone(UTC).isoformat(),
             "digest": source.manifest.digest,
             "before": before.digest if before else None,
         }
-        with nullcontext() if is_same else _distrusted(store, register):
-            swap.begin(place.machine, swap.Swap(puts, found.gone, touches, json.dumps(said)))
-    except BaseException:
-        if not is_restoring(store):
-            swap.clear(store)
-        raise
-    notes = (*found.notes, *_registered(source, place, register, now, is_same=is_same))
+        with nullcontext() if is_same else _distrusted(place):
+            swap.begin((*found.new, *found.changed), found.gone, json.dumps(said))
+    notes = found.notes
+    if not is_same:  # a home that came from elsewhere is not trusted: its configuration may only make things stricter
+        with suppress(HomeError):
+            place.register.note(whole.name, identity=whole.identity, made=place.now, trusted=False)
+        if any(file.path == "anima.toml" for file in source.manifest.files):
+            notes += ("its anima.toml counts only as far as it makes things stricter, until you say anima trust-home",)
     return replace(found, done=True, before=before, left=tuple(left), notes=notes)
 
 
-def _before(place: _Place, now: datetime) -> Snapshot:
+def _before(place: _Place) -> Snapshot:
     """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
-    facts = snapshot.facts_of(place.home) if place.home is not None else Facts()
-    with snapshot.packed(place.machine, facts, late=lambda: snapshot.end_late(place.home)) as made:
-        return snapshot.put(Shelf(f"{place.store.root}/{snapshot.OWN}"), made, at=now, label=BEFORE)
+    own = place.snapshots
+    with own.packed() if own is not None else snapshot.packed(place.whole, Facts()) as made:
+        return snapshot.put(Shelf(place.whole.snapshots), made, at=place.now, label=BEFORE)
 
 
-def _staged(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phrase], opens: Opens) -> _Staged:
+def _staged(source: _Source, whole: Whole, swap: Swapping, seen: Seen) -> Restoration:
     """What differs, on the disk beside the home."""
-    if fresh:
-        return _cleaned(source, place, seen, fresh, opens)
-    found = replace(_compared(source, seen, place.store.root), notes=_about_git(source))
-    numbers = {path: str(number) for number, path in enumerate((*found.new, *found.changed))}
-    _check_space(place.store, (file.size for file in source.manifest.files if file.path in numbers))
-    touches = []
-    for file, mtime, pieces in _members(source):
+    found = replace(_compared(source, seen, whole.name), notes=_about_git(source))
+    differs = {*found.new, *found.changed}
+    whole.check_space(file.size for file in source.manifest.files if file.path in differs)
+    for file, mtime, pieces in source.members():
         if (own := source.instead.get(file.path, b"")) is None:
             continue
-        if file.path in numbers:
-            swap.stage(place.store, numbers[file.path], [own] if own else pieces, mode=file.mode, mtime=mtime)
+        if file.path in differs:
+            swap.stage(file.path, [own] if own else pieces, mode=file.mode, mtime=mtime)
         elif seen[file.path][1] != mtime or seen[file.path][0].mode != file.mode:
-            touches.append(swap.Touch(file.path, file.mode, mtime))  # or the next snapshot would differ
-    return _Staged(found, tuple(swap.Put(staged, path) for path, staged in numbers.items()), tuple(touches))
-
-
-def _members(source: _Source) -> Iterator[archive.Member]:
-    """The archive once more; should it be another one by now, nothing of it is used."""
-    with seal.opened(source.path, identities=source.identities, passphrase=source.passphrase) as raw:
-        manifest, members = archive.read(raw)
-        if manifest.digest != source.manifest.digest:
-            raise Damaged("the snapshot changed while it was being restored; nothing was written")
-        yield from members
-
-
-def _check_space(store: Folder, sizes: Iterable[int]) -> None:
-    disk, need = os.fstatvfs(store.fd), sum(size + 4096 for size in sizes)
-    if (free := disk.f_bavail * disk.f_frsize) < need:
-        raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
+            swap.touch(file.path, mode=file.mode, mtime=mtime)  # or the next snapshot would differ
+    return found
 
 
 @contextmanager
-def _distrusted(store: Folder, register: Register) -> Iterator[None]:
+def _distrusted(place: _Place) -> Iterator[None]:
     """Before another home counts here, the folder is trusted no more: a kill must not leave a stranger's configuration
     with the trust of what stood here. Raises Damaged where that cannot be written down; nothing was restored then."""
-    if not register.trusts(store.root, store.identity):
+    whole, register = place.whole, place.register
+    if not register.trusts(whole.name, whole.identity):
         yield
         return
-    register.note(store.root, identity=store.identity, trusted=False)
+    register.note(whole.name, identity=whole.identity, trusted=False)
     try:
         yield
     except BaseException:
-        if not is_restoring(store):
+        if not whole.is_swapping():
             with suppress(HomeError):
-                register.note(store.root, identity=store.identity, trusted=True)
+                register.note(whole.name, identity=whole.identity, trusted=True)
         raise
-
-
-def _registered(source: _Source, place: _Place, register: Register, now: datetime, *, is_same: bool) -> list[str]:
-    """A home that came from elsewhere is not trusted: its configuration may only make things stricter."""
-    if is_same:
-        return []
-    site.note_quietly(register, place.store, made=now, trusted=False)
-    if any(file.path == "anima.toml" for file in source.manifest.files):
-        return ["its anima.toml counts only as far as it makes things stricter, until you say anima trust-home"]
-    return []
 
 
 # -- what was forgotten since -------------------------------------------------------------------------------------------------
 
 
-def _forgotten_since(source: _Source, place: _Place) -> dict[str, Phrase]:
+def _forgotten_since(source: _Source, whole: Whole) -> dict[str, Phrase]:
     """The phrases this home has forgotten that the archive does not know are."""
-    raw = place.machine.get(FORGOTTEN) if _is_same(source, place) else None
+    raw = whole.state.get(FORGOTTEN) if source.is_of(whole) else None
     if raw is None:
         return {}
     then = loaded(source.kept[_LIST]) if _LIST in source.kept else {}
     return {digest: phrase for digest, phrase in loaded(raw).items() if digest not in then}
 
 
-def _cleaned(source: _Source, place: _Place, seen: Seen, fresh: Mapping[str, Phrase], opens: Opens) -> _Staged:
-    """The whole archive as a home of its own, from which what was forgotten since is purged before it takes its place."""
-    store, tree = place.store, f"{place.store.root}/.anima/{swap.AREA}/{_TREE}"
-    _check_space(store, (2 * file.size for file in source.manifest.files))
-    for file, mtime, pieces in _members(source):
-        if file.path != _LIST:
-            swap.stage(store, f"{_TREE}/{file.path}", pieces, mode=file.mode, mtime=mtime)
+def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: Mapping[str, Phrase]) -> Restoration:
+    """All of the archive, beside the home, without what was forgotten since."""
+    whole, key = place.whole, Key(source.kept[_KEY])
+    forgotten = Forgotten(whole.state, lambda: key, only=fresh)
+    whole.check_space(2 * file.size for file in source.manifest.files)
+    lost, unread = 0, list[str]()
+    for file, mtime, pieces in source.members():
+        data: Iterable[bytes] | None = pieces
+        if file.path == _LIST:
+            continue
+        if file.size > MAX_BYTES:
+            unread.append(f"{file.path}: it has {file.size:,} bytes, which is more than anima looks through")
+        elif not file.path.startswith(tuple(_REPOSITORIES)) and file.path != _KEY:
+            was = b"".join(pieces)
+            new = _without(forgotten, place.transcript, file.path, was)
+            lost += new != was
+            data = None if new is None else [new]
+        if data is not None:
+            swap.stage(file.path, data, mode=file.mode, mtime=mtime)
     then = loaded(source.kept[_LIST]) if _LIST in source.kept else {}
-    swap.stage(store, f"{_TREE}/{_LIST}", [dumped((*then.values(), *fresh.values()))], mode=0o600, mtime=0)
-    with opens(tree, place.settings) as inner:
-        lost, left = _purged(inner, fresh)
-    inside = Folder(tree)
-    try:
-        now = archive.survey(inside)
-    finally:
-        inside.close()
-    found = _compared(source, seen, store.root, [file for file, _ in now.values()])
-    notes = [
+    swap.stage(_LIST, [dumped((*then.values(), *fresh.values()))], mode=0o600, mtime=0)
+
+    note = Note(what="restore", actor="owner", author=source.manifest.agent, time=place.now)
+    swap.rewrite_history(
+        lambda path, data: _without(forgotten, place.transcript, path, data),
+        lambda said: without_text(said, forgotten.holds),
+        note,
+    )
+    found = _compared(source, seen, whole.name, [file for file, _ in swap.survey().values()])
+    notes = (
         f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out, so the "
         "home differs from the snapshot there",
-        *(f"{where}: {why}" for where, why in left),
-    ]
-    puts = tuple(swap.Put(f"{_TREE}/{path}", path) for path in (*found.new, *found.changed))
-    return _Staged(replace(found, forgotten=len(fresh), notes=tuple(notes)), puts)
+        *unread,
+    )
+    return replace(found, forgotten=len(fresh), notes=notes)
 
 
-def _purged(inner: Home, fresh: Mapping[str, Phrase]) -> tuple[int, list[purge.Left]]:
-    lost, left = 0, list[purge.Left]()
-    for texts in _batches(sorted(_said(inner, fresh))):
-        done = carry_out(inner, Asked(texts=texts), purge=True)
-        lost += sum(done.counts.values())
-        left += done.left
-    return lost, left
-
-
-def _said(inner: Home, fresh: Mapping[str, Phrase]) -> set[str]:
-    """Which of the phrases stand in it anywhere, and in what words: the list itself holds only digests."""
-    forgotten, found = inner.writing.forgotten, set[str]()
-    for path, _ in files_in(inner.store):
-        try:
-            found |= forgotten.said(loose(bytes_of(inner.store, path) or b""), fresh)
-        except Damaged:
-            continue  # too large to be looked through, as in a purge
-    for _, text in purge.versions(inner):
-        found |= forgotten.said(text, fresh)
-    return {text for text in found if len(flat(text).text) >= 2}
-
-
-def _batches(texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    held, size = list[str](), 0
-    for text in texts:
-        if held and size + len(text) > MOST_TEXT:
-            yield tuple(held)
-            held, size = [], 0
-        held.append(text)
-        size += len(text)
-    if held:
-        yield tuple(held)
+def _without(forgotten: Forgotten, transcript: Transcribed, path: str, data: bytes) -> bytes | None:
+    """A file as if it had never held it; None where nothing else was in it, or it is no text of ours to change."""
+    if not forgotten.holds(loose(data)):
+        return data
+    if path.endswith(".jsonl") and (left := transcript(data, forgotten.holds)) is not None:
+        return left
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    while not path.startswith(_MACHINERY) and forgotten.holds(text):
+        text = forgotten.without(text)[0]
+    return None if not text.strip() or forgotten.holds(loose(text.encode())) else text.encode()

@@ -1,9 +1,9 @@
-"""Snapshots: one verified archive of a whole home, taken, listed, verified and pruned.
+"""The snapshots of one home: verified archives of all of it, taken, listed, verified and pruned.
 
 Promise: a snapshot holds documents, transcripts, ledger, key, history and every other file of the home's own as they
 stood together at one moment; it is read back before it gets its name; an unchanged home gets no second one; pruning
-never takes the last, nor the newest that verifies. Not here: putting one in a home's place (restoring), the form of an
-archive (store.archive), and what forgetting does to them (forgetting).
+never takes the last, nor the newest that verifies. Not here: putting one in a home's place (restore), the form of an
+archive (archive).
 """
 
 from __future__ import annotations
@@ -11,46 +11,36 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
+from anima.backup import archive
+from anima.backup.archive import Manifest, Progress
 from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
 from anima.ledger.chain import Key
-from anima.store import archive, seal
-from anima.store.archive import Manifest, Progress
-from anima.store.folder import Folder
+from anima.site import Site
+from anima.store import File, Whole
 from anima.store.outside import expanded
-from anima.store.private import Machine
-from anima.store.shelf import Kept, Shelf, checked_label, kept_at, name_of
+from anima.store.shelf import (
+    ENDING,
+    Shelf,
+    Snapshot,
+    check_sealing,
+    checked_label,
+    is_sealed,
+    name_of,
+    open_archive,
+    seal,
+    snapshot_at,
+)
 
-if TYPE_CHECKING:
-    from anima.home import Home
-
-OWN = ".anima/snapshots"
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
 _ENDINGS = (".tar.gz", ".tar.gz.age")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """An archive of a home. `fresh` is False when nothing had changed since this one was taken."""
-
-    path: str
-    time: datetime
-    label: str
-    digest: str  # the first twelve characters of its manifest's
-    size: int
-    sealed: bool
-    fresh: bool = True
-    files: int | None = None  # None where nobody looked inside
-    left_out: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
+Due = Callable[[str, str, datetime | None, datetime], object | None]
 
 
 class Facts(NamedTuple):
@@ -71,135 +61,228 @@ class Sealing(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A home as it stood: its manifest, and a descriptor of its files, compressed."""
+    """A home as it stood: its manifest, and its files, compressed."""
 
     manifest: Manifest
-    body: int
-    scratch: Callable[[], int]  # a file without a name on the home's own disk
+    body: BinaryIO
+    whole: Whole
 
 
-# -- taking -----------------------------------------------------------------------------------------------------------------
+class Snapshots:
+    """The snapshots of one home. `agent` says whose they are, `trusted` whether this user vouches for the folder, and
+    `due` gives the run of a cron expression, in a timezone, that is due after the last one by now."""
+
+    def __init__(self, site: Site, *, agent: Callable[[], str], trusted: Callable[[], bool], due: Due) -> None:
+        self._site, self._agent, self._trusted, self._due = site, agent, trusted, due
+        self.whole: Whole = site.store.whole
+
+    # -- taking ---------------------------------------------------------------------------------------------------------
+
+    def take(
+        self,
+        *,
+        to: str | Path | None = None,
+        label: str = "",
+        recipients: Sequence[str] = (),
+        passphrase: str | None = None,
+        progress: Progress | None = None,
+    ) -> Snapshot:
+        """One archive of the whole home. Without `to` it goes where the configuration says, and only when something
+        changed."""
+        checked_label(label)
+        asked = Sealing(tuple(recipients), passphrase)
+        sealing = asked or Sealing(self._site.config.snapshot.recipients)
+        check_sealing(sealing.recipients, sealing.passphrase)
+        folder, name = (self._folder(), "") if to is None else self._chosen(str(to))
+        if name and name.endswith(ENDING) != bool(sealing):
+            why, hint = _misnamed(name, bool(sealing))
+            raise BadArguments(why, hint=hint)
+        with self.packed(progress) as made:
+            now, again = self._site.clock(), bool(asked)
+            found = put(Shelf(folder), made, at=now, label=label, name=name, sealing=sealing, again=again)
+        if found.fresh and to is not None:
+            self._note_elsewhere(found.path)
+        return found
+
+    def take_anew(self) -> Snapshot:
+        """One for those that had to go; where it is not sealed, in the home itself, whose bytes it is."""
+        return self.take() if self._site.config.snapshot.recipients else self.take(to=f"{self.whole.snapshots}/")
+
+    @contextmanager
+    def packed(self, progress: Progress | None = None) -> Iterator[Packed]:
+        """The home as it stands now, after what was begun is ended and what is late is committed."""
+        facts = Facts(self._site.layout.dialect, self._agent())
+        with packed(self.whole, facts, late=self._end_late, progress=progress) as made:
+            yield made
+
+    def _end_late(self) -> None:
+        with suppress(Damaged):  # a home that is damaged is kept as it is
+            if self._site.store.begun:
+                self._site.store.finish()
+                self._site.store.commit()
+
+    def _chosen(self, to: str) -> tuple[str, str]:
+        """The folder an archive goes to, and its name if the owner chose one."""
+        path = os.path.abspath(expanded(to))
+        folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
+        self._check_outside(folder)
+        if name and not name.endswith(_ENDINGS):
+            raise BadArguments(
+                f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
+            )
+        return folder, name
+
+    def _folder(self) -> str:
+        """Where this home's snapshots are kept. In a folder of the owner's each home has one of its own."""
+        if not self._site.config.snapshot.dir:
+            return self.whole.snapshots
+        folder = self.whole.resolved(self._site.config.snapshot.dir)
+        self._check_outside(folder)
+        return os.path.join(folder, self._site.store.key.id[:16])
+
+    def _check_outside(self, folder: str) -> None:
+        if self.whole.encloses(folder):
+            raise Refused(
+                f"{folder} lies inside the home, so that each snapshot would hold those before it",
+                rule="inside",
+                hint="leave it out: .anima/snapshots is the place for them in a home",
+            )
+
+    # -- looking --------------------------------------------------------------------------------------------------------
+
+    def all(self) -> tuple[Snapshot, ...]:
+        """Every snapshot of this home where snapshots are kept, the newest first."""
+        found = [kept for shelf in self._shelves() for kept in shelf.all()]
+        return tuple(sorted(found, key=lambda kept: (kept.time, kept.name), reverse=True))
+
+    def _shelves(self) -> list[Shelf]:
+        """The folder in the home, and the one of the owner's choice."""
+        own = self.whole.snapshots
+        if not self._site.config.snapshot.dir or self._site.store.state.get("key") is None:
+            return [Shelf(own)]
+        return [Shelf(folder) for folder in dict.fromkeys((own, self._folder()))]
+
+    def everywhere(self) -> tuple[list[Snapshot], list[tuple[str, str]]]:
+        """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with
+        why.
+
+        The list of places lies in the home, so it is believed only where this user vouches for the folder: one that
+        came from somebody else could name any file of theirs.
+        """
+        here, away = [*self.all()], list[tuple[str, str]]()
+        paths = {kept.path for kept in here}
+        for path in (path for path in self._elsewhere() if path not in paths):
+            if not self._trusted():
+                away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
+                continue
+            try:
+                sealed, size = is_sealed(path), os.path.getsize(path)
+            except (NotFound, Damaged, OSError):
+                away.append((path, "a snapshot that is not there now, and may hold it"))
+                continue
+            found = snapshot_at(path)
+            if found is None and not sealed and not is_sound(path):  # it may be something else by now
+                away.append((path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
+                continue
+            own = Snapshot(path=path, time=self._site.clock(), label="", digest="", size=size, sealed=sealed)
+            here.append(found or own)
+        return here, away
+
+    def _elsewhere(self) -> list[str]:
+        try:
+            found = json.loads(self._site.store.state.get(_ELSEWHERE) or b"[]")
+            return [path for path in found if _is_place(path)] if isinstance(found, list) else []
+        except (ValueError, RecursionError):
+            return []
+
+    def _note_elsewhere(self, path: str) -> None:
+        """Remembers an archive that was written to a place of the owner's choice, so that forgetting can reach it."""
+        if os.path.dirname(path) not in {shelf.folder for shelf in self._shelves()}:
+            with self._site.store.lock():
+                self._save_elsewhere([*self._elsewhere(), path])
+
+    def _save_elsewhere(self, paths: Sequence[str]) -> None:
+        self._site.store.state.put(_ELSEWHERE, json.dumps(list(dict.fromkeys(paths))).encode())
+
+    def path_of(self, given: str) -> str:
+        """The archive a person means: a path, `latest`, or what its name or digest begins with. Raises NotFound."""
+        path = os.path.expanduser(given)
+        return path if os.path.isfile(path) else meant(self.all(), given)
+
+    def verify(
+        self,
+        archive: str | Path,
+        *,
+        identities: Sequence[str] = (),
+        passphrase: str | None = None,
+        progress: Progress | None = None,
+    ) -> Manifest:
+        """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
+        path = self.path_of(str(archive))
+        return verify_archive(path, identities=identities, passphrase=passphrase, progress=progress)
+
+    # -- removing, and taking in time -----------------------------------------------------------------------------------
+
+    def remove(self, kept: Snapshot) -> None:
+        """Removes an archive, wherever it lies, and takes its place off the list."""
+        Shelf(os.path.dirname(kept.path)).remove(kept)
+        if kept.path in (held := self._elsewhere()):
+            with self._site.store.lock():
+                self._save_elsewhere([path for path in held if path != kept.path])
+
+    def prune(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
+        """Removes those beyond the newest `snapshot.keep` and those older than `snapshot.days`; gives what went, or
+        would."""
+        asked, gone = self._site.config.snapshot, list[Snapshot]()
+        before = self._site.clock() - timedelta(days=asked.days)
+        for shelf in self._shelves():
+            gone += outlived(shelf.all(), keep=asked.keep, before=before, is_sound=lambda kept: is_sound(kept.path))
+        for kept in gone if not dry_run else ():
+            Shelf(os.path.dirname(kept.path)).remove(kept)
+        return tuple(gone)
+
+    def if_due(self) -> Snapshot | None:
+        """A snapshot whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not
+        time. For a server's rounds and heartbeats."""
+        asked, zone, now = self._site.config.snapshot, str(self._site.zone() or "UTC"), self._site.clock()
+        if not asked.at or self._due(asked.at, zone, self._tried(), now) is None:
+            return None
+        made = self.take()
+        self._site.store.state.put(_TRIED, now.isoformat().encode())
+        self.prune()
+        return made
+
+    def _tried(self) -> datetime | None:
+        """When one was last taken, or nothing had changed when one was due."""
+        times = [kept.time for kept in self.all()[:1]]
+        with suppress(ValueError):
+            times.append(datetime.fromisoformat((self._site.store.state.get(_TRIED) or b"").decode()))
+        return max((time for time in times if time.tzinfo), default=None)
 
 
-def take(
-    home: Home,
-    *,
-    to: str | None = None,
-    label: str = "",
-    recipients: Sequence[str] = (),
-    passphrase: str | None = None,
-    progress: Progress | None = None,
-) -> Snapshot:
-    """Takes one. Without `to` it goes where the configuration says, and only when something changed."""
-    checked_label(label)
-    asked = Sealing(tuple(recipients), passphrase)
-    sealing = asked or Sealing(home.config.snapshot.recipients)
-    seal.check(sealing.recipients, sealing.passphrase)
-    folder, name = _target(home, to)
-    if name and name.endswith(seal.ENDING) != bool(sealing):
-        why, hint = _misnamed(name, bool(sealing))
-        raise BadArguments(why, hint=hint)
-    with packed(home.books.machine, facts_of(home), late=lambda: end_late(home), progress=progress) as made:
-        return put(
-            Shelf(folder),
-            made,
-            at=home.clock(),
-            label=label,
-            name=name,
-            sealing=sealing,
-            again=bool(asked),
-            on_new=None if to is None else lambda path: _note_elsewhere(home, path),
-        )
-
-
-def end_late(home: Home | None) -> None:
-    """Ends what is begun and commits what is late. A home that is damaged is kept as it is."""
-    try:
-        if home is not None and home.books.begun:
-            home.books.finish()
-            home.books.commit()
-    except Damaged:
-        pass
-
-
-def facts_of(home: Home) -> Facts:
-    return Facts(home.dialect, home.identity().name.value)
-
-
-def _target(home: Home, to: str | None) -> tuple[str, str]:
-    """The folder an archive goes to, and its name if the owner chose one."""
-    if to is None:
-        return folder_of(home), ""
-    path = os.path.abspath(expanded(to))
-    folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
-    _check_outside(home, folder)
-    if name and not name.endswith(_ENDINGS):
-        raise BadArguments(
-            f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
-        )
-    return folder, name
-
-
-def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
-    """A name must not say of an archive that nobody can read it when anybody can."""
-    if is_sealed:
-        return f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age", f"--to {name}.age"
-    return (
-        f"{name} is the name of a sealed snapshot, and this one is not sealed",
-        "seal it: --to-recipient KEY, or --passphrase",
-    )
-
-
-def folder_of(home: Home) -> str:
-    """Where this home's snapshots are kept. In a folder of the owner's each home has one of its own."""
-    asked = home.config.snapshot.dir
-    if not asked:
-        return f"{home.root}/{OWN}"
-    folder = os.path.abspath(os.path.join(home.root, os.path.expanduser(asked)))
-    _check_outside(home, folder)
-    return os.path.join(folder, home.books.key.id[:16])
-
-
-def _check_outside(home: Home, folder: str) -> None:
-    real = os.path.realpath(folder)
-    if real != os.path.realpath(f"{home.root}/{OWN}") and os.path.commonpath([real, home.root]) == home.root:
-        raise Refused(
-            f"{folder} lies inside the home, so that each snapshot would hold those before it",
-            rule="inside",
-            hint="leave it out: .anima/snapshots is the place for them in a home",
-        )
+# -- packing, of any folder ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def packed(
-    machine: Machine, facts: Facts, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
+    whole: Whole, facts: Facts, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
 ) -> Iterator[Packed]:
-    """The home as it stands now, under its lock, in a file without a name. `late` ends what is late, first."""
-    with machine.lock.hold():
-        late()
-        key = Key(machine.key())
-        try:
-            body = machine.scratch()
-        except OSError as error:
-            raise _unwritten(error) from None
-        try:
-            files, left = _packed(machine.store, body, progress)
-        except BaseException:
-            os.close(body)
-            raise
-        made = Manifest(key.id[:16], facts.dialect, facts.agent, _tip(machine.store), files, left)
-    try:
-        yield Packed(made, body, machine.scratch)
-    finally:
-        os.close(body)
+    """A home as it stands now, under its lock, in a file without a name. `late` ends what is late, first."""
+    with whole.scratch() as body:
+        with whole.lock():
+            late()
+            key = Key(whole.key())
+            files, left = _pack(whole, body, progress)
+            made = Manifest(key.id[:16], facts.dialect, facts.agent, _tip(whole), files, left)
+        yield Packed(made, body, whole)
 
 
-def _packed(
-    store: Folder, body: int, progress: Progress | None
-) -> tuple[tuple[archive.File, ...], tuple[tuple[str, str], ...]]:
+def _pack(
+    whole: Whole, body: BinaryIO, progress: Progress | None
+) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
     for tries in range(_TRIES):
         try:
-            return archive.pack(store, body, progress=progress)
+            return archive.pack(whole, body, progress=progress)
         except Damaged:
             if tries == _TRIES - 1:
                 raise
@@ -212,9 +295,9 @@ def _unwritten(error: OSError) -> Damaged:
     return Damaged(f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed")
 
 
-def _tip(store: Folder) -> tuple[int, str]:
+def _tip(whole: Whole) -> tuple[int, str]:
     try:
-        found = json.loads(store.last_line(".anima/ledger.jsonl"))
+        found = json.loads(whole.last_record())
         return int(found["n"]), str(found["hash"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return 0, ""
@@ -230,154 +313,70 @@ def put(
     label: str = "",
     name: str = "",
     sealing: Sealing = Sealing(),  # noqa: B008
-    over: bool = False,
     again: bool = False,
-    on_new: Callable[[str], None] | None = None,
 ) -> Snapshot:
     """Gives what was packed its place on a shelf, or finds it there already. A name of the owner's choice is not
-    written over, but with `over`. With `again` one that is there does not do: it may be sealed for somebody else."""
-    manifest = made.manifest
-    if not (name or again) and (same := _same(shelf, manifest, bool(sealing))) is not None:
-        return _shown(same, manifest, fresh=False)
-    given = name or name_of(at, label, manifest.digest, sealed=bool(sealing))
-    path = shelf.put(given, lambda fd: _write(made, fd, sealing), only_new=(bool(name) or again) and not over)
-    if on_new is not None:
-        on_new(path)
-    kept = kept_at(path) or Kept(path, at, label, manifest.digest[:12], os.path.getsize(path), bool(sealing))
-    return _shown(kept, manifest, fresh=True)
+    written over. With `again` one that is there does not do: it may be sealed for somebody else."""
+    manifest, is_sealed = made.manifest, bool(sealing)
+    files, left_out = len(manifest.files), manifest.left_out
+    for kept in shelf.all() if not (name or again) else ():
+        is_same = kept.digest == manifest.digest[:12] and kept.sealed == is_sealed
+        if is_same and (is_sealed or is_sound(kept.path)):  # one that is damaged is none
+            return replace(kept, fresh=False, files=files, left_out=left_out)
+    given = name or name_of(at, label, manifest.digest, sealed=is_sealed)
+    path = shelf.put(given, lambda out: _write(made, out, sealing), only_new=bool(name) or again)
+    digest, size = manifest.digest[:12], os.path.getsize(path)
+    own = Snapshot(path=path, time=at, label=label, digest=digest, size=size, sealed=is_sealed)
+    return replace(snapshot_at(path) or own, files=files, left_out=left_out)
 
 
-def _same(shelf: Shelf, manifest: Manifest, is_sealed: bool) -> Kept | None:
-    """An archive of the same home in the same state. One that is damaged is none."""
-    for kept in shelf.all():
-        if kept.digest == manifest.digest[:12] and kept.sealed == is_sealed and (is_sealed or is_sound(kept)):
-            return kept
-    return None
+def _write(made: Packed, out: BinaryIO, sealing: Sealing) -> None:
+    """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
+    if not sealing:
+        archive.assemble(made.manifest, made.body, out)
+        return
+    with made.whole.scratch() as clear:
+        archive.assemble(made.manifest, made.body, clear)
+        seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
 
 
-def is_sound(kept: Kept) -> bool:
-    """Whether it can be read back, and is what its name says."""
+def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
+    """A name must not say of an archive that nobody can read it when anybody can."""
+    if is_sealed:
+        return f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age", f"--to {name}.age"
+    return (
+        f"{name} is the name of a sealed snapshot, and this one is not sealed",
+        "seal it: --to-recipient KEY, or --passphrase",
+    )
+
+
+# -- archives ---------------------------------------------------------------------------------------------------------------
+
+
+def verify_archive(
+    path: str, *, identities: Sequence[str] = (), passphrase: str | None = None, progress: Progress | None = None
+) -> Manifest:
+    """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong."""
+    with open_archive(path, identities=identities, passphrase=passphrase) as raw:
+        manifest, _ = archive.verify(raw, progress=progress)
+    at = snapshot_at(path)
+    if at is not None and not manifest.digest.startswith(at.digest):
+        raise Damaged(
+            f"{at.name} is another snapshot than its name says; its manifest's digest begins with {manifest.digest[:12]}"
+        )
+    return manifest
+
+
+def is_sound(path: str) -> bool:
+    """Whether an archive can be read back, and is what its name says."""
     try:
-        return verify(kept.path).digest.startswith(kept.digest)
+        return bool(verify_archive(path))
     except HomeError:
         return False
 
 
-def _write(made: Packed, out: int, sealing: Sealing) -> None:
-    """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
-    clear = made.scratch() if sealing else out
-    try:
-        archive.assemble(made.manifest, made.body, clear)
-        archive.read_back(clear, made.manifest)
-        if sealing:
-            seal.seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
-    finally:
-        if sealing:
-            os.close(clear)
-
-
-def _shown(kept: Kept, manifest: Manifest | None = None, *, fresh: bool = True) -> Snapshot:
-    files, left_out = (len(manifest.files), manifest.left_out) if manifest else (None, ())
-    return Snapshot(
-        path=kept.path,
-        time=kept.time,
-        label=kept.label,
-        digest=kept.digest,
-        size=kept.size,
-        sealed=kept.sealed,
-        fresh=fresh,
-        files=files,
-        left_out=left_out,
-    )
-
-
-# -- looking ----------------------------------------------------------------------------------------------------------------
-
-
-def known(home: Home) -> tuple[Snapshot, ...]:
-    """Every snapshot of this home where snapshots are kept, the newest first."""
-    return tuple(_shown(kept) for kept in _kept(home))
-
-
-def _kept(home: Home) -> list[Kept]:
-    """Those in the home, and those in the folder of the owner's choice."""
-    found = [kept for shelf in _shelves(home) for kept in shelf.all()]
-    return sorted(found, key=lambda kept: (kept.time, kept.name), reverse=True)
-
-
-def _shelves(home: Home) -> list[Shelf]:
-    own = f"{home.root}/{OWN}"
-    if not home.config.snapshot.dir or home.books.machine.get("key") is None:
-        return [Shelf(own)]
-    return [Shelf(folder) for folder in dict.fromkeys((own, folder_of(home)))]
-
-
-def everywhere(home: Home) -> tuple[list[Kept], list[tuple[str, str]]]:
-    """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with why.
-
-    The list of places lies in the home, so it is believed only where this user vouches for the folder: one that came
-    from somebody else could name any file of theirs.
-    """
-    here, away = _kept(home), list[tuple[str, str]]()
-    paths = {kept.path for kept in here}
-    for path in (path for path in _elsewhere(home) if path not in paths):
-        if not home.is_vouched_for:
-            away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
-        elif (state := seal.sealing_at(path)) is None:
-            away.append((path, "a snapshot that is not there now, and may hold it"))
-        else:
-            here.append(kept_at(path) or Kept(path, home.clock(), "", "", os.path.getsize(path), state))
-    return here, away
-
-
-def _elsewhere(home: Home) -> list[str]:
-    try:
-        found = json.loads(home.books.machine.get(_ELSEWHERE) or b"[]")
-        return [path for path in found if _is_place(path)] if isinstance(found, list) else []
-    except (ValueError, RecursionError):
-        return []
-
-
-def _is_place(path: object) -> bool:
-    return isinstance(path, str) and os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path
-
-
-def _note_elsewhere(home: Home, path: str) -> None:
-    """Remembers an archive that was written to a place of the owner's choice, so that forgetting can reach it."""
-    if os.path.dirname(path) not in {shelf.folder for shelf in _shelves(home)}:
-        with home.books.lock():
-            _save_elsewhere(home, [*_elsewhere(home), path])
-
-
-def _save_elsewhere(home: Home, paths: Sequence[str]) -> None:
-    home.books.machine.put(_ELSEWHERE, json.dumps(list(dict.fromkeys(paths))).encode())
-
-
-def remove(home: Home, kept: Kept) -> None:
-    """Removes an archive, wherever it lies, and takes its place off the list."""
-    Shelf(os.path.dirname(kept.path)).remove(kept)
-    if kept.path in (held := _elsewhere(home)):
-        with home.books.lock():
-            _save_elsewhere(home, [path for path in held if path != kept.path])
-
-
-def take_anew(home: Home) -> Snapshot:
-    """One for those that had to go; where it is not sealed, in the home itself, whose bytes it is."""
-    return take(home) if home.config.snapshot.recipients else take(home, to=f"{home.root}/{OWN}/")
-
-
-def find(home: Home, given: str) -> str:
-    """The archive a person means: a path, `latest`, or what its name or digest begins with. Raises NotFound."""
-    path = os.path.expanduser(given)
-    return path if os.path.isfile(path) else _meant(_kept(home), given)
-
-
-def find_in(shelf: Shelf, given: str) -> str:
-    """The same among those of one folder."""
-    return _meant(shelf.all(), given)
-
-
-def _meant(all_: Sequence[Kept], given: str) -> str:
+def meant(all_: Sequence[Snapshot], given: str) -> str:
+    """The path of the one of these that a person means."""
     if given == "latest" and all_:
         return all_[0].path
     near = [kept.path for kept in all_ if given and (kept.name.startswith(given) or kept.digest.startswith(given))]
@@ -388,36 +387,9 @@ def _meant(all_: Sequence[Kept], given: str) -> str:
     return near[0]
 
 
-def verify(
-    path: str, *, identities: Sequence[str] = (), passphrase: str | None = None, progress: Progress | None = None
-) -> Manifest:
-    """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong."""
-    with seal.opened(path, identities=identities, passphrase=passphrase) as raw:
-        manifest, _ = archive.verify(raw, progress=progress)
-    at = kept_at(path)
-    if at is not None and not manifest.digest.startswith(at.digest):
-        raise Damaged(
-            f"{at.name} is another snapshot than its name says; its manifest's digest begins with {manifest.digest[:12]}"
-        )
-    return manifest
-
-
-# -- pruning, and taking in time --------------------------------------------------------------------------------------------
-
-
-def prune(home: Home, *, dry_run: bool) -> tuple[Snapshot, ...]:
-    """Removes those beyond the newest `keep` and those older than `days`; gives what went, or would."""
-    asked, gone = home.config.snapshot, list[Kept]()
-    for shelf in _shelves(home):
-        gone += outlived(
-            shelf.all(), keep=asked.keep, before=home.clock() - timedelta(days=asked.days), is_sound=is_sound
-        )
-    for kept in gone if not dry_run else ():
-        Shelf(os.path.dirname(kept.path)).remove(kept)
-    return tuple(_shown(kept) for kept in gone)
-
-
-def outlived(kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Callable[[Kept], bool]) -> list[Kept]:
+def outlived(
+    kept: Sequence[Snapshot], *, keep: int, before: datetime, is_sound: Callable[[Snapshot], bool]
+) -> list[Snapshot]:
     """What may go of archives that stand with the newest first. Never the newest, nor the newest that can be read back;
     of a sealed one nobody can say so, so it does not stand for one that can."""
     old = [each for rank, each in enumerate(kept) if rank >= keep or each.time < before]
@@ -428,25 +400,5 @@ def outlived(kept: Sequence[Kept], *, keep: int, before: datetime, is_sound: Cal
     return [each for each in old if each is not sound]
 
 
-def if_due(home: Home, due: Callable[[str, str, datetime | None, datetime], object | None]) -> Snapshot | None:
-    """A snapshot whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not time.
-
-    `due` gives the run of a cron expression, in a timezone, that is due after the last one by now.
-    """
-    asked, zone, now = home.config.snapshot, str(home.site.zone() or "UTC"), home.clock()
-    if not asked.at or due(asked.at, zone, _tried(home), now) is None:
-        return None
-    made = take(home)
-    home.books.machine.put(_TRIED, now.isoformat().encode())
-    prune(home, dry_run=False)
-    return made
-
-
-def _tried(home: Home) -> datetime | None:
-    """When one was last taken, or nothing had changed when one was due."""
-    times = [kept.time for kept in _kept(home)[:1]]
-    try:
-        times.append(datetime.fromisoformat((home.books.machine.get(_TRIED) or b"").decode()))
-    except ValueError:
-        pass
-    return max((time for time in times if time.tzinfo), default=None)
+def _is_place(path: object) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import anima
 from anima.cli.command import HOME, JSON, Reply, argument, command, flag, home_path, open_home, option
 from anima.cli.show import (
     counted,
@@ -86,7 +87,7 @@ def _passphrase(*, twice: bool) -> str:
 def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     given = {"to": asked["to"], "label": asked["label"], "recipients": asked["to_recipient"]}
     with open_home(home) as opened, progress_bar("packing") as progress:
-        made = opened.snapshot(**given, passphrase=asked["passphrase"], progress=progress)
+        made = opened.snapshots.take(**given, passphrase=asked["passphrase"], progress=progress)
 
     def show() -> None:
         if not made.fresh:
@@ -104,7 +105,7 @@ def _fields(made: Snapshot) -> dict[str, object]:
 
 def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     with open_home(home) as opened:
-        found = opened.snapshots()
+        found = opened.snapshots.all()
     lines = []
     for each in found:
         when, sealed = f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}", "sealed  " if each.sealed else ""
@@ -115,15 +116,13 @@ def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 
 def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
-    from anima.backup.snapshot import verify
-
     opening = {"identities": asked["identity"], "passphrase": asked["passphrase"]}
     with progress_bar("reading") as progress:
         if os.path.isfile(path := os.path.expanduser(archive)):
-            found = verify(path, **opening, progress=progress)
+            found = anima.verify_archive(path, **opening, progress=progress)
         else:
             with open_home(home) as opened:
-                found = opened.verify_snapshot(archive, **opening, progress=progress)
+                found = opened.snapshots.verify(archive, **opening, progress=progress)
     names = ("digest", "home", "dialect", "agent", "size", "left_out")
     value = {"ok": True} | {name: getattr(found, name) for name in names}
     value |= {"files": len(found.files), "ledger": {"n": found.ledger[0], "hash": found.ledger[1]}}
@@ -137,8 +136,8 @@ def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
 def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     dry_run = asked["dry_run"]
     with open_home(home) as opened:
-        gone = opened.prune_snapshots(dry_run=dry_run)
-        left = len(opened.snapshots())
+        gone = opened.snapshots.prune(dry_run=dry_run)
+        left = len(opened.snapshots.all())
     verb = "would remove" if dry_run else "removed"
     told = "\n".join(f"{verb} {each.name}  {_size(each.size)}" for each in gone)
     kept = left - len(gone) if dry_run else left
@@ -149,12 +148,10 @@ def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 
 def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
-    from anima.home import Home
-
     place, as_json, dry_run = home_path(home, may_be_missing=True), asked["json"], asked["dry_run"]
     opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "other": asked["other_home"]}
     with progress_bar("verifying") as progress:
-        found = Home.restore_snapshot(archive, place, dry_run=True, progress=progress, **opening)
+        found = anima.restore(archive, place, dry_run=True, progress=progress, **opening)
     if not as_json:
         _show_plan(found)
     known = found.notes
@@ -162,7 +159,7 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
         if not asked["yes"]:
             _ask(found)
         with progress_bar("restoring") as progress:
-            found = Home.restore_snapshot(found.archive, place, progress=progress, **opening)
+            found = anima.restore(found.archive, place, progress=progress, **opening)
 
     def show() -> None:
         if not dry_run:

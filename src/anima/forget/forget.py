@@ -16,7 +16,6 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from anima.backup import snapshot
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget import purge as purging
 from anima.forget.purge import Left, Purge
@@ -31,8 +30,7 @@ from anima.sessions.record import forget, touched
 from anima.sessions.replay import Turn, header_of
 from anima.store.aside import set_aside_files
 from anima.store.foreign import bytes_of
-from anima.store.shelf import Kept
-from anima.store.swap import AREA, clear
+from anima.store.shelf import Snapshot
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
 from anima.text.phrases import Wanted, cut, flat, is_strong, loose, said_in, with_hanging
@@ -103,7 +101,7 @@ class Plan:
     proposals: tuple[str, ...] = ()
     talks: tuple[_Talk, ...] = ()
     torn: tuple[str, ...] = ()
-    snapshots: tuple[Kept, ...] = ()  # older archives of the home, which go
+    snapshots: tuple[Snapshot, ...] = ()  # older archives of the home, which go
     keep: tuple[str, ...] = ()  # phrases that stay forgotten
     left: tuple[Left, ...] = ()
     notes: tuple[str, ...] = ()
@@ -388,18 +386,14 @@ def _draw_torn(drawing: _Drawing) -> Iterator[str]:
             yield path.removeprefix(".anima/")
 
 
-def _draw_snapshots(drawing: _Drawing) -> Iterator[Kept]:
+def _draw_snapshots(drawing: _Drawing) -> Iterator[Snapshot]:
     """Every archive of this home, wherever it knows of one: older than the purge, so each may hold it."""
     home = drawing.home
     if home.store.stat(purging.SNAPSHOTS.rstrip("/")) is None and not home.config.snapshot.dir:
         return
-    found, away = snapshot.everywhere(home)
+    found, away = home.snapshots.everywhere()
     drawing.left += [Left(path, why) for path, why in away]
     for kept in found:
-        if not kept.digest and not kept.sealed and not snapshot.is_sound(kept):
-            # under a name of the owner's choice, it may be something else by now
-            drawing.left.append(Left(kept.path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
-            continue
         where = kept.name if kept.digest else kept.path
         drawing.touched.append(Touched(place="snapshot", where=where, why="older than the purge, and is removed"))
         yield kept
@@ -453,8 +447,8 @@ def _done(home: Home, drawn: Plan, last: str | None) -> Forgetting:
                 home.writing.proposals.remove(id)
         books.finish()
         books.sweep()
-        if drawn.purge is not None and home.store.stat(f".anima/{AREA}") is not None:
-            clear(home.store)  # what an interrupted restore had unpacked
+        if drawn.purge is not None:
+            books.whole.drop_staged()
     for talk in drawn.talks:
         try:
             forget(talk.folder, talk.id, *_touches(talk, drawn.wanted), clock=home.clock)
@@ -494,11 +488,11 @@ def _replace_snapshots(home: Home, drawn: Plan, notes: list[str]) -> list[Left]:
     left: list[Left] = []
     for kept in drawn.snapshots:
         try:
-            snapshot.remove(home, kept)
+            home.snapshots.remove(kept)
         except HomeError as error:
             left.append(Left(kept.name, str(error)))
     if drawn.snapshots:
-        notes.append(f"{len(drawn.snapshots)} older snapshots are removed; {snapshot.take_anew(home).name} was taken")
+        notes.append(f"{len(drawn.snapshots)} older snapshots are removed; {home.snapshots.take_anew().name} was taken")
     return left
 
 

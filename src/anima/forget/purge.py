@@ -23,6 +23,7 @@ from anima.model import DocPath
 from anima.sessions.record import touched
 from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
+from anima.store.gitformat import without_text
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, blanked, cut, flat, forms_of, loose, said_in, words_of
 
@@ -34,7 +35,6 @@ Lines = Callable[[DocPath, str], set[int]]
 SNAPSHOTS = ".anima/snapshots/"
 _KEPT = (".anima/key", ".anima/index.lock", ".anima/forgotten")  # no text, and none of these is searched
 _FIRM = 8  # characters; a shorter word stands in names and formats of our own too
-_TRAILERS = ("Ledger: ", "Batch: ", "Actor: ")
 
 
 class Left(NamedTuple):
@@ -116,7 +116,7 @@ def _in_history(home: Home, purge: Purge) -> tuple[list[tuple[str, str, str, int
         with _opened(home) as history:
             for revision, path, data in history.versions() if history else ():
                 held = (
-                    _message(purge, data.decode()) != data.decode()
+                    without_text(data.decode(), purge.wanted.touches) != data.decode()
                     if path is None
                     else _clean(purge, path, data) != data
                 )
@@ -203,7 +203,11 @@ def history(home: Home, purge: Purge) -> list[Left]:
     try:
         with books.machine.lock.hold(), _opened(home) as found:
             if found is not None:
-                found.rewrite(lambda path, data: _clean(purge, path, data), lambda said: _message(purge, said), note)
+                found.rewrite(
+                    lambda path, data: _clean(purge, path, data),
+                    lambda said: without_text(said, purge.wanted.touches),
+                    note,
+                )
         books.reset_history()
         for name in _set_aside(home):
             drop_folder(home.store, name)
@@ -237,19 +241,6 @@ def _clean(purge: Purge, path: str, data: bytes) -> bytes | None:
         text = cut(text, hits)
         hits = purge.wanted.hits(text)
     return text.encode("utf-8") if text.strip() else None
-
-
-def _message(purge: Purge, said: str) -> str:
-    """What a commit says, without it. What ties it to the ledger stays."""
-    if not purge.wanted.touches(said) and not any(purge.wanted.touches(line) for line in said.split("\n")):
-        return said
-    subject, *rest = said.split("\n")
-    subject = subject.partition(": ")[0]
-    kept = [line for line in rest if line.startswith(_TRAILERS) or not purge.wanted.touches(line)]
-    new = "\n".join(["a change" if purge.wanted.touches(subject) else subject, *kept])
-    if purge.wanted.touches(new):
-        new = "\n".join(["a change", "", *(line for line in rest if line.startswith(_TRAILERS)), ""])
-    return new
 
 
 # -- proving ----------------------------------------------------------------------------------------------------------------

@@ -32,8 +32,9 @@ class Phrase(NamedTuple):
 class Forgotten:
     """The list of one home. Read again whenever its file changed."""
 
-    def __init__(self, state: State, key: Callable[[], Key]) -> None:
-        self._state, self._key = state, key
+    def __init__(self, state: State, key: Callable[[], Key], *, only: Container[str] | None = None) -> None:
+        """With `only`, those phrases of it that have these digests."""
+        self._state, self._key, self._only = state, key, only
         self._seen: object = None
         self._held: dict[str, Phrase] = {}
         self._leads: dict[int, dict[str, list[Phrase]]] = {}
@@ -71,10 +72,6 @@ class Forgotten:
     def holds(self, text: str) -> bool:
         return next(self._matches(text), None) is not None
 
-    def said(self, text: str, among: Container[str]) -> set[str]:
-        """What a text holds of the phrases with these digests, in plain words."""
-        return {" ".join(said) for said in self._said(text, among)}
-
     def hits(self, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a text that hold something forgotten."""
         return {number for first, last, _ in self._matches(text) for number in range(first, last + 1)}
@@ -86,13 +83,6 @@ class Forgotten:
         return left, len(lines_of(text)) - len(lines_of(left))
 
     # -- how ------------------------------------------------------------------------------------------------------------
-
-    def _said(self, text: str, among: Container[str]) -> Iterator[list[str]]:
-        words = words_of(text) if self._list() else []
-        for start in range(len(words)):
-            for phrase in self._at(words, start):
-                if phrase.digest in among:
-                    yield words[start : start + phrase.words]
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, Phrase]]:
         if not self._list():
@@ -130,7 +120,8 @@ class Forgotten:
 
     def _load(self) -> dict[str, Phrase]:
         raw = self._state.get(FILE)
-        return {} if raw is None else loaded(raw)
+        held = {} if raw is None else loaded(raw)
+        return held if self._only is None else {digest: p for digest, p in held.items() if digest in self._only}
 
     def _save(self, held: dict[str, Phrase]) -> None:
         self._state.put(FILE, dumped(held.values()))

@@ -439,6 +439,13 @@ def kept(
         yield encode(Forgotten(timestamp=now, entries=run))
 
 
+def without(data: bytes, touches: Touches) -> bytes | None:
+    """A whole transcript without what `touches` speaks for; None where the bytes are no transcript."""
+    lines = re.findall(rb"[^\n]*\n|[^\n]+\Z", data)
+    header = parse(lines[0].rstrip(b"\n")) if lines else ""
+    return b"".join(kept(lines, touches, now=header.timestamp, gone=[])) if isinstance(header, Header) else None
+
+
 def _renumbered(raw: bytes, lost: int) -> bytes:
     """A record that counts the entries before it, when so many of them are gone."""
     record = parse(raw)

@@ -8,10 +8,10 @@ Not here: whether a change may happen (gate), and what can be deleted and made a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from anima.model import Change, DocPath, Document, Entry, Verdict
 
@@ -118,6 +118,124 @@ class History(Protocol):
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
 
 
+class File(NamedTuple):
+    """One file of a home, as a manifest names it."""
+
+    path: str
+    size: int
+    sha256: str
+    mode: int
+
+
+class Found(NamedTuple):
+    """A file of a home's own, before anybody read it."""
+
+    path: str
+    size: int
+    mode: int
+    mtime: int
+
+
+class Swapping(Protocol):
+    """Files that stand ready to take the place of a home's."""
+
+    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None: ...
+
+    def touch(self, path: str, *, mode: int, mtime: int) -> None:
+        """Gives a file of the home, whose bytes are right already, its mode and second."""
+        ...
+
+    def rewrite_history(
+        self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
+    ) -> None:
+        """Rewrites the history that is among them."""
+        ...
+
+    def survey(self) -> Mapping[str, tuple[File, int]]:
+        """What is staged, read and hashed, with its time."""
+        ...
+
+    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
+        """From here on these files count in place of the home's own, all or none; `said` is kept in a record."""
+        ...
+
+
+class Whole(Protocol):
+    """A home as a heap of files: what is kept in an archive, put back from one, and searched when something must go."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def snapshots(self) -> str:
+        """The folder in which the home keeps snapshots of its own."""
+        ...
+
+    def key(self) -> bytes:
+        """The home's secret, made when it has none."""
+        ...
+
+    def lock(self) -> AbstractContextManager[None]: ...
+
+    def last_record(self) -> bytes:
+        """The last line of the ledger."""
+        ...
+
+    def resolved(self, path: str) -> str:
+        """A path outside the home as its configuration means it."""
+        ...
+
+    def encloses(self, folder: str) -> bool:
+        """Whether a folder lies inside the home, and is not the one for its snapshots."""
+        ...
+
+    def census(self) -> tuple[list[Found], list[tuple[str, str]]]:
+        """Every file that is the home's own, in order, and what is left out with the reason."""
+        ...
+
+    def survey(self) -> dict[str, tuple[File, int]]:
+        """The same, read and hashed, each with its time."""
+        ...
+
+    def open(self, path: str) -> AbstractContextManager[tuple[BinaryIO, int]]:
+        """A file and its size. Raises OSError."""
+        ...
+
+    def scratch(self) -> AbstractContextManager[BinaryIO]:
+        """A file without a name, which is gone when it is closed."""
+        ...
+
+    def swapping(self) -> AbstractContextManager[Swapping]:
+        """Where files are staged that are to take the place of the home's. Under the lock."""
+        ...
+
+    def is_swapping(self) -> bool:
+        """Whether other files count already, though not all are in their place."""
+        ...
+
+    def check_space(self, sizes: Iterable[int]) -> None:
+        """Raises Damaged where files of these sizes find no room."""
+        ...
+
+    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
+        """Raises Refused for what stands where a new file must go, and is not ours to move."""
+        ...
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """(path, size) of every file, whosever it is."""
+        ...
+
+    def read(self, path: str) -> bytes | None: ...
+
+    def replace(self, path: str, data: bytes) -> None: ...
+
+
 class Store(Protocol):
     """One home's canonical state; bound to one home, and one tenant, when it is opened."""
 
@@ -196,4 +314,16 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["MAX_BYTES", "Batch", "Documents", "History", "State", "Store", "Written"]
+__all__ = [
+    "MAX_BYTES",
+    "Batch",
+    "Documents",
+    "File",
+    "Found",
+    "History",
+    "State",
+    "Store",
+    "Swapping",
+    "Whole",
+    "Written",
+]

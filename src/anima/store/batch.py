@@ -18,8 +18,8 @@ from anima.ledger.provenance import Provenance
 from anima.model import UNTRUSTED, Change, DocPath, Kind, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.folder import Folder
-from anima.store.steps import Standing, Step, Steps, Unconfirmed
+from anima.store.folder import Folder, Unconfirmed
+from anima.store.steps import Standing, Step, Steps
 
 
 class _State(Enum):

@@ -26,12 +26,18 @@ from anima.model import DocPath, Document, Entry, fold
 from anima.store import MAX_BYTES
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
-RESTORED = ".anima/restored"  # the record of restores
+MACHINE = ".anima"  # the machine's own folder in a home
+STAGE = f"{MACHINE}/stage"
+RESTORED = f"{MACHINE}/restored"  # the record of restores
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
 Signature = tuple[int, int, int, int, int]
+
+
+class Unconfirmed(Damaged):
+    """Everything is in its place, but the disk did not confirm that it will stay there."""
 
 
 def signature_of(found: os.stat_result) -> Signature:

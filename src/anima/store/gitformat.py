@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -239,6 +239,22 @@ def message_of(note: Note, paths: Sequence[str], left_out: Sequence[str]) -> str
     trailers += [f"Reason: {reason}"] if reason else []
     trailers += [f"Left-Out: {printable(path, 200)}" for path in left_out]
     return "\n".join([subject + (f": {_line(reason, 60)}" if reason else ""), "", *trailers, ""])
+
+
+_TIES = ("Ledger: ", "Batch: ", "Actor: ")
+
+
+def without_text(message: str, holds: Callable[[str], bool]) -> str:
+    """What a commit says, without the lines that hold something. What ties it to the ledger stays."""
+    if not holds(message) and not any(map(holds, message.split("\n"))):
+        return message
+    subject, *rest = message.split("\n")
+    subject = subject.partition(": ")[0]
+    kept = [line for line in rest if line.startswith(_TIES) or not holds(line)]
+    new = "\n".join(["a change" if holds(subject) else subject, *kept])
+    return (
+        new if not holds(new) else "\n".join(["a change", "", *(line for line in rest if line.startswith(_TIES)), ""])
+    )
 
 
 def trailers_of(message: str) -> dict[str, str]:

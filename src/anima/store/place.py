@@ -25,6 +25,7 @@ from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
 from anima.store.private import TORN, Machine
 from anima.store.steps import Steps
+from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
     from anima.store.git import History
@@ -71,6 +72,7 @@ class FolderStore:
             keep_torn=self._keep_torn,
             mark_doubt=self.mark_doubt,
         )
+        self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
         self._key: Key | None = None

@@ -14,12 +14,12 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from anima.errors import Damaged, Refused
-from anima.store.folder import RESTORED, Folder, is_restoring, write_all
+from anima.store.folder import MACHINE, RESTORED, Folder, is_restoring, write_all
+from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
-FOLDER = ".anima"
-STAGE = f"{FOLDER}/stage"
+FOLDER = MACHINE
 ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
 TORN = f"{ASIDE}/torn"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most

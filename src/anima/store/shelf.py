@@ -1,25 +1,34 @@
-"""A folder of archives: their names, and how one comes there.
+"""Archives on the disk: their names, the folder they are kept in, and sealing them with age.
 
 Promise: an archive gets its name only when it is whole, on the disk and was read back; nothing is overwritten that has
-another name; folder and files are for their owner alone. Not here: what is in them (archive), which ones go (snapshots).
+another name; folder and files are for their owner alone. What is sealed, any age program opens, and it is read as a
+stream: no clear copy touches the disk. Sealing by a passphrase is done in memory, since pyrage streams only to keys.
+Not here: what is in them, and which ones go (backup).
 """
 
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
-from anima.errors import BadArguments, Damaged, Refused
-from anima.store.folder import give_mode
+from anima.errors import BadArguments, Damaged, MissingExtra, NotFound, Refused, printable
+from anima.store.folder import MACHINE, give_mode
 from anima.store.outside import name_anew
-from anima.store.private import FOLDER
 
+ENDING = ".age"
+MOST_BY_PASSPHRASE = 2**30
+_MARKS = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
 )
@@ -28,15 +37,25 @@ _PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
-class Kept(NamedTuple):
-    """An archive in a folder, as its name tells of it. `digest` is the beginning of its manifest's."""
+class Reads(Protocol):
+    """Something bytes can be read from, a few at a time."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """An archive of a home, as its name tells of it. `fresh` is False when nothing had changed since it was taken."""
 
     path: str
     time: datetime
     label: str
-    digest: str
+    digest: str  # the first twelve characters of its manifest's
     size: int
     sealed: bool
+    fresh: bool = True
+    files: int | None = None  # None where nobody looked inside
+    left_out: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -54,7 +73,7 @@ def checked_label(label: str) -> str:
     return label
 
 
-def kept_at(path: str) -> Kept | None:
+def snapshot_at(path: str) -> Snapshot | None:
     """What stands at a path, if its name is one that archives are given."""
     found = _NAME.match(os.path.basename(path))
     try:
@@ -64,7 +83,14 @@ def kept_at(path: str) -> Kept | None:
         return None
     if found is None or time is None or not stat.S_ISREG(seen.st_mode):
         return None
-    return Kept(path, time, found["label"] or "", found["digest"], seen.st_size, bool(found["sealed"]))
+    return Snapshot(
+        path=path,
+        time=time,
+        label=found["label"] or "",
+        digest=found["digest"],
+        size=seen.st_size,
+        sealed=bool(found["sealed"]),
+    )
 
 
 class Shelf:
@@ -73,16 +99,16 @@ class Shelf:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def all(self) -> list[Kept]:
+    def all(self) -> list[Snapshot]:
         """Every archive that is here, the newest first. Behind a link there are none: they are somebody else's."""
         try:
             names = os.listdir(self.folder) if self._is_folder() else []
         except OSError:
             return []
-        found = (kept_at(os.path.join(self.folder, name)) for name in names)
+        found = (snapshot_at(os.path.join(self.folder, name)) for name in names)
         return sorted((kept for kept in found if kept), key=lambda kept: (kept.time, kept.name), reverse=True)
 
-    def put(self, name: str, write: Callable[[int], None], *, only_new: bool = False) -> str:
+    def put(self, name: str, write: Callable[[BinaryIO], None], *, only_new: bool = False) -> str:
         """Has an archive written, and gives it its name; gives its path. Raises Damaged, or Refused with `only_new`."""
         target, part = os.path.join(self.folder, name), os.path.join(self.folder, f".anima-{secrets.token_hex(8)}.part")
         try:
@@ -94,7 +120,8 @@ class Shelf:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 give_mode(fd, 0o600)
-                write(fd)
+                with open(fd, "r+b", closefd=False) as out:
+                    write(out)
                 os.fsync(fd)
                 name_anew(part, target) if only_new else os.rename(part, target)
                 self._sync()
@@ -111,7 +138,7 @@ class Shelf:
             ) from None
         return target
 
-    def remove(self, kept: Kept) -> None:
+    def remove(self, kept: Snapshot) -> None:
         try:
             os.unlink(kept.path)
             self._sync()
@@ -130,7 +157,7 @@ class Shelf:
     def _is_folder(self) -> bool:
         """No link is followed, neither here nor at a home's `.anima`; above a folder of their choice the owner may have some."""
         above = os.path.dirname(self.folder)
-        own = [self.folder, above] if os.path.basename(above) == FOLDER else [self.folder]
+        own = [self.folder, above] if os.path.basename(above) == MACHINE else [self.folder]
         return all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in own)
 
     def _sweep(self) -> None:
@@ -162,3 +189,172 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+# -- reading one, sealed or not ----------------------------------------------------------------------------------------------
+
+
+def _pyrage() -> Any:
+    try:
+        import pyrage  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        raise MissingExtra("age", "a sealed snapshot") from None
+    return pyrage
+
+
+def is_sealed(path: str | Path) -> bool:
+    """Whether a file is sealed by age. Raises NotFound or Damaged."""
+    with _opened(path) as raw:
+        return raw.read(64).startswith(_MARKS)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[BinaryIO]:
+    try:
+        raw = open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        raise NotFound(f"{path}: there is no such snapshot", hint="anima snapshot list names those of a home") from None
+    except OSError as error:
+        raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
+    with raw:
+        try:
+            yield raw
+        except OSError as error:
+            raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
+
+
+@contextmanager
+def open_archive(
+    path: str | Path, *, identities: Sequence[str | Path] = (), passphrase: str | None = None
+) -> Iterator[Reads]:
+    """An archive's own bytes. Raises Refused when it is sealed and no key given opens it."""
+    if not is_sealed(path):
+        with _opened(path) as raw:
+            yield raw
+        return
+    if passphrase is not None and not identities:
+        yield _unsealed_at_once(path, passphrase)
+        return
+    if not identities:
+        raise Refused(
+            f"{path}: this snapshot is sealed",
+            rule="sealed",
+            hint="give --identity FILE, or its passphrase: --passphrase, or ANIMA_SNAPSHOT_PASSPHRASE",
+        )
+    keys = [_identity(each) for each in identities]
+    with _opened(path) as raw, _Unsealing(raw, keys) as found:
+        yield found
+
+
+def _unsealed_at_once(path: str | Path, passphrase: str) -> Reads:
+    pyrage = _pyrage()
+    with _opened(path) as raw:
+        if os.fstat(raw.fileno()).st_size > MOST_BY_PASSPHRASE + 2**24:
+            raise Refused(f"{path}: it is too large to be unsealed by a passphrase; open it with age", rule="sealed")
+        data = raw.read()
+        while piece := raw.read():
+            data += piece
+    try:
+        return io.BytesIO(pyrage.passphrase.decrypt(data, passphrase))
+    except pyrage.DecryptError as error:
+        raise _locked(error) from None
+
+
+class _Unsealing:
+    """Bytes that a thread unseals while they are read."""
+
+    def __init__(self, raw: BinaryIO, keys: Sequence[Any]) -> None:
+        self._raw, self._keys, self._pyrage = raw, keys, _pyrage()
+        self._wrong: BaseException | None = None
+
+    def __enter__(self) -> _Unsealing:
+        out, into = os.pipe()
+        self._out, self._into = open(out, "rb"), open(into, "wb", buffering=0)
+        self._thread = threading.Thread(target=self._work, name="anima-unsealing", daemon=True)
+        self._thread.start()
+        return self
+
+    def _work(self) -> None:
+        try:
+            with self._into:
+                self._pyrage.decrypt_io(self._raw, self._into, self._keys)
+        except BaseException as error:  # it is raised where the bytes are read
+            self._wrong = error
+
+    def read(self, size: int) -> bytes:
+        if data := self._out.read(size):
+            return data
+        self._thread.join()
+        if self._wrong is not None:
+            raise _locked(self._wrong) from None
+        return b""
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()  # a thread that still writes ends with it
+        self._thread.join()
+
+
+def _locked(error: BaseException) -> Exception:
+    if isinstance(error, OSError):
+        return Damaged(f"the sealed snapshot is damaged: {printable(str(error))}")
+    return Refused(
+        "this key or passphrase does not open the snapshot",
+        rule="sealed",
+        hint="give the one it was sealed with; if you did, the file is damaged",
+    )
+
+
+# -- sealing ----------------------------------------------------------------------------------------------------------------
+
+
+def check_sealing(recipients: Sequence[str], passphrase: str | None) -> None:
+    """Raises BadArguments for what nobody could be sealed for, MissingExtra where age is not installed."""
+    if recipients and passphrase is not None:
+        raise BadArguments("seal a snapshot for recipients or by a passphrase, not both; age cannot")
+    if passphrase is not None and not passphrase:
+        raise BadArguments("the passphrase is empty")
+    for each in recipients:
+        _recipient(each)
+    if passphrase is not None:
+        _pyrage()
+
+
+def seal(clear: BinaryIO, sealed: BinaryIO, *, recipients: Sequence[str], passphrase: str | None) -> None:
+    """Seals what a file holds from its start on into another."""
+    pyrage, size = _pyrage(), clear.seek(0, os.SEEK_END)
+    clear.seek(0)
+    if passphrase is None:
+        pyrage.encrypt_io(clear, sealed, [_recipient(each) for each in recipients])
+        return
+    if size > MOST_BY_PASSPHRASE:
+        raise Refused(
+            f"a snapshot of more than {MOST_BY_PASSPHRASE:,} bytes cannot be sealed by a passphrase",
+            rule="sealed",
+            hint="seal it for a key: --to-recipient age1…",
+        )
+    sealed.write(pyrage.passphrase.encrypt(clear.read(), passphrase))
+
+
+def _recipient(text: str) -> Any:
+    pyrage = _pyrage()
+    kind = pyrage.ssh if text.startswith("ssh-") else pyrage.x25519
+    try:
+        return kind.Recipient.from_str(text.strip())
+    except pyrage.RecipientError:
+        raise BadArguments(
+            f"{printable(text)} is no recipient of age's", hint="give age1… or a public key of ssh"
+        ) from None
+
+
+def _identity(path: str | Path) -> Any:
+    """The key in a file: of age-keygen, or of ssh."""
+    pyrage = _pyrage()
+    with _opened(os.path.expanduser(path)) as raw:
+        data = raw.read(2**20) or b""
+    try:
+        if b"PRIVATE KEY" in data:
+            return pyrage.ssh.Identity.from_buffer(data)
+        lines = [line.strip() for line in data.decode().splitlines()]
+        return pyrage.x25519.Identity.from_str(next(line for line in lines if line.startswith("AGE-SECRET-KEY-")))
+    except (pyrage.IdentityError, UnicodeDecodeError, StopIteration):
+        raise BadArguments(f"{path}: there is no key of age or ssh in it") from None

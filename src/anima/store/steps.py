@@ -16,16 +16,12 @@ from typing import Literal
 
 from anima.errors import BadPath, Damaged, HomeError, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
-from anima.store.folder import Folder, Signature, signature_of, write_all
+from anima.store.folder import Folder, Signature, Unconfirmed, signature_of, write_all
 from anima.store.private import STAGE, Machine, read_all
 from anima.store.safe_open import open_beneath, open_regular
 
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
-
-
-class Unconfirmed(Damaged):
-    """Everything is in its place, but the disk did not confirm that it will stay there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

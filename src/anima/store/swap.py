@@ -3,7 +3,7 @@
 Promise: what is to come stands on the disk, in the home's own folder, before a journal says so; from the journal on
 the new home is the one that counts, and whoever opens the home or takes its lock goes on where it stopped. Homes that
 were open meanwhile are told: their next write is refused. Whoever calls holds the home lock, and hands over paths that
-`archive.refusal` passed. Not here: which files those are (restoring).
+`census.refusal` passed. Not here: which files those are (backup).
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from anima.errors import BadInput, Damaged
-from anima.store.archive import refusal
-from anima.store.folder import Folder, write_all
+from anima.store import File
+from anima.store.census import BARE, GIT, OWN_MARK, folders_above, refusal, survey
+from anima.store.folder import MACHINE, Folder, Unconfirmed, is_restoring, write_all
 from anima.store.safe_open import open_beneath, open_regular
-from anima.store.steps import Unconfirmed
 
 if TYPE_CHECKING:
-    from anima.store.private import Machine
+    from anima.store.gitformat import Note
 
-FOLDER = ".anima"
+Clean = Callable[[str, bytes], bytes | None]
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
+_TREE = "home"  # beneath the area
 _DERIVED = tuple(
     f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal")
 )
@@ -36,14 +37,28 @@ _MOST_LOG = 1000  # lines of the record of restores
 _PATIENCE = 5.0
 
 
-class Put(NamedTuple):
+class _Machine(Protocol):
+    """What of the machine's folder is needed here."""
+
+    @property
+    def store(self) -> Folder: ...
+    def get(self, name: str) -> bytes | None: ...
+    def put(self, name: str, data: bytes) -> None: ...
+    def remove(self, name: str) -> bool: ...
+    def move(self, staged: str, target: str) -> None: ...
+    def unlink(self, path: str, *, sync: bool) -> None: ...
+    def own(self, path: str, flags: int) -> int: ...
+    def sync_folder(self, folder: str) -> None: ...
+
+
+class _Put(NamedTuple):
     """A staged file, beneath the area, and where it goes."""
 
     staged: str
     path: str
 
 
-class Touch(NamedTuple):
+class _Touch(NamedTuple):
     """A file whose bytes are right already, and the mode and second it is given."""
 
     path: str
@@ -51,12 +66,12 @@ class Touch(NamedTuple):
     mtime: int
 
 
-class Swap(NamedTuple):
-    """All that a restore does. `said` is its line in the record of restores."""
+class _Journal(NamedTuple):
+    """All that a swap does. `said` is its line in the record of restores."""
 
-    puts: tuple[Put, ...]
+    puts: tuple[_Put, ...]
     gone: tuple[str, ...]
-    touches: tuple[Touch, ...]
+    touches: tuple[_Touch, ...]
     said: str
 
 
@@ -64,40 +79,96 @@ class Swap(NamedTuple):
 
 
 def clear(store: Folder) -> None:
-    """An area without what an interrupted restore left there. Raises Damaged."""
+    """An area without what an interrupted swap left there. Raises Damaged."""
     try:
-        shutil.rmtree(f"{FOLDER}/{AREA}", dir_fd=store.fd)
+        shutil.rmtree(f"{MACHINE}/{AREA}", dir_fd=store.fd)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise _failed("what an earlier restore left cannot be removed", error) from None
 
 
-def stage(
-    store: Folder,
-    name: str,
-    pieces: Iterable[bytes],
-    *,
-    mode: int,
-    mtime: int,
-    area: str = f"{FOLDER}/{AREA}",
-    sync: bool = True,
-) -> None:
-    """Puts a file into an area, whole and with `sync` on the disk, with the mode and second it will have."""
-    path = f"{area}/{name}"
-    store.make_folder(path.rpartition("/")[0])
-    try:
-        fd = open_beneath(store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+class Swap:
+    """Files that stand ready, beside the home, to take the place of its own. Whoever calls holds the home lock."""
+
+    def __init__(self, machine: _Machine) -> None:
+        self._machine, self._store = machine, machine.store
+        self._touches: list[_Touch] = []
+        clear(self._store)
+
+    @property
+    def _place(self) -> str:
+        """Where what is staged lies, each file beneath its own path."""
+        return f"{self._store.root}/{MACHINE}/{AREA}/{_TREE}"
+
+    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
+        """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
+        staged = f"{MACHINE}/{AREA}/{_TREE}/{path}"
+        self._store.make_folder(staged.rpartition("/")[0])
         try:
-            for piece in pieces:
-                write_all(fd, piece)
-            _dress(fd, mode, mtime)
-            if sync:
+            fd = open_beneath(self._store.fd, staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                for piece in pieces:
+                    write_all(fd, piece)
+                _dress(fd, mode, mtime)
                 os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise _failed("the snapshot cannot be unpacked", error) from None
+
+    def touch(self, path: str, *, mode: int, mtime: int) -> None:
+        """Gives a file of the home, whose bytes are right already, its mode and second."""
+        self._touches.append(_Touch(path, mode, mtime))
+
+    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
+        """From here on these files count in place of the home's own, and those that are `gone` no more."""
+        machine, staged = self._machine, tuple(_Put(f"{_TREE}/{path}", path) for path in puts)
+        try:
+            for folder in {put.staged.rpartition("/")[0] for put in staged}:
+                machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
+        except OSError as error:
+            raise _failed("the snapshot cannot be unpacked", error) from None
+        journal = _Journal(staged, tuple(gone), tuple(self._touches), said)
+        body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
+        try:
+            machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
+        except Damaged:
+            machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
+            raise
+        except KeyboardInterrupt:
+            if machine.get(JOURNAL) is None:
+                raise
+        try:
+            carry_on(self._store, machine)
+        except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
+            _go_on(self._store, machine)
+
+    def rewrite_history(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
+        """Rewrites the history among what is staged, if there is one, and makes all of it durable."""
+        from anima.store.git import History
+
+        for place in (GIT, BARE):
+            if os.path.isfile(f"{self._place}/{place}/{OWN_MARK}"):
+                history = History.open(f"{self._place}/{place}")
+                try:
+                    history.rewrite(clean, message, note)
+                finally:
+                    history.close()
+        os.sync()
+
+    def survey(self) -> dict[str, tuple[File, int]]:
+        """What is staged, read and hashed, with its time."""
+        folder = Folder(self._place)
+        try:
+            return survey(folder)
         finally:
-            os.close(fd)
-    except OSError as error:
-        raise _failed("the snapshot cannot be unpacked", error) from None
+            folder.close()
+
+    def drop(self) -> None:
+        """Forgets what is staged, unless it counts already."""
+        if not is_restoring(self._store):
+            clear(self._store)
 
 
 def _dress(fd: int, mode: int, mtime: int) -> None:
@@ -108,31 +179,7 @@ def _dress(fd: int, mode: int, mtime: int) -> None:
 # -- the journal ------------------------------------------------------------------------------------------------------------
 
 
-def begin(machine: Machine, swap: Swap) -> None:
-    """From here on the new home counts."""
-    store = machine.store
-    try:
-        for folder in {put.staged.rpartition("/")[0] for put in swap.puts}:
-            machine.sync_folder(f"{FOLDER}/{AREA}/{folder}".rstrip("/"))
-    except OSError as error:
-        raise _failed("the snapshot cannot be unpacked", error) from None
-    held = {"puts": swap.puts, "gone": swap.gone, "touches": swap.touches, "said": swap.said}
-    body = json.dumps(held, ensure_ascii=True).encode()
-    try:
-        machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
-    except Damaged:
-        machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
-        raise
-    except KeyboardInterrupt:
-        if machine.get(JOURNAL) is None:
-            raise
-    try:
-        carry_on(store, machine)
-    except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
-        _go_on(store, machine)
-
-
-def _go_on(store: Folder, machine: Machine) -> None:
+def _go_on(store: Folder, machine: _Machine) -> None:
     """Once more; what fails again is finished by whoever opens the home next."""
     try:
         carry_on(store, machine)
@@ -140,7 +187,7 @@ def _go_on(store: Folder, machine: Machine) -> None:
         raise Unconfirmed(f"{error}; it is finished when the home is next opened", hint=error.hint) from None
 
 
-def carry_on(store: Folder, machine: Machine) -> None:
+def carry_on(store: Folder, machine: _Machine) -> None:
     """Does what the journal says, from wherever it stopped. Raises Damaged, and the next one to come tries again."""
     if (raw := machine.get(JOURNAL)) is None:
         return
@@ -150,7 +197,7 @@ def carry_on(store: Folder, machine: Machine) -> None:
         folders = {_place(machine, put) for put in swap.puts}
         for touch in swap.touches:
             _touch(store, touch)
-        for folder in sorted(folders | set(_parents(swap.gone))):
+        for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
             _sync(machine, folder)
         _drop_derived(store, machine)
         _log(machine, swap.said)
@@ -163,16 +210,16 @@ def carry_on(store: Folder, machine: Machine) -> None:
         pass  # all is done; the next restore clears it
 
 
-def _loaded(raw: bytes) -> Swap:
+def _loaded(raw: bytes) -> _Journal:
     try:
         head, _, body = raw.partition(b"\n")
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        swap = Swap(
-            tuple(Put(*put) for put in found["puts"]),
+        swap = _Journal(
+            tuple(_Put(*put) for put in found["puts"]),
             tuple(found["gone"]),
-            tuple(Touch(*touch) for touch in found["touches"]),
+            tuple(_Touch(*touch) for touch in found["touches"]),
             str(found["said"]),
         )
         if any(refusal(path) for path in (*swap.gone, *(p.path for p in swap.puts), *(t.path for t in swap.touches))):
@@ -187,9 +234,9 @@ def _loaded(raw: bytes) -> Swap:
         ) from error
 
 
-def _place(machine: Machine, put: Put) -> str:
+def _place(machine: _Machine, put: _Put) -> str:
     """Puts one file in its place; gives its folder. A staged file that is gone has been put there before."""
-    staged, folder = f"{FOLDER}/{AREA}/{put.staged}", put.path.rpartition("/")[0]
+    staged, folder = f"{MACHINE}/{AREA}/{put.staged}", put.path.rpartition("/")[0]
     if machine.store.stat(staged) is not None:
         try:
             _clear_way(machine.store, put.path)
@@ -209,7 +256,7 @@ def _clear_way(store: Folder, path: str) -> None:
             os.rmdir(folder, dir_fd=store.fd)
 
 
-def _touch(store: Folder, touch: Touch) -> None:
+def _touch(store: Folder, touch: _Touch) -> None:
     try:
         fd, found = open_regular(store.fd, touch.path)
     except FileNotFoundError:
@@ -221,7 +268,7 @@ def _touch(store: Folder, touch: Touch) -> None:
         os.close(fd)
 
 
-def _remove(store: Folder, machine: Machine, paths: Iterable[str]) -> None:
+def _remove(store: Folder, machine: _Machine, paths: Iterable[str]) -> None:
     """Deletes files, and the folders that are empty then; those of `.anima` and `.git` may be empty."""
     for path in paths:
         try:
@@ -229,24 +276,15 @@ def _remove(store: Folder, machine: Machine, paths: Iterable[str]) -> None:
         except (FileNotFoundError, NotADirectoryError):
             pass
         store.forget(path)
-    for folder in sorted({above for path in paths for above in _folders(path)}, reverse=True):
+    own = (path for path in paths if not path.startswith((".anima/", ".git/")))
+    for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
         try:
             os.rmdir(folder, dir_fd=store.fd)
         except OSError:
             pass  # something else is in it
 
 
-def _folders(path: str) -> Iterator[str]:
-    while "/" in path and not path.startswith((".anima/", ".git/")):
-        path = path.rpartition("/")[0]
-        yield path
-
-
-def _parents(paths: Iterable[str]) -> Iterator[str]:
-    return (path.rpartition("/")[0] for path in paths)
-
-
-def _sync(machine: Machine, folder: str) -> None:
+def _sync(machine: _Machine, folder: str) -> None:
     """A folder that went with its last file is synced in the one above it."""
     while True:
         try:
@@ -258,16 +296,16 @@ def _sync(machine: Machine, folder: str) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def _drop_derived(store: Folder, machine: Machine) -> None:
+def _drop_derived(store: Folder, machine: _Machine) -> None:
     """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
-    fd = machine.own(f"{FOLDER}/index.lock", os.O_RDWR | os.O_CREAT)
+    fd = machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)
     give_up = time.monotonic() + _PATIENCE
     try:
         while not _is_locked(fd) and time.monotonic() < give_up:
             time.sleep(0.01)
         for name in _DERIVED:
-            if store.stat(f"{FOLDER}/{name}") is not None:
-                machine.unlink(f"{FOLDER}/{name}", sync=False)
+            if store.stat(f"{MACHINE}/{name}") is not None:
+                machine.unlink(f"{MACHINE}/{name}", sync=False)
     except FileNotFoundError:
         pass
     finally:
@@ -282,7 +320,7 @@ def _is_locked(fd: int) -> bool:
     return True
 
 
-def _log(machine: Machine, said: str) -> None:
+def _log(machine: _Machine, said: str) -> None:
     """One line more in the record of restores. That the file is another one tells every home that is open."""
     lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
     if lines[-1:] == [said]:

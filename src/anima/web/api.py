@@ -341,7 +341,7 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
 @router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.Snapshot])
 def snapshots(home: TheHome) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
-    return {"items": home.snapshots()}
+    return {"items": home.snapshots.all()}
 
 
 @router.post("/snapshots", tags=["home"], response_model=bodies.TakenSnapshot)
@@ -355,7 +355,7 @@ def snapshot(here: Here) -> Snapshot | Response:
             title="Home busy",
         )
     try:
-        made = here.home.snapshot()
+        made = here.home.snapshots.take()
     finally:
         here.snapping.release()
     if made.fresh:

@@ -89,7 +89,7 @@ def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
 
 def _snapshot(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """A snapshot whose hour has come, and those that are too old go."""
-    made = home.snapshot_if_due()
+    made = home.snapshots.if_due()
     if made is not None and made.fresh:
         bulletin.tell("snapshot", {"name": made.name, "size": made.size})
 

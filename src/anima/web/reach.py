@@ -145,9 +145,7 @@ class Reach:
         return look(self.home)
 
     def snapshot_place(self) -> str:
-        from anima.backup.snapshot import OWN
-
-        return self.home.config.snapshot.dir or OWN
+        return self.home.config.snapshot.dir or ".anima/snapshots"
 
     def next_snapshot(self) -> datetime | None:
         from anima.dream.when import following

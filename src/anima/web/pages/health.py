@@ -37,7 +37,7 @@ def _snapshots(here: Served) -> dict[str, Any]:
     """Those that are kept, by name alone: an archive holds the home's key, so none is given out here."""
     given: dict[str, Any] = {"snapshots": [], "wrong": "", "next": None, "place": here.snapshot_place(), "many": MANY}
     try:
-        return given | {"snapshots": here.home.snapshots(), "next": here.next_snapshot()}
+        return given | {"snapshots": here.home.snapshots.all(), "next": here.next_snapshot()}
     except HomeError as error:
         return given | {"wrong": str(error)}
 

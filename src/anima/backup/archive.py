@@ -1,0 +1,333 @@
+"""One archive of a home: a tar of every file that is the home's own, with a manifest before them.
+
+Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts
+nothing: members stand in the manifest's order, each once, with its size and digest, under a name that stays inside a
+home; whatever else is there is refused, and no more is held in memory than a few megabytes. tarfile extracts nothing:
+it would read a header of any size whole, and take a broken one for the end.
+Not here: where archives are kept and when they are taken (snapshot), which files are a home's own (store.census).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from anima.errors import Damaged, Refused, printable, refuse_newer
+from anima.model import MAX_PATH
+from anima.store import File, Whole
+from anima.store.census import LATEST, check_names
+from anima.store.shelf import Reads
+
+FORMAT = 1
+MANIFEST, INSIDE = "manifest.json", "home/"
+MOST_MANIFEST = 256 * 2**20
+_PIECE, _BLOCK = 1 << 20, 512
+_LEVEL = 6
+
+Progress = Callable[[int, int], None]
+
+
+class Member(NamedTuple):
+    """A file of an archive that is being read. `pieces` are its bytes; whoever does not read them need not."""
+
+    file: File
+    mtime: int
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an archive says of itself. `digest` stands for all that is in it but the times of its files."""
+
+    home: str
+    dialect: str
+    agent: str
+    ledger: tuple[int, str]  # number and hash of its last record
+    files: tuple[File, ...]
+    left_out: tuple[tuple[str, str], ...] = ()  # (path, why)
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.dump()).hexdigest()
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def dump(self) -> bytes:
+        """As JSON, one file to a line, the same bytes for the same manifest."""
+        head = {
+            "anima": "snapshot",
+            "format": FORMAT,
+            "home": self.home,
+            "dialect": self.dialect,
+            "agent": self.agent,
+            "ledger": {"n": self.ledger[0], "hash": self.ledger[1]},
+        }
+        out = [line(head)[1:-1]]
+        out.append(f'"left_out":{_listed({"path": path, "why": why} for path, why in self.left_out)}')
+        out.append(f'"files":{_listed({**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files)}')
+        return ("{" + ",\n".join(out) + "}\n").encode("ascii")
+
+    @classmethod
+    def load(cls, raw: bytes) -> Manifest:
+        """Raises Damaged for what is none, Refused for one of a newer format or with a name that leads elsewhere."""
+        try:
+            found = json.loads(raw)
+            if found["anima"] != "snapshot":
+                raise ValueError("it says it is something else")
+            if type(found["format"]) is not int or found["format"] < 1:
+                raise ValueError("it has no format")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Damaged("this is no snapshot of anima's: its first file is no manifest") from None
+        refuse_newer("this snapshot", found["format"], FORMAT)
+        try:
+            made = cls._read(found)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Damaged("the snapshot's manifest cannot be read") from None
+        check_names(made.files)
+        return made
+
+    @classmethod
+    def _read(cls, found: Mapping[str, Any]) -> Manifest:
+        files = tuple(
+            File(_text(f["path"]), _count(f["size"]), _digest(f["sha256"]), int(_text(f["mode"]), 8))
+            for f in found["files"]
+        )
+        left = tuple((_text(each["path"]), _text(each["why"])) for each in found["left_out"])
+        ledger = (_count(found["ledger"]["n"]), _text(found["ledger"]["hash"]))
+        home, dialect, agent = (_text(found[name]) for name in ("home", "dialect", "agent"))
+        return cls(home=home, dialect=dialect, agent=agent, ledger=ledger, files=files, left_out=left)
+
+
+def line(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+
+
+def _listed(rows: Iterable[object]) -> str:
+    found = [line(row) for row in rows]
+    return "[\n" + ",\n".join(found) + "\n]" if found else "[]"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("this is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("this is no number")
+    return value
+
+
+def _digest(value: object) -> str:
+    if len(bytes.fromhex(_text(value))) != 32:
+        raise ValueError("this is no digest")
+    return str(value)
+
+
+# -- packing ----------------------------------------------------------------------------------------------------------------
+
+
+def pack(
+    whole: Whole, out: BinaryIO, *, progress: Progress | None = None
+) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
+    """Writes every file of a home, compressed; gives what a manifest names.
+
+    Raises Damaged when a file grew shorter while it was read; doing it again may help. Raises OSError.
+    """
+    out.seek(0)
+    out.truncate()  # of an attempt before this one
+    found, left = whole.census()
+    files, done, total = list[File](), 0, sum(each.size for each in found)
+    with _zipped(out) as zipped:
+        for each in found:
+            try:
+                with whole.open(each.path) as (source, size):  # as long as it is now: a transcript may grow meanwhile
+                    zipped.write(_header(INSIDE + each.path, size, each.mode, each.mtime))
+                    digest, rest = hashlib.sha256(), size
+                    while rest:
+                        if not (piece := source.read(min(rest, _PIECE))):
+                            raise Damaged(f"{printable(each.path)} changed while it was read")
+                        digest.update(piece)
+                        zipped.write(piece)
+                        rest -= len(piece)
+                    zipped.write(b"\0" * (-size % _BLOCK))
+            except FileNotFoundError:
+                continue
+            except PermissionError:
+                left.append((each.path, "the system does not let us read it"))
+                continue
+            files.append(File(each.path, size, digest.hexdigest(), each.mode))
+            done += size
+            if progress is not None:
+                progress(done, max(done, total))
+        zipped.write(b"\0" * (2 * _BLOCK))
+    return tuple(files), tuple(sorted(left))
+
+
+def _zipped(out: BinaryIO) -> gzip.GzipFile:
+    """Compresses into a file. No clock and no name go in."""
+    return gzip.GzipFile("", "wb", compresslevel=_LEVEL, fileobj=out, mtime=0)
+
+
+def _header(name: str, size: int, mode: int, mtime: int) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = size, mode, mtime
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
+
+
+def assemble(manifest: Manifest, body: BinaryIO, out: BinaryIO) -> None:
+    """An archive of a manifest and what `pack` wrote: two runs of gzip, one after the other, are one to everybody.
+    It is read back. Raises Damaged when it is anything else by then."""
+    raw = manifest.dump()
+    with _zipped(out) as zipped:
+        zipped.write(_header(MANIFEST, len(raw), 0o600, 0) + raw + b"\0" * (-len(raw) % _BLOCK))
+    body.seek(0)
+    while piece := body.read(_PIECE):
+        out.write(piece)
+    out.seek(0)
+    if verify(out)[0].digest != manifest.digest:
+        raise Damaged("the snapshot is not what was written when it is read back; the disk may be failing")
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------------
+
+
+class _Plain:
+    """The bytes inside gzip, by exact count. Raises Damaged for what is none, or ends too soon."""
+
+    def __init__(self, raw: Reads) -> None:
+        self._zip = gzip.GzipFile(fileobj=cast(BinaryIO, raw), mode="rb")
+
+    def read(self, size: int) -> bytes:
+        try:
+            return bytes(self._zip.read(size))
+        except EOFError:
+            raise Damaged("the snapshot ends too soon; the file is cut off") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise Damaged("the snapshot is damaged: its bytes are not what was written") from None
+
+    def exactly(self, size: int) -> bytes:
+        if len(found := self.read(size)) < size:
+            raise Damaged("the snapshot ends too soon; the file is cut off")
+        return found
+
+
+def read(raw: Reads) -> tuple[Manifest, Iterator[Member]]:
+    """An archive's manifest, and its files one by one. Raises Damaged or Refused as soon as something is not as it says."""
+    plain = _Plain(raw)
+    name, size, _ = _next(plain) or ("", 0, 0)
+    if name != MANIFEST:
+        raise Damaged("this is no snapshot of anima's: its first file is no manifest")
+    if size > MOST_MANIFEST:
+        raise Refused(f"the snapshot's manifest has {size:,} bytes, which is more than any home needs", rule="archive")
+    data = plain.exactly(size)
+    plain.exactly(-size % _BLOCK)
+    manifest = Manifest.load(data)
+    if manifest.dump() != data:
+        raise Damaged("the snapshot's manifest is not as anima writes it")
+    return manifest, _members(plain, manifest)
+
+
+def _members(plain: _Plain, manifest: Manifest) -> Iterator[Member]:
+    for file in manifest.files:
+        name, size, mtime = _next(plain) or ("", 0, 0)
+        if name != INSIDE + file.path or size != file.size:
+            raise Damaged(f"the snapshot does not hold {printable(file.path)} where its manifest says; it was changed")
+        pieces = _pieces(plain, file)
+        yield Member(file, mtime, pieces)
+        for _ in pieces:
+            pass
+    if _next(plain) is not None:
+        raise Damaged("the snapshot holds files that its manifest does not name; it was changed")
+    while rest := plain.read(_PIECE):
+        if rest.strip(b"\0"):
+            raise Damaged("something follows the snapshot's end; it was changed")
+
+
+def _pieces(plain: _Plain, file: File) -> Iterator[bytes]:
+    digest, rest = hashlib.sha256(), file.size
+    while rest:
+        piece = plain.exactly(min(rest, _PIECE))
+        digest.update(piece)
+        rest -= len(piece)
+        yield piece
+    plain.exactly(-file.size % _BLOCK)
+    if digest.hexdigest() != file.sha256:
+        raise Damaged(
+            f"{printable(file.path)} in the snapshot is not what its manifest says; it was changed or is damaged"
+        )
+
+
+def _next(plain: _Plain) -> tuple[str, int, int] | None:
+    """(name, size, time) of the next member; None at the end. Only files, and long names for them, can come."""
+    more: dict[str, str] = {}
+    while True:
+        block = plain.exactly(_BLOCK)
+        if not block.strip(b"\0"):
+            return None
+        try:
+            info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        except (tarfile.HeaderError, UnicodeDecodeError, ValueError):
+            raise Damaged("the snapshot is damaged: it is no tar inside") from None
+        if info.type == tarfile.XHDTYPE and not more and 0 < info.size <= 16 * MAX_PATH:
+            more = _long(plain.exactly(info.size + -info.size % _BLOCK)[: info.size])
+            continue
+        if info.type != tarfile.REGTYPE or info.size < 0:
+            raise Refused(
+                f"the snapshot holds {printable(info.name)}, which is no file; nothing was written", rule="archive"
+            )
+        size = more.get("size", "")
+        return (
+            more.get("path", info.name),
+            int(size) if _is_number(size) else info.size,
+            min(max(int(info.mtime), 0), LATEST),
+        )
+
+
+def _long(raw: bytes) -> dict[str, str]:
+    """What a plain header has no room for: a long name, a size beyond 8 GiB."""
+    found = {}
+    while raw:
+        count, _, _ = raw.partition(b" ")
+        if not _is_number(count.decode("latin-1")) or not len(count) + 3 <= int(count) <= len(raw):
+            raise Damaged("the snapshot is damaged: it is no tar inside")
+        key, _, value = raw[len(count) + 1 : int(count) - 1].partition(b"=")
+        if key not in (b"path", b"size"):
+            raise Refused(
+                "the snapshot says something of a file that anima never says; nothing was written", rule="archive"
+            )
+        found[key.decode()] = value.decode("utf-8", "replace")
+        raw = raw[int(count) :]
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20  # longer ones Python refuses to read
+
+
+def verify(
+    raw: Reads, *, keep: Mapping[str, int] | None = None, progress: Progress | None = None
+) -> tuple[Manifest, dict[str, bytes]]:
+    """Reads a whole archive; gives its manifest and the bytes of the files in `keep` that are no larger than it says."""
+    manifest, members = read(raw)
+    kept: dict[str, bytes] = {}
+    done, total = 0, manifest.size
+    for file, _, pieces in members:
+        if file.size <= (keep or {}).get(file.path, -1):
+            kept[file.path] = b"".join(pieces)
+        done += file.size
+        if progress is not None:
+            for _ in pieces:
+                pass
+            progress(done, total)
+    return manifest, kept

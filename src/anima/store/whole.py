@@ -1,0 +1,213 @@
+"""A home in a folder as a heap of files: counted, read, replaced, swapped for others; whosever they are.
+
+Promise: links are not followed, and nothing outside the home is reached; a file is replaced atomically and keeps its
+mode. Needs no ledger and no configuration, so a broken home can be kept and restored too. Documents have their own
+road. Not here: the archive a home is packed into (backup), and what is taken out of a file (forget).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from anima.errors import Damaged, Refused, printable
+from anima.store import File, Found
+from anima.store import census as censuses
+from anima.store.census import GIT, Reasons, folders_above
+from anima.store.folder import MACHINE, Folder, is_restoring
+from anima.store.private import Machine, read_all
+from anima.store.safe_open import open_regular
+from anima.store.swap import Swap
+
+MAX_BYTES = 256 * 2**20  # of a file that is looked through
+
+
+class FolderWhole:
+    """All files of one home. `at` opens a folder that may be no home, or a broken one."""
+
+    def __init__(self, folder: Folder, machine: Machine) -> None:
+        self._folder, self._machine = folder, machine
+
+    @classmethod
+    @contextmanager
+    def at(cls, path: str | Path) -> Iterator[FolderWhole]:
+        folder = Folder(path)
+        machine = Machine(folder)
+        try:
+            yield cls(folder, machine)
+        finally:
+            machine.lock.close()
+            folder.close()
+
+    @property
+    def name(self) -> str:
+        return self._folder.root
+
+    @property
+    def identity(self) -> str:
+        return self._folder.identity
+
+    @property
+    def state(self) -> Machine:
+        return self._machine
+
+    def lock(self) -> AbstractContextManager[None]:
+        return self._machine.lock.hold()
+
+    def key(self) -> bytes:
+        """The home's secret, made when it has none."""
+        return self._machine.key()
+
+    def last_record(self) -> bytes:
+        """The last line of the ledger."""
+        return self._folder.last_line(f"{MACHINE}/ledger.jsonl")
+
+    # -- places ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def snapshots(self) -> str:
+        """The folder in which a home keeps snapshots of its own."""
+        return f"{self.name}/{MACHINE}/snapshots"
+
+    def resolved(self, path: str) -> str:
+        """A path as the home's configuration means it."""
+        return os.path.abspath(os.path.join(self.name, os.path.expanduser(path)))
+
+    def encloses(self, folder: str) -> bool:
+        """Whether a folder lies inside the home, and is not the one for its snapshots."""
+        real = os.path.realpath(folder)
+        return real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name
+
+    # -- the home's own files -------------------------------------------------------------------------------------------
+
+    def census(self) -> tuple[list[Found], Reasons]:
+        return censuses.census(self._folder)
+
+    def survey(self) -> dict[str, tuple[File, int]]:
+        return censuses.survey(self._folder)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
+        """A regular file of the home and its size. Raises OSError."""
+        fd, found = open_regular(self._folder.fd, path)
+        with open(fd, "rb", buffering=0) as source:
+            yield source, found.st_size
+
+    @contextmanager
+    def scratch(self) -> Iterator[BinaryIO]:
+        """A file without a name, on the home's own disk. Raises Damaged."""
+        try:
+            fd = self._machine.scratch()
+        except OSError as error:
+            raise Damaged(
+                f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed"
+            ) from None
+        with open(fd, "r+b") as file:
+            yield file
+
+    # -- other files in their place -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def swapping(self) -> Iterator[Swap]:
+        """Where files are staged that are to take the place of the home's, all or none. Under the lock."""
+        swap = Swap(self._machine)
+        try:
+            yield swap
+        except BaseException:
+            swap.drop()
+            raise
+
+    def is_swapping(self) -> bool:
+        """Whether other files count already, though not all are in their place."""
+        return is_restoring(self._folder)
+
+    def drop_staged(self) -> None:
+        """Forgets what an interrupted restore had unpacked."""
+        if self._folder.stat(f"{MACHINE}/restore") is not None:
+            Swap(self._machine)
+
+    def check_space(self, sizes: Iterable[int]) -> None:
+        disk, need = os.fstatvfs(self._folder.fd), sum(size + 4096 for size in sizes)
+        if (free := disk.f_bavail * disk.f_frsize) < need:
+            raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
+
+    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
+        """Raises Refused for what stands where a new file must go, and is not ours to move."""
+        going, kept, new = set(gone), tuple(path for path, _ in left), tuple(new)
+        if any(path.startswith(f"{GIT}/") for path in new) and GIT in kept:
+            raise Refused(
+                "the .git here is not anima's, and the snapshot has one of its own; nothing was written",
+                rule="in-the-way",
+                hint="move it away first, or restore into an empty folder",
+            )
+        for path in new:
+            for above in folders_above(path):
+                at = self._folder.stat(above)
+                if at is not None and not stat.S_ISDIR(at.st_mode) and above not in going:
+                    raise _in_the_way(above)
+            at = self._folder.stat(path)
+            if at is not None and (not stat.S_ISDIR(at.st_mode) or any(k.startswith(f"{path}/") for k in kept)):
+                raise _in_the_way(path)
+
+    # -- any file -------------------------------------------------------------------------------------------------------
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """(path, size) of every regular file beneath the home, hidden ones too, in order."""
+        for folder, folders, names, fd in os.fwalk(".", dir_fd=self._folder.fd, follow_symlinks=False):
+            folders.sort()
+            for name in sorted(names):
+                try:
+                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue  # it vanished while we looked
+                if stat.S_ISREG(found.st_mode):
+                    yield os.path.normpath(f"{folder}/{name}"), found.st_size
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
+        try:
+            with self.open(path) as (source, size):
+                if size > MAX_BYTES:
+                    raise Damaged(f"it has {size:,} bytes, which is more than anima looks through")
+                return read_all(source.fileno())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
+        try:
+            found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
+            staged = self._machine.stage(data, mode=stat.S_IMODE(found.st_mode))
+            try:
+                self._machine.move(staged, path)
+                self._machine.sync_folder(path.rpartition("/")[0])
+            finally:
+                self._machine.unstage(staged)
+        except OSError as error:
+            raise Damaged(f"cannot be written ({os.strerror(error.errno or 0)})") from None
+        finally:
+            self._folder.forget(path)
+
+    def drop_folder(self, path: str) -> None:
+        """Deletes a folder of ours with all that is in it. Raises Damaged."""
+        try:
+            shutil.rmtree(path, dir_fd=self._folder.fd)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise Damaged(f"cannot be deleted ({os.strerror(error.errno or 0)})") from None
+
+
+def _in_the_way(path: str) -> Refused:
+    return Refused(
+        f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written",
+        rule="in-the-way",
+        hint="move it away and restore again",
+    )
