@@ -29,7 +29,7 @@ CEILINGS = {
     "sessions": 4_600,
     "store": 6_290,
     "testing": 1_280,
-    "text": 2_420,
+    "text": 2_360,
     "upkeep": 5_090,
     "web": 4_280,
 }

@@ -16,8 +16,7 @@ from anima.dream.worth import PRESETS, Evidence, Tallies, Tally, preset_of, scor
 from anima.errors import BadArguments
 from anima.ledger.chain import Record
 from anima.text.changes import Relation, relation, says_too
-from anima.text.lasting import POSSIBLE, SURE, lasting
-from anima.text.sentences import core_of, sentence
+from anima.text.notes import POSSIBLE, SURE, core_of, lasting, sentence
 
 TODAY = date(2026, 4, 23)
 NOW = datetime(2026, 4, 23, 3, tzinfo=UTC)

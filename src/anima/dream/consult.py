@@ -25,7 +25,7 @@ from anima.errors import BadText, printable
 from anima.model import Complete
 from anima.text.changes import Relation, relation
 from anima.text.markdown import evidence_of
-from anima.text.sentences import sentence
+from anima.text.notes import sentence
 
 TIMEOUT = 60.0  # seconds for one answer
 TOKENS = 32_000  # for questions and answers together

@@ -18,7 +18,6 @@ from datetime import date, datetime, timedelta
 from anima.dream.material import Candidate, Held, LogNote, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.ledger.chain import Key
-from anima.text.lasting import POSSIBLE
 from anima.text.markdown import (
     bullet_of,
     bullet_text,
@@ -29,6 +28,7 @@ from anima.text.markdown import (
     without_code,
     without_tail,
 )
+from anima.text.notes import POSSIBLE
 from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from anima.errors import printable
 from anima.text.markdown import bullet_text
-from anima.text.tables import read_table, word_set
+from anima.text.words import read_table, word_set
 
 MAX_LOST = 0.25  # of the prior lines
 MAX_LINE = 400

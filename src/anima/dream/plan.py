@@ -21,8 +21,7 @@ from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promo
 from anima.dream.worth import Evidence, Tally, score, why_junk
 from anima.text import vocabulary
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
-from anima.text.lasting import POSSIBLE, SURE, Lasting, lasting
-from anima.text.sentences import Sentence, sentence
+from anima.text.notes import POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
 from anima.text.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line

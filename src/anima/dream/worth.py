@@ -19,8 +19,8 @@ from typing import Literal
 
 from anima.errors import BadArguments
 from anima.ledger.chain import Record
-from anima.text.sentences import core_of, is_stated, sentence
-from anima.text.tables import one_line, read_table
+from anima.text.notes import core_of, is_stated, sentence
+from anima.text.words import one_line, read_table
 
 STRONG = 0.85  # of the best hit's score: a hit as high as this, or the first one, is strong
 WEIGHTS = {

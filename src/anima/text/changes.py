@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from anima.text import vocabulary
-from anima.text.sentences import LONGEST, Sentence, content, is_any_verb, is_verb
+from anima.text.notes import LONGEST, Sentence, content, is_any_verb, is_verb
 from anima.text.words import fold
 
 LONGEST_VALUE = 7  # words
@@ -119,17 +119,12 @@ def stems(sentence: Sentence) -> frozenset[str]:
 def denied(sentence: Sentence) -> frozenset[str]:
     """The words that a sentence says are no longer so: what stands behind "no longer" in its clause."""
     found: set[str] = set()
-    for clause in _DENIAL.findall(sentence.core[:LONGEST]):
+    for clause in vocabulary.DENIAL.findall(sentence.core[:LONGEST]):
         found |= {stem(folded) for word in _WORD.findall(clause) if len(folded := fold(word)) > 2}
     return frozenset(found) - vocabulary.ARTICLES - {"mehr"}
 
 
 _WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
-_DENIAL = re.compile(
-    r"(?i)(?:[,;]\s*(?:and |but |und )?(?:not|nicht)|\b(?:no longer|not anymore|instead of|in place of|rather than|used to|formerly|"
-    r"nicht mehr|statt|anstelle|keinen?|keine|ya no|en vez de|en lugar de|ne plus|n['’]est plus|au lieu de|não mais|em vez de))"
-    r"\b([^,;.()]*)"
-)
 
 
 def same_subject(one: Sentence, other: Sentence) -> bool:

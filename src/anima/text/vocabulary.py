@@ -1,17 +1,24 @@
-"""Words that tell what sort of sentence a note is, in a handful of languages: the table `note` of tables/words.toml.
+"""Words and wordings that tell what sort of sentence a note is, in a handful of languages, from tables/words.toml.
 
-Promise: plain data, read when a note is first taken apart. Not here: how the words are weighed (lasting, junk, changes).
+Promise: plain data, read when a note is first taken apart. Not here: how they are weighed (notes, changes).
 """
 
 from __future__ import annotations
 
-from anima.text.tables import read_table, word_set
+import re
 
-_TABLE = read_table("text", "words")["note"]
+from anima.text.words import one_line, read_table, word_set
+
+_WORDS = read_table("text", "words")
+_TABLE = _WORDS["note"]
 
 
 def _set(name: str) -> frozenset[str]:
     return word_set(_TABLE[name])
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(one_line(_WORDS["patterns"][name]))
 
 
 ARTICLES, OWNERS, NAMING = _set("articles"), _set("owners"), _set("naming")
@@ -27,6 +34,9 @@ PAST, LASTING_PAST, COMING = _set("past"), _set("lasting_past"), _set("coming")
 CHANGES, NEW, ADDS, EVERY, COUNTED = _set("changes"), _set("new"), _set("adds"), _set("every"), _set("counted")
 CHANGE_PHRASES, ADD_PHRASES = tuple[str, ...](_TABLE["change_phrases"]), tuple[str, ...](_TABLE["add_phrases"])
 SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
+LABEL, OPENING, HEARD, TOLD, REPORT = map(_pattern, ("label", "opening", "heard", "told", "report"))
+NO_MORE, DENIAL, UNTIL, SOON = map(_pattern, ("no_more", "denial", "until", "soon"))
+PASSING_THING = _pattern("passing_thing")
 _SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), _set("several_words")
 
 

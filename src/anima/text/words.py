@@ -3,17 +3,19 @@
 Promise: one function, `cut`, gives the words of a text; it is pure, takes linear time on any input, and every index
 stores just these words, so that each engine ranks alike. A query is data: no sign in it has a meaning of its own.
 Scripts without blanks are cut into single characters and pairs, so that a query of one character finds something.
+A table of words is read when somebody asks for it, and asked for once by each of its readers: starting up reads none.
 Not here: postings and scores (sqlite, search), and where a unit begins (units).
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
-
-from anima.text.tables import read_table, word_set
+from pathlib import Path
+from typing import Any
 
 LONGEST = 64  # a longer word is no word; its head is kept so that a pasted key is still found by its beginning
 MAX_TAGS = 8
@@ -279,3 +281,22 @@ def _tag(raw: str) -> str | None:
         return None
     least = 2 if _HAS_DENSE.match(word) else 3
     return word if len(word) >= least else None
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def read_table(place: str, name: str) -> dict[str, Any]:
+    """The table of that name, as TOML in the folder `tables` of a place such as `gate/scan`; its first lines explain it."""
+    file = Path(__file__).parents[1] / place / "tables" / f"{name}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def one_line(pattern: str) -> str:
+    """A pattern that a table has over several lines, without the breaks and the blanks after them."""
+    return re.sub(r"\n\s*", "", pattern).strip()
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())

@@ -23,10 +23,9 @@ from anima.model import Actor, DocPath, Document, Nights, Receipt
 from anima.search.current import Search
 from anima.site import Site
 from anima.text.dates import day_in_name
-from anima.text.lasting import POSSIBLE, lasting
 from anima.text.markdown import evidence_of
+from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
-from anima.text.sentences import sentence
 from anima.upkeep.hygiene import (
     Advice,
     Contradiction,

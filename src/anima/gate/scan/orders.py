@@ -18,7 +18,7 @@ from typing import NamedTuple
 from anima.gate.scan.sights import Origins, Sight, compiled, fold
 from anima.model import Severity
 from anima.text.invisible import visible
-from anima.text.tables import read_table
+from anima.text.words import read_table
 
 KIND = "instruction"
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from anima.model import Finding, Severity
 from anima.text.invisible import INVISIBLE, may_hide
-from anima.text.tables import read_table
+from anima.text.words import read_table
 
 
 @cache
