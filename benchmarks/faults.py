@@ -246,9 +246,6 @@ def prepared(operation: Operation, place: Path) -> Case:
     home = Home.create(folder, name="Aria", env={"ANIMA_CONFIG": f"{folder}.config"}, clock=lambda: NOW)
     operation.prepare(home)
     home.close()
-    with opened(folder) as home:
-        if home.books.history is not None:
-            home.books.history.pack()  # fewer files to copy
     done = copied(folder, place / "done")
     home = opened(done)
     operation.act(home)

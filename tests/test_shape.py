@@ -27,10 +27,10 @@ CEILINGS = {
     "prompt": 1_770,
     "search": 4_490,
     "sessions": 4_600,
-    "store": 6_290,
+    "store": 5_810,
     "testing": 1_280,
     "text": 2_360,
-    "upkeep": 5_090,
+    "upkeep": 5_070,
     "web": 4_280,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

@@ -384,7 +384,7 @@ def test_on_another_branch_a_person_is_left_in_peace(home: Path, history: Histor
     assert git(home, "rev-parse", "main").strip() == made
     assert git(home, "branch", "--show-current") == "experiment\n"
     assert (home / ".git" / "index").read_bytes() == index
-    assert history.check() == ["HEAD is on refs/heads/experiment; history goes on on main"]
+    assert history.check() == ["HEAD is on experiment; history goes on on main"]
 
 
 def test_history_goes_on_after_git_gc(home: Path, history: History) -> None:
@@ -468,7 +468,7 @@ note = Note(what="write", actor="agent", author="Aria", time=datetime(2026, 5, 8
 first = history.head()
 made = history.commit({"a.md": b"two", "sub/b.md": b"three"}, note)
 history.log("a.md"); history.show(made, "a.md"); history.tree(made); history.diff(first, made); history.anchors()
-history.refresh(); history.check(); history.pack(); history.commit({"a.md": b"four"}, note)
+history.refresh(); history.check(); history.commit({"a.md": b"four"}, note)
 history.repair({"a.md": b"five"}, note); history.close()
 print("done")
 """
@@ -911,13 +911,12 @@ def test_a_kill_right_after_the_branch_moved_does_not_harm_it(home: Path, histor
     assert history.log()[1].id == made[-1]
 
 
-# --- packing and syncing
+# --- packing
 
 
 def test_packing_keeps_every_version(home: Path, history: History) -> None:
     made = filled(home, history)
-    assert history.pack() > 20
-    assert history.pack() == 0
+    git(home, "gc", "-q", "--prune=now")
     assert [path for path in (home / ".git" / "objects").rglob("*") if len(path.name) == 38] == []
     other = History.open(str(home / ".git"))
     for opened in (history, other):
@@ -927,12 +926,3 @@ def test_packing_keeps_every_version(home: Path, history: History) -> None:
     assert len(other.log()) == 7
     assert git(home, "fsck", "--strict", "--full") == ""
     other.close()
-
-
-def test_a_synced_history_is_the_same_history(tmp_path: Path) -> None:
-    ids = []
-    for name, fsync in (("one", False), ("two", True)):
-        history = History.create(str(tmp_path / name), bare=True, fsync=fsync)
-        ids.append([history.commit({"a.md": b"%d" % i}, NOTE) for i in range(3)])
-        history.close()
-    assert ids[0] == ids[1]

@@ -353,7 +353,7 @@ def test_a_branch_that_is_gone_takes_no_revision_with_it_whoever_writes_before_t
 ) -> None:
     with Home.open(aria, env=env_of(aria)) as home:
         before = [revision.id for revision in home.past.log(limit=1_000)]
-    HOW["history-branch-gone"][0](aria)
+    HOW["history-broken"][0](aria)
     if torn:
         cut(ledger(aria), ledger(aria).stat().st_size - 9)
     with Home.open(aria, env=env_of(aria)) as home:

@@ -28,8 +28,8 @@ from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Forgotten, Phrase, dumped, loaded
 from anima.store import File, Swapping, Whole
-from anima.store.gitformat import Note, without_text
 from anima.store.outside import expanded
+from anima.store.revision import Note, without_text
 from anima.store.shelf import Shelf, Snapshot, open_archive
 from anima.store.whole import MAX_BYTES, FolderWhole
 from anima.text.phrases import loose
@@ -159,7 +159,7 @@ def _verified(found: str, identities: Sequence[str], passphrase: str | None, pro
 
 def _guarded(source: _Source) -> _Source:
     """The archive of a home that is not the one here: whoever made it must not make the owner's git run anything."""
-    from anima.store.gitdir import harmless
+    from anima.store.git import harmless
 
     instead: dict[str, bytes | None] = {}
     for file in source.manifest.files:

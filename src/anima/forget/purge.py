@@ -23,7 +23,7 @@ from anima.model import DocPath
 from anima.sessions.record import touched
 from anima.store.aside import set_aside_repositories
 from anima.store.foreign import bytes_of, drop_folder, files_in, put_back
-from anima.store.gitformat import without_text
+from anima.store.revision import without_text
 from anima.text.markdown import lines_of
 from anima.text.phrases import Wanted, blanked, cut, flat, forms_of, loose, said_in, words_of
 

@@ -18,7 +18,7 @@ from anima.model import Change, DocPath, Document, Entry, Verdict
 if TYPE_CHECKING:
     from anima.ledger.chain import Key, Ledger, Record
     from anima.ledger.provenance import Provenance
-    from anima.store.gitformat import Note, Revision
+    from anima.store.revision import Note, Revision
 
 
 MAX_BYTES = 8 * 2**20  # of one document

@@ -27,11 +27,8 @@ _PASSING = frozenset(
     for name in ("lock", "index.lock", "dreaming", "mending", "snapshots", "restore", "restoring", "restored", "looked")
 ) | {STAGE}
 _DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
-_GIT_LOCKS = frozenset(
-    f"{place}/{name}"
-    for place in (GIT, BARE)
-    for name in "anima.lock anima.new HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock".split()
-)
+_GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
+_GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
 _LINK = "it is a link, and links are not followed inside a home"
 _UNREADABLE = "the system does not let us read it"
 Reasons = list[tuple[str, str]]  # (path, why)

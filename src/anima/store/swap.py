@@ -25,7 +25,7 @@ from anima.store.folder import MACHINE, Folder, Unconfirmed, is_restoring, write
 from anima.store.safe_open import open_beneath, open_regular
 
 if TYPE_CHECKING:
-    from anima.store.gitformat import Note
+    from anima.store.revision import Note
 
 Clean = Callable[[str, bytes], bytes | None]
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"

@@ -22,8 +22,8 @@ from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import MAX_BYTES, Batch, Written
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.gitformat import Note, Revision, message_of, patch_of
 from anima.store.place import Rules
+from anima.store.revision import Note, Revision, message_of, patch_of
 
 
 @dataclass(slots=True)

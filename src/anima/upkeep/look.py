@@ -423,7 +423,7 @@ def place_of_history(patient: Patient) -> str:
 
 
 def _history(patient: Patient) -> Iterator[Remark]:
-    from anima.store.gitcheck import check
+    from anima.store.git import problems_at
 
     if not patient.config.history.enabled:
         return
@@ -432,8 +432,8 @@ def _history(patient: Patient) -> Iterator[Remark]:
         yield remark("history-foreign", ".git", "A repository that is not ours stands in .git; it is not touched.")
     if kind_of(store, place) is None and b'"kind":"intent"' in patient.ledger() and not swap_leftovers(patient):
         yield remark("history-gone", place, f"History is gone: {place} is not there, and the ledger tells of changes.")
-    for found in check(store, place):
-        yield remark(f"history-{found.name}", place, f"History: {found.why}.")
+    for name, why in problems_at(store, place):
+        yield remark(f"history-{name}", place, f"History: {why}.")
     for name in [] if patient.is_busy else swap_leftovers(patient):
         yield remark("temp-leftover", name, f"{name} was left by something that was interrupted.")
 

@@ -59,12 +59,9 @@ _BY_HAND = (
     "machine-missing",
 )
 _HISTORY = (
-    "history-head",
+    "history-head-broken",
     "history-other-branch",
-    "history-branch",
-    "history-ref",
-    "history-object",
-    "history-pack",
+    "history-broken",
     "history-unsafe",
     "history-gone",
     "history-unmarked",
@@ -426,11 +423,7 @@ def _opened(work: _Work) -> None:
 
 def _history(work: _Work, home: Home) -> None:
     place = examining.place_of_history(work.patient)
-    if work.has("history-lock"):
-        _set_locks_aside(work, place)
-    if work.has("history-unsafe"):
-        _set_strange_aside(work, place)
-    found = [each for each in work.of(*_HISTORY) if each.name != "history-lock"]
+    found = work.of(*_HISTORY)
     if work.has("history-unmarked"):
         work.tell("history-unmarked", place, f"set aside in {work.aside.move(place, name='repository')}")
     if found:
@@ -441,22 +434,6 @@ def _history(work: _Work, home: Home) -> None:
     for name in examining.swap_leftovers(work.patient):
         where = work.aside.move(name, name="torn" if name.endswith("/torn") else "repository")
         work.tell("temp-leftover", name, f"set aside in {where}")
-
-
-def _set_locks_aside(work: _Work, place: str) -> None:
-    from anima.store.gitcheck import lock_names
-
-    for name in lock_names(work.store, place):
-        where = work.aside.move(f"{place}/{name}", name=name.rpartition("/")[2])
-        work.tell("history-lock", f"{place}/{name}", f"set aside in {where}")
-
-
-def _set_strange_aside(work: _Work, place: str) -> None:
-    from anima.store.gitcheck import strange_in
-
-    while strange := strange_in(work.store, place):
-        where = work.aside.move(f"{place}/{strange}", name=f"repository-{strange.replace('/', '.')}")
-        work.tell("history-unsafe", f"{place}/{strange}", f"set aside in {where}")
 
 
 def _mended_history(work: _Work, home: Home, place: str) -> list[str]:

@@ -1,0 +1,454 @@
+"""One git repository as files: its objects, its branch main, its locks.
+
+Promise: no hook, filter, attribute or configuration is read, let alone run. Of libgit2 only the object database is used;
+every other file is opened beneath the repository's own folder without following links, and put in place under git's own
+locks. A lock that a killed process of ours leaves behind is known as ours, and the next one takes it away.
+Not here: what is committed and looked up (git), and what a commit says (revision).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from anima.errors import Damaged, HomeError, printable
+from anima.store.folder import Signature, signature_of, write_all
+from anima.store.lock import HomeLock
+from anima.store.safe_open import open_beneath, open_regular
+
+MARK = "anima"  # the file that tells our repositories from all others
+BRANCH = "refs/heads/main"
+HINT = "anima doctor --repair mends history; the documents are not touched"
+OWN, _LOCK = "anima.new", "anima.lock"
+FOLLOWED = "anima.index"  # the commit that git's index was last made to follow
+PATHS = "anima.paths"  # which commit changed what; derived
+GIT_LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
+_LOGS = ("logs", "logs/refs", "logs/refs/heads")
+_FOLDERS = ("objects", "objects/pack", "objects/info", "refs", "refs/heads", "info", *_LOGS)
+_FILES = ("HEAD", BRANCH, "packed-refs", f"logs/{BRANCH}", "index", "config", "info/exclude", _LOCK, FOLLOWED, PATHS)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without second names
+_ATTRIBUTES = "* -text"
+_PLAIN = re.compile(  # what git only ever reads as data
+    r"HEAD|ORIG_HEAD|anima|anima\.index|index|packed-refs|info/exclude|objects/info/packs|(?:refs|logs)/.+|objects/(?:[0-9a-f]{2}|pack)/[^/]+"
+)
+FOLDER, FILE, ELSEWHERE = b"40000", b"100644", b"160000"  # the last is a submodule, which is in another repository
+_ENTRY = re.compile(rb"([1-7][0-7]{4,5}) ([^\0/]+)\0(.{20})", re.DOTALL)
+NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the id of the empty tree
+MAX_ENTRIES, MAX_DEPTH = 500_000, 64  # a hostile tree can name itself a billion times in a few kilobytes
+_MAX_OBJECT, _MAX_FILE = 64 * 2**20, 256 * 2**20
+_PATIENCE = 10.0  # seconds; a commit takes a millisecond
+_FOREIGN = (pygit2.GitError, OSError, KeyError, ValueError)  # what libgit2, the disk and bad objects raise
+BROKEN = (Damaged, *_FOREIGN)
+
+Entry = tuple[bytes, bytes]  # mode and id
+Tree = dict[bytes, Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit object, decoded as far as we need it."""
+
+    id: str
+    raw: bytes
+    tree: str
+    parent: str | None
+    person: bytes
+
+    @property
+    def message(self) -> str:
+        return self.raw.partition(b"\n\n")[2].decode("utf-8", "replace")
+
+
+class Repository:
+    """One repository's folder. Threads and processes may share it."""
+
+    def __init__(self, git_dir: str) -> None:
+        self._path = os.path.abspath(git_dir)
+        self._mutex = threading.RLock()
+        self._lock = HomeLock(self._open_lock, lambda: _stat(f"{self._path}/{_LOCK}"))
+        self._fd = -1
+        self._trees: dict[str, Tree] = {}
+        self._staged: tuple[Signature, pygit2.Index] | None = None
+        with mapped():
+            self._bind()
+
+    def close(self) -> None:
+        with self._mutex:
+            self._lock.close()
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    # -- who may do something now -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._mutex, mapped():
+            self._bind()
+            self._must_be_safe()
+            yield
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """One thread of one process at a time. The lock ends with its holder, however that ends."""
+        with self._mutex, mapped(), self._lock.hold(_PATIENCE):
+            self._bind()
+            self._sweep()
+            yield
+
+    def _open_lock(self) -> int:
+        self._bind()
+        if (found := self._stat(_LOCK)) and not stat.S_ISREG(found.st_mode):
+            self._remove(_LOCK)
+        return open_beneath(self._fd, _LOCK, os.O_RDWR | os.O_CREAT)
+
+    def _must_be_safe(self) -> None:
+        if self._strange:
+            raise Damaged(f"{printable(self._strange)} of history is not what must stand there", hint=HINT)
+
+    def _bind(self) -> None:
+        """Holds the folder that stands at our path now: a repair or a rewriting puts another there."""
+        if self._fd >= 0 and _is_same(_stat(self._path), os.fstat(self._fd)):
+            return
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._bare = b"bare" in (self._read(MARK) or b"")
+        self._strange = self._prepare()
+        self._staged = None
+        self._forget()
+
+    def _prepare(self) -> str:
+        """Make folders that git would miss. The first thing that libgit2 would follow, or wait for; "" for none."""
+        for folder in _FOLDERS:
+            found = self._stat(folder)
+            if found is None:
+                os.mkdir(folder, 0o700, dir_fd=self._fd)
+            elif not stat.S_ISDIR(found.st_mode):
+                return folder
+        for folder in ("objects", "objects/pack"):
+            for entry in sorted(os.scandir(f"{self._path}/{folder}"), key=lambda entry: entry.name):
+                if not entry.is_file(follow_symlinks=False) and not (
+                    folder == "objects" and entry.is_dir(follow_symlinks=False)
+                ):
+                    return f"{folder}/{entry.name}"
+        kinds = {name: found.st_mode for name in _FILES if (found := self._stat(name))}
+        return next((name for name, mode in kinds.items() if not stat.S_ISREG(mode)), "")
+
+    def _sweep(self) -> None:
+        """Take away the lock of a process of ours that was killed while it held it."""
+        self._remove(f"{OWN}.lock")
+        if (own := self._stat(OWN)) is not None:
+            for name in GIT_LOCKS:
+                if _is_same(self._stat(name), own):
+                    self._remove(name)
+            self._remove(OWN)
+
+    # -- objects ------------------------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """From now on read objects from the disk again, even those that were read or written before."""
+        self._odb, place = pygit2.Odb(), f"{self._path}/objects"
+        self._trees.clear()
+        if not self._strange:
+            self._odb.add_backend(pygit2.OdbBackendLoose(place, 1, False, 0o700, 0o600), 2)
+            self._odb.add_backend(pygit2.OdbBackendPack(place), 1)
+
+    def _put(self, kind: ObjectType, data: bytes) -> str:
+        return str(self._odb.write(kind, data))
+
+    def _get(self, name: str, kind: ObjectType) -> bytes:
+        """An object's bytes. libgit2 compares them with the id, so what is returned is what was written."""
+        loose = self._stat(f"objects/{name[:2]}/{name[2:]}")
+        if loose is not None and not stat.S_ISREG(loose.st_mode):  # libgit2 would wait for a pipe, or follow a link
+            raise Damaged(f"object {name[:10]} of history is not a file", hint=HINT)
+        if self._odb.read_header(name)[1] > _MAX_OBJECT:
+            raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
+        found, data = self._odb.read(name)
+        if found != kind:
+            raise Damaged(f"object {name[:10]} of history is not what it should be", hint=HINT)
+        return bytes(data)
+
+    def _commit(self, name: str) -> Commit:
+        raw = self._get(name, ObjectType.COMMIT)
+        found = re.match(rb"tree ([0-9a-f]{40})\n(?:parent ([0-9a-f]{40})\n)?(?:parent .*\n)*author (.*)\n", raw)
+        if found is None:
+            raise ValueError("a commit object is malformed")
+        return Commit(name, raw, found[1].decode(), found[2].decode() if found[2] else None, found[3])
+
+    def _tree(self, name: str | None) -> Tree:
+        """The entries of a tree; none for no tree."""
+        if name is None or name == NO_FILES:
+            return {}
+        if name not in self._trees:
+            raw = self._get(name, ObjectType.TREE)
+            found = {each: (mode, identity) for mode, each, identity in _ENTRY.findall(raw)}
+            if len(raw) != sum(len(mode) + len(each) + 22 for each, (mode, _) in found.items()):
+                raise ValueError("a tree object is malformed")
+            if len(self._trees) >= 256:
+                self._trees.clear()
+            self._trees[name] = found
+        return self._trees[name]
+
+    def _blob(self, entry: Entry | None) -> bytes | None:
+        return self._get(entry[1].hex(), ObjectType.BLOB) if entry and is_file(entry) else None
+
+    def _line(self, newest: str | None) -> Iterator[Commit]:
+        """A commit and its first parents, as far as they can be read. A newest one that cannot be raises."""
+        commit = self._commit(newest) if newest else None
+        while commit is not None:
+            yield commit
+            try:
+                commit = self._commit(commit.parent) if commit.parent else None
+            except BROKEN:
+                commit = None
+
+    def _changes(
+        self, old: str | None, new: str | None, prefix: bytes = b"", left: Iterator[int] | None = None
+    ) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+        """What differs between two trees except folders, in order. Equal folders are not even opened."""
+        left = left or iter(range(MAX_ENTRIES))
+        before, after = self._tree(old), self._tree(new)
+        for name in sorted({name for name, _ in before.items() ^ after.items()}):
+            if next(left, None) is None or prefix.count(b"/") > MAX_DEPTH:
+                raise Damaged("a revision of history names too many files", hint=HINT)
+            a, b = before.get(name), after.get(name)
+            inner, beside = (entry[1].hex() if entry and entry[0] == FOLDER else None for entry in (a, b))
+            if inner or beside:
+                yield from self._changes(inner, beside, prefix + name + b"/", left)
+            a, b = None if inner else a, None if beside else b
+            if a or b:
+                yield (prefix + name).decode("utf-8", "surrogateescape"), a, b
+
+    # -- the branch ---------------------------------------------------------------------------------------------------
+
+    def _main(self) -> str | None:
+        """The commit main is at; None if there is no main."""
+        raw = self._read(BRANCH)
+        if raw is None:
+            packed = self._read("packed-refs") or b""
+            found = re.search(rb"^([0-9a-f]{40}) %s$" % BRANCH.encode(), packed, re.MULTILINE)
+            return found[1].decode() if found else None
+        if re.fullmatch(rb"[0-9a-f]{40}\n?", raw) is None:
+            raise Damaged("the branch main of history is unreadable", hint=HINT)
+        return raw[:40].decode()
+
+    def _point(self, new: str, *, old: str | None, person: bytes) -> bool:
+        """Move main from one commit to another; False if it is no longer where it was."""
+        if not self._replace(BRANCH, f"{new}\n".encode(), unless=lambda: self._main() != old):
+            return False
+        with suppress(OSError):  # the reflog is a convenience
+            line = b"%s %s %s\tcommit\n" % ((old or "0" * 40).encode(), new.encode(), person)
+            self._put_bytes(f"logs/{BRANCH}", line, os.O_APPEND)
+        return True
+
+    def _tips(self) -> list[str]:
+        """Where main is and was, newest first, as far as is known."""
+        tips: list[str] = []
+        with suppress(OSError):
+            raw = self._read(f"logs/{BRANCH}") or b""
+            tips = [name.decode() for name in re.findall(rb"^[0-9a-f]{40} ([0-9a-f]{40}) ", raw, re.MULTILINE)[::-1]]
+        with suppress(Damaged, OSError):
+            if head := self._main():
+                tips.insert(0, head)
+        return tips
+
+    # -- a person's index ------------------------------------------------------------------------------------------
+
+    def _refresh_index(self, head: str) -> None:
+        """Change git's index by what changed since we last did. What cannot be done now, the next commit does.
+
+        A person's index is read and written by libgit2, as a file of our own beside it.
+        """
+        if self._bare or (self._read("HEAD") or b"").strip() != f"ref: {BRANCH}".encode():
+            return
+        with suppress(*BROKEN):
+            index, before = self._last_index()
+            if index.conflicts is not None:  # a merge is under way
+                return
+            for path, _, entry in self._changes(before, self._commit(head).tree):
+                with suppress(OSError):
+                    index.remove(path)
+                if entry:
+                    index.add(
+                        pygit2.IndexEntry(path, pygit2.Oid(raw=entry[1]), pygit2.enums.FileMode(int(entry[0], 8)))
+                    )
+            index.write()
+            os.chmod(OWN, 0o600, dir_fd=self._fd)
+            if self._replace("index", patience=0.0):
+                self._write(FOLLOWED, head.encode())
+                self._staged = (signature_of(os.stat("index", dir_fd=self._fd)), index)
+
+    def _last_index(self) -> tuple[pygit2.Index, str | None]:
+        """Git's index as it is, and the tree it was last made to follow; from nothing where either is lost."""
+        was, now = self._read(FOLLOWED), self._stat("index")
+        if self._staged and now and was and self._staged[0] == signature_of(now):
+            return self._staged[1], self._commit(was.decode()).tree
+        self._remove(OWN)
+        index = pygit2.Index(f"{self._path}/{OWN}")
+        try:
+            raw = self._read("index")
+            if raw and was:
+                before = self._commit(was.decode()).tree
+                self._write(OWN, raw)
+                index.read(True)
+                return index, before
+        except BROKEN:
+            self._remove(OWN)
+            index = pygit2.Index(f"{self._path}/{OWN}")
+        return index, None
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            fd, found = open_regular(self._fd, name)
+        except FileNotFoundError:
+            return None
+        try:
+            if found.st_size > _MAX_FILE:
+                raise Damaged(f"{name} of history is too large", hint=HINT)
+            return b"".join(iter(lambda: os.read(fd, found.st_size + 1), b""))
+        finally:
+            os.close(fd)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Make a file anew, without git's lock: for files that only we know."""
+        self._remove(name)
+        self._put_bytes(name, data, os.O_EXCL)
+
+    def _put_bytes(self, name: str, data: bytes, flag: int) -> None:
+        fd = open_beneath(self._fd, name, os.O_WRONLY | os.O_CREAT | flag)
+        try:
+            write_all(fd, data)
+        finally:
+            os.close(fd)
+
+    def _replace(
+        self, name: str, data: bytes | None = None, *, patience: float = 1.0, unless: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Put a file in place as git does, under its lock `name.lock`. False if `unless` says so once it is held.
+
+        The lock is a second name of a file of ours: should we be killed now, `_sweep` knows by that whose lock it is.
+        Without `data` that file stands ready.
+        """
+        lock, deadline = f"{name}.lock", time.monotonic() + patience
+        if data is not None:
+            self._write(OWN, data)
+        try:
+            while not self._link(lock):
+                if time.monotonic() >= deadline:
+                    raise Damaged(f"{lock} of history is held: a git command is at work, or died", hint=HINT)
+                time.sleep(0.005)
+            if unless():
+                self._remove(lock)
+                return False
+            os.rename(lock, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            return True
+        finally:
+            self._remove(OWN)
+
+    def _link(self, lock: str) -> bool:
+        try:
+            os.link(OWN, lock, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS or self._stat(lock) is not None:
+                raise
+            os.rename(OWN, lock, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        return True
+
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._fd)
+
+    def _stat(self, name: str) -> os.stat_result | None:
+        return _stat(name, self._fd)
+
+
+def lay_out(path: str, *, bare: bool, exclude: Iterable[str]) -> None:
+    """The files of an empty repository. A person's git must not change line endings, so we tell it."""
+    for folder in ("", *_FOLDERS):
+        os.makedirs(os.path.join(path, folder), mode=0o700, exist_ok=True)
+    texts = {
+        "config": _config(bare),
+        "info/exclude": "\n".join(["/.git.*", *exclude]),
+        "info/attributes": _ATTRIBUTES,
+        "HEAD": f"ref: {BRANCH}",
+        MARK: f"anima history 1 {'bare' if bare else 'work'}",
+    }
+    for name, text in texts.items():
+        fd = os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def _config(bare: bool) -> str:
+    settings = ("filemode = false", f"bare = {str(bare).lower()}", "logallrefupdates = true")
+    ours = ("autocrlf = false", "safecrlf = false", "quotepath = false")
+    return "\n\t".join(["[core]", "repositoryformatversion = 0", *settings, *ours])
+
+
+def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
+    """What may stand under a name in a repository that somebody else made: `data`, our own text for it, or None for
+    nothing. With anything else a person's git could run a program there, or read other folders, at a mere `git log`."""
+    own = {"config": _config(bare), "info/attributes": _ATTRIBUTES}.get(name)
+    if own is not None:
+        return f"{own}\n".encode()
+    return data if _PLAIN.fullmatch(name) else None
+
+
+def blob_id(data: bytes) -> str:
+    """The id git gives to a file's bytes."""
+    return object_id("blob", data)
+
+
+def object_id(kind: str, data: bytes) -> str:
+    return hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+
+
+def tree_bytes(entries: Tree) -> bytes:
+    """Git sorts a folder as if its name ended with a slash."""
+    ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1][0] == FOLDER else item[0])
+    return b"".join(b"%s %s\0%s" % (mode, name, identity) for name, (mode, identity) in ordered)
+
+
+def is_file(entry: Entry) -> bool:
+    """A regular file: no folder, link or submodule."""
+    return entry[0].startswith(b"100")
+
+
+def _stat(path: str, folder: int | None = None) -> os.stat_result | None:
+    try:
+        return os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_same(one: os.stat_result | None, two: os.stat_result | None) -> bool:
+    return one is not None and two is not None and os.path.samestat(one, two)
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Whatever libgit2 and the disk say, as Damaged. Their messages hold absolute paths, so they are not repeated."""
+    try:
+        yield
+    except HomeError:
+        raise
+    except OSError as error:
+        raise Damaged(f"history cannot be used ({error.strerror or type(error).__name__})", hint=HINT) from error
+    except _FOREIGN as error:
+        raise Damaged("a part of history is missing or cannot be read", hint=HINT) from error
