@@ -67,7 +67,7 @@ STILL: dict[str, str] = {
     "upkeep/health.py": "home",
     "upkeep/look.py": "sessions",
     "upkeep/repair.py": "home",
-    "web/reach.py": "dream layout prompt search sessions upkeep",
+    "web/reach.py": "dream layout search sessions upkeep",
 }
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.

@@ -56,7 +56,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 def test_a_new_home_has_the_core_files_a_memory_and_the_first_conversation(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", emoji="🌿") as home:
         assert visible(tmp_path / "aria") == {*NAMES, "anima.toml", "memory"}
-        assert (home.identity().name.value, home.dialect) == ("Aria", "anima")
+        assert (home.identity.name, home.dialect) == ("Aria", "anima")
         assert home.config.trusted
         assert "# MEMORY" in home.prompt(scope=Scope.MAIN).text
 
@@ -160,7 +160,7 @@ def test_a_new_home_is_made_where_one_vanished_when_that_is_said(tmp_path: Path)
     vanish(tmp_path / "aria")
 
     with Home.create(tmp_path / "aria", name="Bea", again=True) as home:
-        assert home.identity().name.value == "Bea"
+        assert home.identity.name == "Bea"
 
 
 def test_opening_a_home_that_vanished_says_when_it_was_made(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_damaged_list_of_homes_stops_no_home_from_opening(tmp_path: Path, cont
 
     with Home.open(tmp_path / "aria") as home:
         assert not home.config.trusted
-        assert home.identity().name.value == "Aria"
+        assert home.identity.name == "Aria"
 
 
 def test_a_list_that_cannot_be_written_stops_no_home_from_being_made(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_list_that_cannot_be_written_stops_no_home_from_being_made(tmp_path: P
     env = {"ANIMA_CONFIG": str(tmp_path / "config")}
 
     with Home.create(tmp_path / "aria", name="Aria", env=env) as home:
-        assert home.identity().name.value == "Aria"
+        assert home.identity.name == "Aria"
         assert not home.config.trusted
 
 
@@ -269,7 +269,7 @@ def test_opening_a_folder_changes_nothing_in_it(example: Callable[[str], Path], 
             assert home.dialect == dialect
             for scope in Scope:
                 home.prompt(scope=scope)
-            home.identity()
+            home.identity.resolved()
             home.list_all()
 
         assert bytes_of(folder) == before
@@ -375,10 +375,10 @@ def test_each_agent_of_a_configuration_has_a_home_and_a_name_of_its_own(tmp_path
         file.write('[[agent]]\nid = "scout"\nhome = "../scout"\nemoji = "🐕"\n')
 
     with Home.open(tmp_path / "aria") as home:
-        assert (home.agent, home.identity().name.value) == ("aria", "Aria")
+        assert (home.agent, home.identity.name) == ("aria", "Aria")
         assert home.config.agent[0].allowed_delegates == ("scout",)
     with Home.open(tmp_path / "aria", agent="scout") as home:
-        who = home.identity()
+        who = home.identity.resolved()
         assert (home.root, who.name.value) == (str(tmp_path / "scout"), "Scout")
         assert who.emoji is not None
         assert (who.emoji.value, who.emoji.source) == ("🐕", "agent scout")
@@ -533,7 +533,7 @@ def test_the_owner_is_told_where_the_avatar_is_but_never_an_absolute_path(tmp_pa
     with Home.create(tmp_path / "aria", name="Aria") as home:
         for value in ("/etc/passwd", "../outside.png", str(tmp_path / "a.png"), "missing.png"):
             (tmp_path / "aria" / "IDENTITY.md").write_text(f"- Name: Aria\n- Avatar: {value}\n", encoding="utf-8")
-            avatar = home.avatar()
+            avatar = home.identity.avatar()
             assert avatar.reason
             assert str(tmp_path) not in repr(avatar)
             assert "/etc" not in repr(avatar)

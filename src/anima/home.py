@@ -30,6 +30,7 @@ from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Change, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
+from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from anima.memory.proposals import Proposal
     from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
-    from anima.prompt.identity import Avatar, Peer, Resolved
-    from anima.prompt.persona import Decision
     from anima.search.current import Search
     from anima.search.rank import Answer
     from anima.sessions.session import Session
@@ -87,7 +86,8 @@ class Home:
         self._dreams: Dreams | None = None
         self._upkeep: Upkeep | None = None
         self._snapshots: Snapshots | None = None
-        self.prompts = Prompts(self.site, hook)
+        self.identity = AgentIdentity(self.site)
+        self.prompts = Prompts(self.site, self.identity, hook)
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Home:
         A folder where a home of this user's stood and vanished is refused, because it may only be unmounted;
         `again=True` makes one all the same.
         """
-        from anima.prompt.identity import check
+        from anima.prompt.fields import check
 
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
@@ -315,7 +315,7 @@ class Home:
 
                 self._snapshots = Snapshots(
                     self.site,
-                    agent=lambda: self.identity().name.value,
+                    agent=lambda: self.identity.name,
                     trusted=lambda: self.is_vouched_for,
                     due=due,
                 )
@@ -382,29 +382,6 @@ class Home:
         Raises NoSuchSession, for another agent's too.
         """
         return self.sessions.resume(id, model=model, access=access, complete=complete)
-
-    def identity(self) -> Resolved:
-        """Who the agent is: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
-        return self.prompts.identity()
-
-    def avatar(self) -> Avatar:
-        """The avatar that is shown, or the reason why there is none. Never an absolute path."""
-        from anima.prompt.identity import first_avatar
-
-        return first_avatar(self.identity().avatars, size_of=self._size_of)
-
-    def persona(self) -> Decision:
-        """Which soul would be worn now, were it decided now."""
-        return self.prompts.persona()
-
-    def peers(self) -> tuple[Peer, ...]:
-        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        return self.prompts.peers()
-
-    def _size_of(self, path: DocPath) -> int | None:
-        actual = self.store.actual(path)
-        found = self.store.stat(actual) if actual else None
-        return found.st_size if found and self.store.exists(path) else None
 
     # -- reading --------------------------------------------------------------------------------------------------------
 

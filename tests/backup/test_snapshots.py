@@ -573,7 +573,7 @@ def test_another_home_is_not_swept_away_by_mistake(root: Path, tmp_path: Path) -
         } == before
     done = restored(kept, tmp_path / "other", other=True)
     with opened(tmp_path / "other") as home:
-        assert home.identity().name.value == "Aria" and not home.config.trusted
+        assert home.identity.name == "Aria" and not home.config.trusted
     restored(done.before.path, tmp_path / "other", other=True)
     with opened(tmp_path / "other") as home:
         assert "Bo's own" in home.read("MEMORY.md").text

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from anima.errors import BadArguments
 from anima.layout import starter
 from anima.model import DocPath
-from anima.prompt import identity
-from anima.prompt.identity import Identity
+from anima.prompt import fields
+from anima.prompt.fields import IdentityFields
+from anima.site import stated_zone
 
 ARIA = starter.texts("Aria", "🌿")
 IDENTITY_PLACEHOLDER = re.compile(r"_\((.+)\)_")
@@ -33,41 +34,40 @@ def test_a_new_home_has_the_six_core_files_memory_and_the_first_conversation_in_
 
 
 def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
-    assert identity.parse(ARIA["IDENTITY.md"]) == Identity(name="Aria", emoji="🌿")
+    assert fields.parse(ARIA["IDENTITY.md"]) == IdentityFields(name="Aria", emoji="🌿")
 
 
 def test_without_an_emoji_a_fresh_identity_says_only_the_name():
-    assert identity.parse(starter.texts("Aria", None)["IDENTITY.md"]) == Identity(name="Aria")
+    assert fields.parse(starter.texts("Aria", None)["IDENTITY.md"]) == IdentityFields(name="Aria")
 
 
 def test_without_a_name_a_fresh_identity_says_nothing():
-    assert identity.parse(starter.texts("", None)["IDENTITY.md"]) == Identity()
+    assert fields.parse(starter.texts("", None)["IDENTITY.md"]) == IdentityFields()
 
 
 def test_every_placeholder_of_the_identity_template_is_known_even_without_its_parentheses():
     placeholders = IDENTITY_PLACEHOLDER.findall(starter.texts("", None)["IDENTITY.md"])
 
-    assert len(placeholders) == len(identity.FIELDS)
+    assert len(placeholders) == len(fields.FIELDS)
     for words in placeholders:
-        assert identity.parse(f"- **Vibe:** {words}") == Identity()
+        assert fields.parse(f"- **Vibe:** {words}") == IdentityFields()
 
 
 def test_no_template_but_the_identity_has_the_shape_of_a_filled_identity():
     for path, text in ARIA.items():
         if path != "IDENTITY.md":
-            assert identity.parse(text) == Identity(), path
+            assert fields.parse(text) == IdentityFields(), path
 
 
 def test_a_fresh_user_page_has_a_timezone_to_fill_in_and_no_value_yet():
     text = ARIA["USER.md"]
 
     assert "- **Timezone:**" in text
-    assert identity.value_of(text, "timezone") is None
+    assert stated_zone(text) is None
 
 
 def test_the_operating_guide_is_not_taken_for_a_list_of_peers():
-    assert not identity.is_peer_list(ARIA["AGENTS.md"])
-    assert identity.peers(ARIA["AGENTS.md"]) == ()
+    assert fields.peers(ARIA["AGENTS.md"]) == ()
 
 
 def test_a_fresh_heartbeat_holds_only_a_comment():
@@ -120,10 +120,10 @@ def test_a_name_is_filled_in_as_it_is_or_refused_and_never_changes_another_line(
 @given(name=st.text(min_size=1, max_size=60))
 def test_a_name_that_passes_the_check_is_read_back(name):
     try:
-        identity.check("name", name)
+        fields.check("name", name)
     except BadArguments:
         return
-    assert identity.parse(starter.texts(name, None)["IDENTITY.md"]) == Identity(name=name)
+    assert fields.parse(starter.texts(name, None)["IDENTITY.md"]) == IdentityFields(name=name)
 
 
 def test_a_name_with_braces_is_just_a_name():

@@ -9,25 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.prompt.identity import (
-    FIELDS,
-    MAX_AVATAR_BYTES,
-    Avatar,
-    Identity,
-    Peer,
-    Sourced,
-    avatar,
-    check,
-    first_avatar,
-    is_peer_list,
-    one_line,
-    parse,
-    peers,
-    render,
-    resolve,
-    value_of,
-    write,
-)
+from anima.prompt.fields import FIELDS, IdentityFields, Peer, check, one_line, parse, peers, render, write
+from anima.prompt.identity import MAX_AVATAR_BYTES, Avatar, SourcedValue, avatar, first_avatar, resolve
 
 KATE = """\
 # Identity
@@ -103,7 +86,7 @@ VALUES = (st.text(min_size=1, max_size=20) | st.sampled_from(TRICKY)).filter(acc
 
 
 def test_the_example_of_the_seed_is_read():
-    assert parse(KATE) == Identity(
+    assert parse(KATE) == IdentityFields(
         name="Kate", creature="octopus", vibe="warm but sharp", emoji="🐙", avatar="https://example.org/kate.png"
     )
 
@@ -140,7 +123,7 @@ def test_the_example_of_the_seed_is_read():
     ],
 )
 def test_a_name_is_read_in_any_of_its_forms(line):
-    assert parse(line) == Identity(name="Kate")
+    assert parse(line) == IdentityFields(name="Kate")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +149,7 @@ def test_a_name_is_read_in_any_of_its_forms(line):
     ],
 )
 def test_a_placeholder_is_no_name(text):
-    assert parse(text) == Identity()
+    assert parse(text) == IdentityFields()
 
 
 @pytest.mark.parametrize(
@@ -191,13 +174,13 @@ def test_a_placeholder_is_no_name(text):
     ],
 )
 def test_what_a_reader_does_not_see_as_the_name_does_not_count(text):
-    assert parse(text) == Identity()
+    assert parse(text) == IdentityFields()
 
 
 def test_text_after_a_fence_or_comment_counts_again():
-    assert parse("```\nx\n```\n- **Name:** Kate") == Identity(name="Kate")
-    assert parse("<!-- x\n-->\n- **Name:** Kate") == Identity(name="Kate")
-    assert parse("<!-->\n- **Name:** Kate") == Identity(name="Kate")
+    assert parse("```\nx\n```\n- **Name:** Kate") == IdentityFields(name="Kate")
+    assert parse("<!-- x\n-->\n- **Name:** Kate") == IdentityFields(name="Kate")
+    assert parse("<!-->\n- **Name:** Kate") == IdentityFields(name="Kate")
 
 
 def test_the_last_real_value_wins():
@@ -211,14 +194,6 @@ def test_a_value_is_one_clean_line():
 def test_marks_that_are_no_emphasis_stay():
     assert parse("- Avatar: _pics/me.png").avatar == "_pics/me.png"
     assert parse("- Vibe: warm (but *sharp*) today").vibe == "warm (but *sharp*) today"
-
-
-def test_any_labelled_line_is_read_by_the_same_rules():
-    user = "- **Name:** Luis\n- **Timezone:** America/Bogota\n"
-
-    assert value_of(user, "timezone") == "America/Bogota"
-    assert value_of(user, "Timezone") == "America/Bogota"
-    assert value_of("- **Timezone:** _(such as America/Bogota)_", "timezone") is None
 
 
 @given(DOCUMENTS | st.text())
@@ -236,11 +211,11 @@ def test_the_render_is_that_of_the_seed():
 
 
 def test_absent_fields_are_left_out_of_the_render():
-    assert render(Identity(name="Kate", vibe="dry")) == "name=Kate, vibe=dry"
-    assert render(Identity(creature="octopus", avatar="a.png", theme="dusk")) == ""
+    assert render(IdentityFields(name="Kate", vibe="dry")) == "name=Kate, vibe=dry"
+    assert render(IdentityFields(creature="octopus", avatar="a.png", theme="dusk")) == ""
 
 
-@given(st.builds(Identity, **{key: st.none() | st.text() for key in FIELDS}))
+@given(st.builds(IdentityFields, **{key: st.none() | st.text() for key in FIELDS}))
 def test_a_render_is_always_one_line_without_control_characters(identity):
     shown = render(identity)
 
@@ -410,7 +385,7 @@ def test_parse_write_parse_is_lossless(text, other):
     assert write(written, **{key: getattr(identity, key) for key in FIELDS}) == written
 
 
-@given(st.builds(Identity, **{key: st.none() | VALUES for key in FIELDS}))
+@given(st.builds(IdentityFields, **{key: st.none() | VALUES for key in FIELDS}))
 def test_any_identity_survives_an_empty_file(identity):
     assert parse(write("", **{key: getattr(identity, key) for key in FIELDS})) == identity
 
@@ -421,48 +396,48 @@ def test_any_identity_survives_an_empty_file(identity):
 def test_with_nothing_said_the_agent_is_assistant_with_an_a():
     resolved = resolve([])
 
-    assert resolved.name == Sourced(value="Assistant", source="default")
-    assert resolved.avatar == Sourced(value="A", source="default")
+    assert resolved.name == SourcedValue(value="Assistant", source="default")
+    assert resolved.avatar == SourcedValue(value="A", source="default")
     assert resolved.emoji is None and resolved.vibe is None
 
 
 def test_each_field_comes_from_the_first_source_that_has_it():
     resolved = resolve(
         [
-            ("interface", Identity(name="Boss")),
-            ("agent", Identity(name="Aria", emoji="🌿")),
-            ("IDENTITY.md", Identity(name="Kate", emoji="🐙", vibe="dry", creature="octopus", avatar="a.png")),
+            ("interface", IdentityFields(name="Boss")),
+            ("agent", IdentityFields(name="Aria", emoji="🌿")),
+            ("IDENTITY.md", IdentityFields(name="Kate", emoji="🐙", vibe="dry", creature="octopus", avatar="a.png")),
         ]
     )
 
-    assert resolved.name == Sourced(value="Boss", source="interface")
-    assert resolved.emoji == Sourced(value="🌿", source="agent")
-    assert resolved.vibe == Sourced(value="dry", source="IDENTITY.md")
+    assert resolved.name == SourcedValue(value="Boss", source="interface")
+    assert resolved.emoji == SourcedValue(value="🌿", source="agent")
+    assert resolved.vibe == SourcedValue(value="dry", source="IDENTITY.md")
     assert [(a.value, a.source) for a in resolved.avatars] == [
         ("🌿", "agent"),
         ("a.png", "IDENTITY.md"),
         ("🐙", "IDENTITY.md"),
         ("A", "default"),
     ]
-    assert resolved.identity == Identity(name="Boss", creature="octopus", vibe="dry", emoji="🌿", avatar="🌿")
+    assert resolved.fields == IdentityFields(name="Boss", creature="octopus", vibe="dry", emoji="🌿", avatar="🌿")
 
 
 def test_a_blank_override_is_no_override():
-    resolved = resolve([("interface", Identity(name=" \n")), ("agent", Identity(name="Aria"))])
+    resolved = resolve([("interface", IdentityFields(name=" \n")), ("agent", IdentityFields(name="Aria"))])
 
-    assert resolved.name == Sourced(value="Aria", source="agent")
+    assert resolved.name == SourcedValue(value="Aria", source="agent")
 
 
 def test_a_long_name_is_cut_and_a_wild_one_tamed():
-    assert resolve([("agent", Identity(name="x" * 60))]).name.value == "x" * 50
-    assert resolve([("agent", Identity(name="Ka\nte\x1b[31m"))]).name.value == "Ka te [31m"
+    assert resolve([("agent", IdentityFields(name="x" * 60))]).name.value == "x" * 50
+    assert resolve([("agent", IdentityFields(name="Ka\nte\x1b[31m"))]).name.value == "Ka te [31m"
 
 
 @pytest.mark.parametrize("emoji", ["octopus", "https://example.org/🐙", "pics/🐙", "🐙" * 17])
 def test_an_emoji_that_is_none_is_passed_over(emoji):
-    resolved = resolve([("agent", Identity(emoji=emoji)), ("IDENTITY.md", Identity(avatar="🦉"))])
+    resolved = resolve([("agent", IdentityFields(emoji=emoji)), ("IDENTITY.md", IdentityFields(avatar="🦉"))])
 
-    assert resolved.emoji == Sourced(value="🦉", source="IDENTITY.md")
+    assert resolved.emoji == SourcedValue(value="🦉", source="IDENTITY.md")
 
 
 # -- avatars ----------------------------------------------------------------------------------------------------------
@@ -555,7 +530,7 @@ def test_no_avatar_ever_shows_an_absolute_path(value):
 
 
 def test_the_first_avatar_that_can_be_shown_is_taken_and_the_failure_before_it_told():
-    resolved = resolve([("agent", Identity(avatar="/etc/me.png")), ("IDENTITY.md", Identity(emoji="🐙"))])
+    resolved = resolve([("agent", IdentityFields(avatar="/etc/me.png")), ("IDENTITY.md", IdentityFields(emoji="🐙"))])
 
     found = first_avatar(resolved.avatars, size_of=lambda path: None)
 
@@ -602,7 +577,6 @@ Read this first.
 
 
 def test_a_list_of_peers_is_read():
-    assert is_peer_list(PEER_LIST)
     assert peers(PEER_LIST) == (
         Peer(id="ana", description="sales, and anything about quotes"),
         Peer(id="bob", description="keeps the books"),
@@ -614,14 +588,12 @@ def test_a_list_of_peers_is_read():
 
 
 def test_an_operating_guide_is_no_list_of_peers():
-    assert not is_peer_list(GUIDE)
     assert peers(GUIDE) == ()
 
 
 def test_a_guide_may_have_a_section_of_peers():
     text = GUIDE + "\n## Peers\n\n- **ana**: sales\n- **ANA**: again\n"
 
-    assert not is_peer_list(text)
     assert peers(text) == (Peer(id="ana", description="sales"),)
 
 
@@ -634,7 +606,7 @@ def test_names_in_code_or_comments_or_under_other_headings_are_no_peers():
         "# Agents\n- Be kind to everyone\n- Never shout\n",
         "",
     ):
-        assert not is_peer_list(text) and peers(text) == ()
+        assert peers(text) == ()
 
 
 @given(DOCUMENTS | st.text())
@@ -642,5 +614,3 @@ def test_any_text_is_a_list_of_peers_or_not(text):
     named = peers(text)
 
     assert all(peer.id and peer.description == one_line(peer.description) for peer in named)
-    if is_peer_list(text):
-        assert named

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig
-from anima.prompt.persona import SOUL, Decision, PersonaRule, Worn, decide, parse_at, parse_duration, wear
+from anima.prompt.identity import SOUL, Decision, PersonaRule, Worn, decide, parse_at, parse_duration, wear
 
 BOGOTA = ZoneInfo("America/Bogota")
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -47,7 +47,7 @@ def init(path: str | None, name: str, emoji: str | None, again: bool, home: str 
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
     before = _files_in(place)
     with Home.create(place, name=name, emoji=emoji, again=again) as made:
-        root, dialect, who, files = made.root, made.dialect, made.identity(), [e.path for e in made.list_all()]
+        root, dialect, who, files = made.root, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
     lines = (
@@ -97,8 +97,8 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
         root, why, trusted = opened.root, opened.detection.why, opened.config.trusted
         name, peers, warnings, spoken = (
-            opened.identity().name.value,
-            opened.peers(),
+            opened.identity.name,
+            opened.identity.peers(),
             opened.upkeep.validate(),
             opened.dialect,
         )

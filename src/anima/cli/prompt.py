@@ -90,7 +90,7 @@ def identity(home: Home) -> Reply:
       anima identity
       anima identity --agent scout --json
     """
-    who, avatar = home.identity(), home.avatar()
+    who, avatar = home.identity.resolved(), home.identity.avatar()
     known = {name: getattr(who, name) for name in ("name", "creature", "vibe", "theme", "emoji")}
     value = {name: {"value": field.value, "source": field.source} for name, field in known.items() if field}
     lines = [f"{name:9} {flat(field.value)}  ({flat(field.source)})" for name, field in known.items() if field]
@@ -116,7 +116,7 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
     """
     if log:
         return _worn(home, limit)
-    rule, decision, present = home.config.persona, home.persona(), home.exists(home.config.persona.file)
+    rule, decision, present = home.config.persona, home.identity.persona(), home.exists(home.config.persona.file)
     value = {
         "file": decision.file,
         "worn": decision.worn,
@@ -136,14 +136,9 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
 
 def _worn(home: Home, limit: int) -> Reply:
     """What the ledger says was worn, the latest first."""
-    records = list(home.past.since(0, "persona"))
-    zone = home.site.zone()
-    rows = [{"time": record.time.astimezone(zone), **record.fields} for record in records[: -limit - 1 : -1]]
+    rows = home.identity.worn(limit)
     lines = [
-        flat(
-            f"{row['time']:%Y-%m-%d %H:%M}  {row.get('file', 'none')}  "
-            f"({row.get('scope')}, session {str(row.get('session'))[:8]})"
-        )
+        flat(f"{row.time:%Y-%m-%d %H:%M}  {row.file or 'none'}  ({row.scope}, session {row.session[:8]})")
         for row in rows
     ]
     return Reply(rows, "\n".join(lines) or "No conversation was recorded yet, so no soul was worn in one.")

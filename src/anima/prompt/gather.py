@@ -18,16 +18,15 @@ from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, p
 from anima.layout.listener import Listener, layer_at
 from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Severity, fold
-from anima.prompt import identity as identities
-from anima.prompt import persona as personas
 from anima.prompt.compose import Limits, Piece, Prompt, compose
+from anima.prompt.fields import parse, render
+from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
 from anima.text.invisible import may_hide
 from anima.text.markdown import front_matter, lines_of
 
 if TYPE_CHECKING:
-    from anima.config import AgentConfig, IdentityConfig
     from anima.ledger.provenance import Source
     from anima.model import Finding
 
@@ -41,20 +40,19 @@ _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files 
 
 
 class Prompts:
-    """Makes prompts for one home, and says who its agent is."""
+    """Makes prompts for one home, whose agent is whom `identity` says. `hook` may change the pieces of every prompt."""
 
-    def __init__(self, site: Site, hook: Hook | None = None) -> None:
-        self.site, config, layout, self._hook = site, site.config, site.layout, hook
-        asked = config.persona
-        self.persona_rule = personas.PersonaRule.of(
-            file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration
-        )
+    def __init__(self, site: Site, identity: AgentIdentity, hook: Hook | None = None) -> None:
+        self.site, self.identity, self._hook, config, layout = site, identity, hook, site.config, site.layout
         tokens = layout.memory_tokens if config.prompt.memory_tokens is None else config.prompt.memory_tokens
         self.limits = Limits(
             file=config.prompt.file_chars or layout.file_chars,
             total=config.prompt.total_chars or layout.total_chars,
             memory=None if tokens is None else tokens * 4,
         )
+        self.has_alternate = (
+            identity.rule.chance > 0 or identity.rule.at is not None
+        )  # whether another soul is ever worn
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
 
@@ -74,35 +72,6 @@ class Prompts:
             persona=gathering.persona,
             notes=gathering.notes,
         )
-
-    def persona(self) -> personas.Decision:
-        """Which soul would be worn now, were it decided now."""
-        return personas.decide(self.persona_rule, self.site.now(), self.site.dice)
-
-    def identity(self) -> identities.Resolved:
-        """Who the agent is, by the chain of names: the configuration's, the agent's, the document's."""
-
-        def given(found: AgentConfig | IdentityConfig) -> identities.Identity:
-            return identities.Identity(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
-
-        config, agent = self.site.config, self.site.agent
-        own = [("anima.toml [identity]", given(config.identity))]
-        chain = [(f"agent {a.id}", given(a)) for a in config.agent if a.id == agent]
-        if self.site.layout.has("identity"):
-            chain.append(("IDENTITY.md", identities.parse(self._text_of("identity"))))
-        default = not config.agent or agent == config.agent[0].id
-        return identities.resolve(own + chain if default else chain + own)
-
-    def peers(self) -> tuple[identities.Peer, ...]:
-        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        return identities.peers(self._text_of("agents"))
-
-    def _text_of(self, role: str) -> str:
-        """The document of a role; "" where there is none that can be read."""
-        try:
-            return self.site.store.documents.read(DocPath.parse(self.site.layout.row(role).path)).text
-        except HomeError:
-            return ""
 
 
 class _Gathering:
@@ -165,7 +134,7 @@ class _Gathering:
             return self._soul(row)
         piece = self._document(row, self._listener.path_of(row), self._listener.scope in row.scopes)
         if row.form == "identity" and not piece.problem:
-            line = identities.render(identities.parse(piece.text))
+            line = render(parse(piece.text))
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
         return piece
 
@@ -240,21 +209,21 @@ class _Gathering:
     def _soul(self, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
         visible, path = self._listener.scope in row.scopes, row.path
-        if visible:
-            decision = personas.decide(self._prompts.persona_rule, self._now, self._prompts.site.dice)
+        if visible and self._prompts.has_alternate:
+            decision = decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
             path = self._worn(row, decision) if decision.worn else path
         piece = self._document(row, path, visible)
         if not piece.problem:
             self.persona = path
         return piece
 
-    def _worn(self, row: Row, decision: personas.Decision) -> str:
+    def _worn(self, row: Row, decision: Decision) -> str:
         wish = decision.file
         if not self.privacy.may_place(DocPath.parse(wish)):
             self.notes.append(f"{wish} should be worn, but it is kept from this listener; {row.path} is worn instead.")
             return row.path
         own, other = self._document_or_none(row.path), self._document_or_none(wish)
-        worn = personas.wear(decision, own.text if own else None, other.text if other else None)
+        worn = wear(decision, own.text if own else None, other.text if other else None)
         if worn.warning:
             self.notes.append(worn.warning)
         self.privacy.alternate = worn.file == wish

@@ -63,7 +63,7 @@ def ping() -> bodies.Pong:
 @router.get("/identity", tags=["home"], response_model=bodies.Identity)
 def identity(home: TheHome) -> object:
     """Who the agent is, each field with where it came from."""
-    return home.identity()
+    return home.identity.resolved()
 
 
 @router.get("/prompt", tags=["home"], response_model=bodies.Prompt)

@@ -131,7 +131,7 @@ class Drawing:
 
     def _agent(self) -> dict[str, Any]:
         """Who the agent is and how many proposals wait, for the rail beside every page."""
-        who = self._served.home.identity()
+        who = self._served.home.identity.resolved()
         try:
             waiting = len(self._served.home.inbox.all())
         except HomeError:

@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anima import (
-    DocPath,
     Figures,
     Home,
     Remark,
@@ -97,28 +96,6 @@ class Reach:
         """Entries of sessions that hold the words."""
         talks = self.home.sessions
         return talks.find(query, replace(talks.owner(), scopes=_only(scope)), limit=limit, max_chars=300)
-
-    # -- the agent ------------------------------------------------------------------------------------------------------
-
-    def raw(self, path: DocPath, *, most: int) -> bytes:
-        return self.home.store.raw(path, most=most)
-
-    def soul_now(self) -> str:
-        """Which soul is worn now. Chance is not rolled: looking must not decide."""
-        from anima.prompt.persona import decide
-
-        rule = replace(self.home.prompts.persona_rule, chance=0.0)
-        return decide(rule, self.now(), self.home.dice).file
-
-    def worn(self, most: int) -> list[dict[str, Any]]:
-        """Which souls conversations wore, the latest first."""
-        records = list(self.home.past.since(0, "persona"))[: -most - 1 : -1]
-        keys = ("scope", "session")
-        return [
-            {"file": str(record.fields.get("file", "none")), "time": record.time}
-            | {key: str(record.fields.get(key, "")) for key in keys}
-            for record in records
-        ]
 
     # -- dreams ---------------------------------------------------------------------------------------------------------
 

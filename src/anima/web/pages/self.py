@@ -7,41 +7,37 @@ stands there with the reason. The prompt's own text is drawn only when it is ask
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections import Counter
 from itertools import groupby
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anima import BadArguments, DocPath, HomeError, NotFound, Prompt, Scope
+from anima import BadArguments, HomeError, Prompt, Scope
 from anima.web.pages import Page, View
 from anima.web.query import SCOPES
 from anima.web.served import Served
 
-MAX_PICTURE = 2 * 2**20
 _WORN = 200  # conversations whose soul is told
-_TYPES = {"jpg": "jpeg", "svg": "svg+xml"}  # where the kind of a picture is not how its file ends
-_DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp|svg\+xml))((?:;[\w=.-]+)*),", re.IGNORECASE)
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     return {
-        "identity": home.identity(),
-        "avatar": home.avatar(),
+        "identity": home.identity.resolved(),
+        "avatar": home.identity.avatar(),
         "place": _place(here, "identity"),
         "souls": _souls(here),
         "rule": home.config.persona,
         "other_is_there": home.exists(home.config.persona.file),
         "now": here.now(),
-        "worn_now": here.soul_now(),
-        "worn": [(file, list(rows)) for file, rows in groupby(here.worn(_WORN), key=lambda worn: worn["file"])],
-        "peers": home.peers(),
+        "worn_now": home.identity.persona(roll=False).file,
+        "worn": [
+            (file, list(rows))
+            for file, rows in groupby(home.identity.worn(_WORN), key=lambda worn: worn.file or "none")
+        ],
+        "peers": home.identity.peers(),
         "guide": _place(here, "agents"),
         "listeners": [_told(home.prompt(scope=scope)) for scope in Scope],
     }
@@ -73,28 +69,9 @@ def _souls(here: Served) -> list[dict[str, str]]:
 
 def picture(here: Served, request: Request) -> Response:
     """The avatar, when it is a picture of the home's own. It can run nothing, wherever it is opened."""
-    found = here.home.avatar()
-    if found.kind == "local" and found.value:
-        path = DocPath.parse(found.value)
-        ending = path.key.rpartition(".")[2]
-        data, kind = here.raw(path, most=MAX_PICTURE), f"image/{_TYPES.get(ending, ending)}"
-    elif found.kind == "data" and found.value:
-        data, kind = _from_data(found.value)
-    else:
-        raise NotFound("there is no picture of the agent in this home")
+    data, kind = here.home.identity.picture()
     headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
     return Response(data, media_type=kind, headers=headers)
-
-
-def _from_data(value: str) -> tuple[bytes, str]:
-    head = _DATA.match(value)
-    if not head or len(value) > 2 * MAX_PICTURE:
-        raise NotFound("the picture is of no kind a page can show")
-    raw = unquote_to_bytes(value[head.end() :])
-    try:
-        return (base64.b64decode(raw) if ";base64" in head[2].lower() else raw), head[1].lower()
-    except (binascii.Error, ValueError):
-        raise NotFound("the picture in IDENTITY.md cannot be read") from None
 
 
 def sees(here: Served, request: Request) -> dict[str, Any]:
