@@ -25,7 +25,7 @@ from mcp import Client, StdioServerParameters
 SOURCE = str(Path(__file__).parent.parent / "src")
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
 # Where the owner said that a person answers the forms: in this process, which is quick, and in one of its own.
-ASKED = [(way, era) for way in ("here", "stdio --approve-here") for era in ERAS]
+ASKED = [*(("here", era) for era in ERAS), ("stdio --approve-here", "handshake")]
 DOORS = [(way, era) for way in ("stdio", "http") for era in ERAS]
 TOKEN = "t" * 43
 Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]

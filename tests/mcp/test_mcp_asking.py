@@ -20,7 +20,8 @@ from anima.testing import Clock
 from mcp import Client
 from mcp_doors import ASKED, DOORS, ERAS, Ask, command, environment, visiting
 
-EACH_DOOR = pytest.mark.parametrize("door", DOORS, ids="-".join)
+# Starting a program for every test of both eras is most of what these cost: test_mcp does all of it over each door.
+EACH_DOOR = pytest.mark.parametrize("door", [("stdio", "stateless"), *DOORS[2:]], ids="-".join)
 EACH_ERA = pytest.mark.parametrize("door", [("http", era) for era in ERAS], ids="-".join)
 ASKED_IN_EACH_ERA = pytest.mark.parametrize("door", [("here", era) for era in ERAS], ids="-".join)
 TOOLS = {"target": "TOOLS.md", "content": "- the printer is in the attic", "reason": "asked where it is"}

@@ -556,7 +556,7 @@ def pairs(tokens: list) -> Iterator[tuple]:  # type: ignore[type-arg]
             yield token, tokens[n + 1]
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(
     lines=st.lists(st.sampled_from(LINES), max_size=14),
     visible=st.booleans(),
