@@ -278,7 +278,7 @@ def test_opening_a_folder_changes_nothing_in_it(example: Callable[[str], Path], 
 def test_a_folder_that_fits_no_dialect_is_ours_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with Home.open(tmp_path / "empty") as home:
-        assert (home.dialect, home.detection.why) == ("anima", "nothing in it belongs to another dialect")
+        assert (home.dialect, home.site.detected_by) == ("anima", "nothing in it belongs to another dialect")
 
 
 def test_a_dialect_can_be_forced_by_the_file_a_variable_or_a_setting(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_dialect_can_be_forced_by_the_file_a_variable_or_a_setting(tmp_path: P
     with Home.open(tmp_path, env=env) as home:
         assert home.dialect == "nexo"
     with Home.open(tmp_path, env={**env, "ANIMA_DIALECT": "carapace"}) as home:
-        assert (home.dialect, home.detection.why) == ("carapace", "dialect is set by ANIMA_DIALECT")
+        assert (home.dialect, home.site.detected_by) == ("carapace", "dialect is set by ANIMA_DIALECT")
     with Home.open(tmp_path, env=env, settings={"dialect": "ironclaw"}) as home:
         assert home.dialect == "ironclaw"
 

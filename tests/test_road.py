@@ -27,10 +27,6 @@ EXCEPTIONS = {
         {"self.file.parent.mkdir", "open", "os.open", "temp.replace", "self.file.replace", "file.replace"},
         "the user's own list of homes, and what of it is damaged put beside it",
     ),
-    "site.py": (
-        {"path.parent.mkdir", "path.mkdir", "path.chmod"},
-        "makes the folder of a home that is not there yet",
-    ),
     "search/sqlite.py": (
         {"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"},
         "the indexes of documents and of transcripts: derived, can be deleted",

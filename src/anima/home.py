@@ -14,24 +14,21 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from anima import site
-from anima.config import Config, HygieneConfig
+from anima.config import HygieneConfig
 from anima.errors import BadArguments, HomeError, NoSuchDocument
-from anima.layout.dialects import Detection
 from anima.layout.listener import Listener, layer_of
-from anima.layout.table import Layout
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Change, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
+from anima.site import Site, make_home, open_site
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
 
@@ -55,39 +52,38 @@ if TYPE_CHECKING:
     from anima.upkeep.upkeep import Upkeep
 
 
+T = TypeVar("T")
+
+
+class part(Generic[T]):
+    """A part of a home: made when it is first asked for, once, whatever thread asks."""
+
+    def __init__(self, make: Callable[[Home], T]) -> None:
+        self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
+
+    def __get__(self, home: Home, owner: type[Home]) -> T:
+        with home._mutex:
+            if self._name not in home._parts:
+                home._parts[self._name] = self._make(home)
+            made: T = home._parts[self._name]
+            return made
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Home:
     """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
 
-    def __init__(
-        self,
-        store: Folder,
-        layout: Layout,
-        config: Config,
-        detection: Detection,
-        *,
-        agent: str,
-        clock: Callable[[], datetime],
-        dice: random.Random,
-        register: Register,
-        hook: Hook | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> None:
-        self.store, self.layout, self.config, self.detection, self.agent = store, layout, config, detection, agent
-        self.clock, self.dice, self.env = clock, dice, env or {}
-        self._register = register
+    def __init__(self, site: Site, *, hook: Hook | None = None) -> None:
+        self.site, self.layout, self.config, self.agent = site, site.layout, site.config, site.agent
+        self.clock, self.dice = site.clock, site.dice
         self._mutex = threading.RLock()
-        rules = site.rules_for(layout, config, clock=clock, agent=agent)
-        self.site = site.Site(FolderStore(store, rules), layout, config, clock, dice, agent)
-        self._writing: Writer | None = None
-        self._inbox: Inbox | None = None
-        self._past: Past | None = None
-        self._index: Search | None = None
-        self._sessions: Sessions | None = None
-        self._dreams: Dreams | None = None
-        self._upkeep: Upkeep | None = None
-        self._snapshots: Snapshots | None = None
-        self.identity = AgentIdentity(self.site)
-        self.prompts = Prompts(self.site, self.identity, hook)
+        self._parts: dict[str, Any] = {}
+        self._is_open = True
+        self.identity = AgentIdentity(site)
+        self.prompts = Prompts(site, self.identity, hook)
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -110,36 +106,16 @@ class Home:
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs.
         """
-        env = os.environ if env is None else env
-        register = Register(user_folder(env))
-        store = site.opened(path, register)
-        try:
-            config = site.configured(store, register, env, settings)
-            if agent is not None and (other := site.agent_home(config, agent, store)):
-                store.close()
-                store = site.opened(other, register)
-                own = site.configured(store, register, env, settings)
-                config = replace(own, agent=config.agent, binding=config.binding)
-            detection = site.detected(store, config)
-            layout = site.laid_out(detection.dialect, config)
-            home = cls(
-                store,
-                layout,
-                config,
-                detection,
-                agent=agent or site.first_agent(config),
-                register=register,
-                clock=clock or (lambda: datetime.now(UTC)),
-                dice=dice or random.Random(),
-                hook=hook,
-                env=env,
-            )
-            if finish and site.was_interrupted(store):
-                _ = home.books.ledger
-            return home
-        except BaseException:
-            store.close()
-            raise
+        site = open_site(
+            path,
+            agent=agent,
+            settings=settings,
+            clock=clock or _now,
+            dice=dice or random.Random(),
+            env=os.environ if env is None else env,
+            finish=finish,
+        )
+        return cls(site, hook=hook)
 
     @classmethod
     def create(
@@ -165,9 +141,7 @@ class Home:
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
                 check(key, value)
-        register = Register(user_folder(os.environ if env is None else env))
-        now = (clock or (lambda: datetime.now(UTC)))()
-        brand_new = site.make(path, register, again=again, now=now)
+        brand_new = make_home(path, env=os.environ if env is None else env, again=again, now=(clock or _now)())
         home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
@@ -175,16 +149,15 @@ class Home:
     def close(self) -> None:
         """Commits what is late and lets everything go. Closing twice does no harm."""
         with self._mutex:
-            if self.store.fd >= 0:
-                if self._dreams is not None:
-                    self._dreams.close()
-                if self._index is not None:
-                    self._index.close()
-                if self._sessions is not None:
-                    self._sessions.close()
-                if self._writing is not None and self.books.begun:
-                    self.books.commit()
-                self.site.store.close()
+            if not self._is_open:
+                return
+            for name in ("dreams", "index", "sessions"):
+                if name in self._parts:
+                    self._parts[name].close()
+            if "writing" in self._parts and self.site.store.begun:
+                self.site.store.commit()
+            self.site.store.close()
+            self._is_open = False
 
     def __enter__(self) -> Self:
         return self
@@ -195,8 +168,21 @@ class Home:
         self.close()
 
     @property
+    def name(self) -> str:
+        """What this home is called among people: its folder."""
+        return self.site.store.name
+
+    @property
     def root(self) -> str:
-        return self.store.root
+        return self.site.store.name
+
+    @property
+    def store(self) -> Folder:
+        return self.site.store.documents
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return self.site.env
 
     @property
     def dialect(self) -> str:
@@ -209,94 +195,74 @@ class Home:
         """Ledger, provenance, history."""
         return self.site.store
 
-    @property
+    @part
     def writing(self) -> Writer:
         """The road in."""
-        with self._mutex:
-            if self._writing is None:
-                from anima.memory.forgotten import Forgotten
-                from anima.memory.proposals import Proposals
-                from anima.memory.write import Writer
+        from anima.memory.forgotten import Forgotten
+        from anima.memory.proposals import Proposals
+        from anima.memory.write import Writer
 
-                store = self.site.store
-                forgotten = Forgotten(store.state, lambda: store.key)
-                self._writing = Writer(self.site, Proposals(store.state), forgotten)
-                self._writing.watchers.append(self._tell_index)
-            return self._writing
+        store = self.site.store
+        forgotten = Forgotten(store.state, lambda: store.key)
+        writer = Writer(self.site, Proposals(store.state), forgotten)
+        writer.watchers.append(self._tell_index)
+        return writer
 
-    @property
+    @part
     def inbox(self) -> Inbox:
         """What waits for the owner, and their yes and no."""
-        with self._mutex:
-            if self._inbox is None:
-                from anima.memory.inbox import Inbox
+        from anima.memory.inbox import Inbox
 
-                self._inbox = Inbox(self.site, self.writing, self._forgets)
-            return self._inbox
+        return Inbox(self.site, self.writing, self._forgets)
 
-    @property
+    @part
     def past(self) -> Past:
         """Looking back and taking back."""
-        with self._mutex:
-            if self._past is None:
-                from anima.memory.past import Past
+        from anima.memory.past import Past
 
-                self._past = Past(self.site, self.writing)
-            return self._past
+        return Past(self.site, self.writing)
 
-    @property
+    @part
     def index(self) -> Search:
         """The index, kept in step with the files; called, it is brought up to date."""
-        with self._mutex:
-            if self._index is None:
-                from anima.search.current import Search
-                from anima.search.embed import embedder_for
-                from anima.upkeep.retention import Retention
+        from anima.search.current import Search
+        from anima.search.embed import embedder_for
+        from anima.upkeep.retention import Retention
 
-                self._index = Search(
-                    self.site,
-                    embedder=lambda: embedder_for(self.config, self.env, clock=self.clock, dice=self.dice),
-                    left_out=lambda: Retention(self.store, self.layout, HygieneConfig()).skips_index,
-                )
-            return self._index
+        return Search(
+            self.site,
+            embedder=lambda: embedder_for(self.config, self.site.env, clock=self.clock, dice=self.dice),
+            left_out=lambda: Retention(self.store, self.layout, HygieneConfig()).skips_index,
+        )
 
-    @property
+    @part
     def sessions(self) -> Sessions:
         """Conversations: begun, taken up, listed, read and found."""
-        with self._mutex:
-            if self._sessions is None:
-                from anima.sessions.sessions import Sessions
+        from anima.sessions.sessions import Sessions
 
-                self._sessions = Sessions(
-                    self.site,
-                    prompts=self.prompts,
-                    writer=lambda: self.writing,
-                    search=lambda: self.index,
-                    propose=self._propose_to_forget,
-                    nights=lambda: self.dreams.nights(),
-                )
-            return self._sessions
+        return Sessions(
+            self.site,
+            prompts=self.prompts,
+            writer=lambda: self.writing,
+            search=lambda: self.index,
+            propose=self._propose_to_forget,
+            nights=lambda: self.dreams.nights(),
+        )
 
-    @property
+    @part
     def dreams(self) -> Dreams:
         """What recalls speak for becomes memory."""
-        with self._mutex:
-            if self._dreams is None:
-                from anima.dream.sweep import Dreams
+        from anima.dream.sweep import Dreams
 
-                self._dreams = Dreams(self.site, lambda: self.writing, zone=self.site.zone)
-            return self._dreams
+        return Dreams(self.site, lambda: self.writing, zone=self.site.zone)
 
-    @property
+    @part
     def upkeep(self) -> Upkeep:
         """What an owner does now and then: tidying, figures, health."""
-        with self._mutex:
-            if self._upkeep is None:
-                from anima.upkeep.upkeep import Others, Upkeep
+        from anima.upkeep.upkeep import Others, Upkeep
 
-                others = Others(talks=self._talks, nights=lambda: self.dreams.nights())
-                self._upkeep = Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
-            return self._upkeep
+        others = Others(talks=self._talks, nights=lambda: self.dreams.nights())
+        return Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
 
     def _talks(self) -> Iterator[Talk]:
         from anima.sessions.replay import time_of
@@ -305,21 +271,18 @@ class Home:
         for row in self.sessions.list():
             yield Talk(time_of(row.started_at), row.entries, row.persona)
 
-    @property
+    @part
     def snapshots(self) -> Snapshots:
         """Archives of the whole home."""
-        with self._mutex:
-            if self._snapshots is None:
-                from anima.backup.snapshot import Snapshots
-                from anima.dream.when import due
+        from anima.backup.snapshot import Snapshots
+        from anima.dream.when import due
 
-                self._snapshots = Snapshots(
-                    self.site,
-                    agent=lambda: self.identity.name,
-                    trusted=lambda: self.is_vouched_for,
-                    due=due,
-                )
-            return self._snapshots
+        return Snapshots(
+            self.site,
+            agent=lambda: self.identity.name,
+            trusted=lambda: self.is_vouched_for,
+            due=due,
+        )
 
     def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
         from anima.forget.forget import approve
@@ -332,8 +295,8 @@ class Home:
         return propose(self, change, wish, layer=layer)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
-        if self._index is not None:
-            self._index.touched(paths)
+        if "index" in self._parts:
+            self.index.touched(paths)
 
     # -- the prompt -----------------------------------------------------------------------------------------------------
 
@@ -585,12 +548,12 @@ class Home:
 
     def trust(self) -> None:
         """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
-        self._register.note(self.root, identity=self.store.identity, trusted=True)
+        self.site.register.note(self.root, identity=self.site.store.identity, trusted=True)
 
     @property
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
-        return self._register.trusts(self.root, self.store.identity)
+        return self.site.register.trusts(self.root, self.site.store.identity)
 
 
 def restore(
@@ -613,7 +576,7 @@ def restore(
     from anima.backup.restore import restore
     from anima.sessions.record import without
 
-    given, moment = os.environ if env is None else env, clock or (lambda: datetime.now(UTC))
+    given, moment = os.environ if env is None else env, clock or _now
 
     @contextmanager
     def opens(place: Path) -> Iterator[Snapshots | None]:

@@ -6,7 +6,6 @@ a home vanished, is refused with a sentence. Not here: the verbs of an open home
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import uuid
@@ -23,9 +22,10 @@ from anima.layout.dialects import Detection, detect, layout_for
 from anima.layout.listener import Listener
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
+from anima.layout.trust import folder as user_folder
 from anima.model import DocPath
-from anima.store.folder import Folder, is_restoring, refuse_newer_home
-from anima.store.place import FolderStore, Rules
+from anima.store.folder import Folder
+from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, open_home_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class Site:
     clock: Callable[[], datetime]
     dice: random.Random
     agent: str
+    detected_by: str  # why it is of this dialect
+    env: Mapping[str, str]
+    register: Register  # the user's list of homes
 
     def new_id(self) -> str:
         return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
@@ -84,18 +87,59 @@ def stated_zone(text: str) -> tzinfo | None:
     return None
 
 
-CONFIG_TEXT = """\
+_CONFIG_TEXT = """\
 # How this home is run. Every key is optional; `anima config` shows them all with where each value came from.
 dialect = "{dialect}"
 """
 
 
-def note_quietly(register: Register, store: Folder, *, made: datetime, trusted: bool) -> None:
-    """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
+# -- opening ----------------------------------------------------------------------------------------------------------------
+
+
+def open_site(
+    path: str | Path,
+    *,
+    agent: str | None,
+    settings: Mapping[str, Any] | None,
+    clock: Callable[[], datetime],
+    dice: random.Random,
+    env: Mapping[str, str],
+    finish: bool,
+) -> Site:
+    """The site of the home in a folder, in whatever dialect it is. Nothing is changed by opening it, but that with
+    `finish` what a crash interrupted is finished."""
+    register = Register(user_folder(env))
+    folder = _opened(path, register)
     try:
-        register.note(store.root, identity=store.identity, made=made, trusted=trusted)
-    except HomeError:
-        pass
+        config = configured(folder, register, env, settings)
+        if agent is not None and (other := _agent_home(config, agent, folder)):
+            folder.close()
+            folder = _opened(other, register)
+            own = configured(folder, register, env, settings)
+            config = replace(own, agent=config.agent, binding=config.binding)
+        detection = detected(folder, config)
+        layout = laid_out(detection.dialect, config)
+        agent = agent or first_agent(config)
+        store = FolderStore(folder, rules_for(layout, config, clock=clock, agent=agent))
+        if finish and store.was_interrupted():
+            _ = store.ledger
+    except BaseException:
+        folder.close()
+        raise
+    return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+
+
+def _opened(path: str | Path, register: Register) -> Folder:
+    try:
+        return open_home_folder(path)
+    except NoSuchHome:
+        known = register.known(place_of(path))
+        if known and known.made:
+            raise NoSuchHome(
+                f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
+                hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
+            ) from None
+        raise
 
 
 def place_of(path: str | Path) -> str:
@@ -106,115 +150,22 @@ def place_of(path: str | Path) -> str:
         return str(path)
 
 
-def opened(path: str | Path, register: Register) -> Folder:
-    try:
-        store = _whole(Folder(path))
-    except NoSuchHome as error:
-        known = register.known(place_of(path))
-        if known and known.made:
-            raise NoSuchHome(
-                f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
-                hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
-            ) from None
-        raise error from None
-    try:
-        refuse_newer_home(store)
-    except BaseException:
-        store.close()
-        raise
-    return store
-
-
-def _whole(store: Folder) -> Folder:
-    """The store, once a restore that a crash cut short is finished: before anybody reads, the home is old or new."""
-    if not is_restoring(store):
-        return store
-    from anima.store.private import Machine
-
-    machine = Machine(store)
-    try:
-        with machine.lock.hold():
-            pass  # taking the lock finishes it
-    except Refused:
-        pass  # which is what it tells us
-    finally:
-        machine.lock.close()
-        store.close()
-    return Folder(store.root)
-
-
-def make(path: str | Path, register: Register, *, again: bool, now: datetime) -> bool:
-    """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there."""
-    from anima.store.outside import expanded
-
-    store = _folder(expanded(path), register, again)
-    try:
-        brand_new = not has_life(store)
-        dialect = "anima" if brand_new else detected(store, Config()).dialect
-        ours = store.create(DocPath.parse(configs.FILE), CONFIG_TEXT.format(dialect=dialect))
-        if brand_new:
-            from anima.store.private import Machine
-
-            Machine(store).put("made", b"anima\n")  # history may then stand in .git, where a person looks for it
-        # A configuration that was here before is somebody else's until the owner says trust-home.
-        vouched = ours or register.trusts(store.root, store.identity)
-        note_quietly(register, store, made=now, trusted=vouched)
-        return brand_new
-    finally:
-        store.close()
-
-
-def _folder(path: Path, register: Register, again: bool) -> Folder:
-    """The folder of a home to be, made when it is missing. Refuses to bury one that vanished."""
-    known = register.known(place_of(path))
-    gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
-    if known and known.made and gone and not again:
-        raise Refused(
-            f"{path}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
-            rule="vanished-home",
-            hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
-        )
-    make_folder(path, for_owner=gone)
-    return Folder(path)
-
-
-def make_folder(path: Path, *, for_owner: bool) -> None:
-    """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        if for_owner:
-            path.chmod(0o700)
-    except FileExistsError:
-        raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
-    except OSError as error:
-        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
-
-
-def has_life(store: Folder) -> bool:
-    """Whether anything in the folder says that an agent lived here before."""
-    from anima.layout.starter import NAMES
-
-    core = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
-    return any(name.casefold() in core for name in store.names(""))
-
-
 def configured(store: Folder, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None) -> Config:
     try:
         text: str | None = store.read(DocPath.parse(configs.FILE)).text
     except NoSuchDocument:
         text = None
-    trusted = text is None or register.trusts(store.root, store.identity)
+    trusted = text is None or register.trusts(store.name, store.identity)
     return configs.load(text, env=env, flags=flags, trusted=trusted)
 
 
-def agent_home(config: Config, agent: str, store: Folder) -> Path | None:
+def _agent_home(config: Config, agent: str, store: Folder) -> Path | None:
     """Where an agent of the configuration lives; None when it shares this folder. Raises BadConfig for one unknown."""
     found = next((a for a in config.agent if a.id == agent), None)
     if found is None:
         known = ", ".join(a.id for a in config.agent) or "none"
         raise BadConfig(f"there is no agent {agent!r} in the configuration (there is: {known})", where=configs.FILE)
-    return Path(store.root, Path(found.home).expanduser()) if found.home else None
+    return Path(store.name, Path(found.home).expanduser()) if found.home else None
 
 
 def first_agent(config: Config) -> str:
@@ -226,16 +177,56 @@ def detected(store: Folder, config: Config) -> Detection:
         return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
     names = []
     for name in store.names(""):
-        below = store.names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else []
-        found = store.stat(name)
-        names.append(name + "/" if found and not (found.st_mode & 0o100000) else name)
-        names += [f"{name}/{inner}" + ("/" if _is_folder(store, f"{name}/{inner}") else "") for inner in below[:2000]]
+        names.append(name + "/" * store.is_folder(name))
+        below = store.names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else ()
+        inner = (f"{name}/{each}" for each in below[:2000])
+        names += [each + "/" * ("." not in each and store.is_folder(each)) for each in inner]
     return detect(names)
 
 
-def _is_folder(store: Folder, path: str) -> bool:
-    found = store.stat(path) if "." not in path.rpartition("/")[2] else None
-    return found is not None and not found.st_mode & 0o100000
+# -- making -----------------------------------------------------------------------------------------------------------------
+
+
+def make_home(path: str | Path, *, env: Mapping[str, str], again: bool, now: datetime) -> bool:
+    """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there.
+    Refuses to bury a home that vanished."""
+    from anima.layout.starter import NAMES
+    from anima.store.outside import expanded
+
+    register, path = Register(user_folder(env)), expanded(path)
+    known = register.known(place_of(path))
+    gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    if known and known.made and gone and not again:
+        raise Refused(
+            f"{path}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
+            rule="vanished-home",
+            hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
+        )
+    make_home_folder(path, for_owner=gone)
+    store = Folder(path)
+    try:
+        signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
+        brand_new = not any(name.casefold() in signs_of_life for name in store.names(""))
+        dialect = "anima" if brand_new else detected(store, Config()).dialect
+        ours = store.create(DocPath.parse(configs.FILE), _CONFIG_TEXT.format(dialect=dialect))
+        if brand_new:
+            mark_made(store)
+        # A configuration that was here before is somebody else's until the owner says trust-home.
+        note_quietly(register, store, made=now, trusted=ours or register.trusts(store.name, store.identity))
+        return brand_new
+    finally:
+        store.close()
+
+
+def note_quietly(register: Register, store: Folder, *, made: datetime, trusted: bool) -> None:
+    """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
+    try:
+        register.note(store.name, identity=store.identity, made=made, trusted=trusted)
+    except HomeError:
+        pass
+
+
+# -- what holds here --------------------------------------------------------------------------------------------------------
 
 
 def laid_out(dialect: str, config: Config) -> Layout:
@@ -267,9 +258,3 @@ def rules_for(layout: Layout, config: Config, *, clock: Callable[[], datetime], 
         history=config.history.enabled,
         unkept=tuple(sorted({"sessions", config.sessions.dir or "sessions"})),  # what was said is not history's to keep
     )
-
-
-def was_interrupted(store: Folder) -> bool:
-    """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""
-    last = store.last_line(".anima/ledger.jsonl")
-    return b'"kind":"intent"' in last or (bool(last) and not last.endswith(b"\n"))

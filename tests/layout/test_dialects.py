@@ -94,7 +94,7 @@ def test_a_prompt_is_what_it_was_when_somebody_last_read_it(dialect: str, scope:
 )
 def test_each_example_home_is_known_for_what_it_is(dialect: str, why: str) -> None:
     with Home.open(HOMES / dialect) as home:
-        assert (home.dialect, home.detection.why) == (dialect, why)
+        assert (home.dialect, home.site.detected_by) == (dialect, why)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_dialect_that_is_asked_for_wins(example: Make, dialect: str) -> None:
         assert home.dialect == dialect
     write(root, "anima.toml", f'dialect = "{dialect}"\n')
     with Home.open(root) as home:
-        assert (home.dialect, home.detection.why) == (dialect, "dialect is set by anima.toml")
+        assert (home.dialect, home.site.detected_by) == (dialect, "dialect is set by anima.toml")
 
 
 def test_there_is_no_other_dialect() -> None:

@@ -57,7 +57,8 @@ def plain(text: str) -> str:
 def configured(desk: Desk, **dream: Any) -> None:
     home = desk.home
     home.config = replace(home.config, dream=home.config.dream._replace(**dream))
-    home.site, home._dreams = replace(home.site, config=home.config), None
+    home.site = replace(home.site, config=home.config)
+    home._parts.pop("dreams", None)
 
 
 # -- who sees it, and what cannot happen ----------------------------------------------------------------------------------

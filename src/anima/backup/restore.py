@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from anima import site
 from anima.backup import archive, snapshot
 from anima.backup.archive import Manifest, Progress
 from anima.backup.snapshot import Facts, Snapshots
@@ -29,6 +28,7 @@ from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import Forgotten, Phrase, dumped, loaded
 from anima.store import File, Swapping, Whole
 from anima.store.outside import expanded
+from anima.store.place import make_home_folder
 from anima.store.revision import Note, without_text
 from anima.store.shelf import Shelf, Snapshot, open_archive
 from anima.store.whole import MAX_BYTES, FolderWhole
@@ -129,7 +129,7 @@ def restore(
         source = _guarded(source)
         return replace(_compared(source, {}, str(path)), notes=_about_git(source))
     if not path.is_dir():
-        site.make_folder(path, for_owner=True)
+        make_home_folder(path, for_owner=True)
     with opens(path) as snapshots, nullcontext(snapshots.whole) if snapshots else FolderWhole.at(path) as whole:
         place = _Place(whole=whole, snapshots=snapshots, register=register, now=now, transcript=transcript)
         source = source if source.is_of(whole) else _guarded(source)

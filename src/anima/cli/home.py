@@ -95,7 +95,7 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
     place = home_path(path or home)
     with Home.open(place, settings={"dialect": dialect} if dialect else None) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
-        root, why, trusted = opened.root, opened.detection.why, opened.config.trusted
+        root, why, trusted = opened.root, opened.site.detected_by, opened.config.trusted
         name, peers, warnings, spoken = (
             opened.identity.name,
             opened.identity.peers(),

@@ -147,6 +147,15 @@ class Folder:
         found = self.stat(actual) if actual is not None else None
         return found is not None and stat.S_ISREG(found.st_mode)
 
+    @property
+    def name(self) -> str:
+        """The folder, for people."""
+        return self.root
+
+    def is_folder(self, actual: str) -> bool:
+        found = self.stat(actual)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
     def stat(self, actual: str) -> os.stat_result | None:
         """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
         try:

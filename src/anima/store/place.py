@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anima.config import FILE
@@ -21,7 +22,7 @@ from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, DocPath, Kind, Verdict
 from anima.store import Batch, Written
 from anima.store.batch import Batches
-from anima.store.folder import Folder
+from anima.store.folder import Folder, is_restoring, refuse_newer_home
 from anima.store.lock import PATIENCE
 from anima.store.private import TORN, Machine
 from anima.store.steps import Steps
@@ -94,6 +95,11 @@ class FolderStore:
     def identity(self) -> str:
         """What trust in this home is bound to: a folder that took this one's place has another."""
         return self.documents.identity
+
+    def was_interrupted(self) -> bool:
+        """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""
+        last = self.documents.last_line(".anima/ledger.jsonl")
+        return b'"kind":"intent"' in last or (bool(last) and not last.endswith(b"\n"))
 
     @property
     def state(self) -> Machine:
@@ -420,3 +426,47 @@ def _newest_anchor(history: History) -> int:
         if found := next((r.anchor for r in history.log(limit=limit) if r.anchor), None):
             return found[0]
     return max((n for n, _ in history.anchors()), default=0)
+
+
+# -- the folder of a home ---------------------------------------------------------------------------------------------------
+
+
+def open_home_folder(path: str | Path) -> Folder:
+    """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
+    new. Raises NoSuchHome, or NewerFormat for a home that a newer anima wrote."""
+    folder = Folder(path)
+    try:
+        if is_restoring(folder):
+            machine = Machine(folder)
+            try:
+                with machine.lock.hold():
+                    pass  # taking the lock finishes it
+            except Refused:
+                pass  # which is what it tells us
+            finally:
+                machine.lock.close()
+                folder.close()
+            folder = Folder(folder.root)
+        refuse_newer_home(folder)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def make_home_folder(path: Path, *, for_owner: bool) -> None:
+    """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if for_owner:
+            path.chmod(0o700)
+    except FileExistsError:
+        raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
+    except OSError as error:
+        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
+
+
+def mark_made(folder: Folder) -> None:
+    """Says that we made this home: its history may then stand in `.git`, where a person looks for it."""
+    Machine(folder).put("made", b"anima\n")

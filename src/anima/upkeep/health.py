@@ -236,7 +236,7 @@ def _unreadable(home: Home, path: str, error: HomeError) -> Remark:
 
 def _folder(home: Home, entries: list[Entry]) -> Iterator[Remark]:
     yield Remark(
-        level="fine", about="dialect", message=f"This is a home in the dialect {home.dialect}: {home.detection.why}."
+        level="fine", about="dialect", message=f"This is a home in the dialect {home.dialect}: {home.site.detected_by}."
     )
     mode = stat.S_IMODE(os.fstat(home.store.fd).st_mode)
     if mode & 0o077:
