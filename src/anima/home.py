@@ -151,7 +151,7 @@ class Home:
         with self._mutex:
             if not self._is_open:
                 return
-            for name in ("dreams", "index", "sessions"):
+            for name in ("index", "sessions"):
                 if name in self._parts:
                     self._parts[name].close()
             if "writing" in self._parts and self.site.store.begun:

@@ -120,13 +120,12 @@ class Dreams:
         self._mutex = threading.RLock()
         self._tried: datetime | None = None
         self.patience = consult.TIMEOUT  # seconds for one answer of a model
-        self._lease = site.store.machine.lease(LEASE)
 
     def sweep(self, *, preset: str | None = None, since: date | None = None, complete: Complete | None = None) -> Sweep:
         """One sweep now. `complete` is a model, which is asked once more when its answer cannot stand."""
         rules = self.rules(preset)
         try:
-            with self._lease.hold(patience=0):
+            with self._store.lease(LEASE, patience=0):
                 self._tried = self._site.clock()
                 return self._swept(rules, since, complete)
         except HomeBusy as busy:
@@ -138,9 +137,6 @@ class Dreams:
         """What a sweep would do now. Takes no lease and writes nothing."""
         draft = self._advised(self._drafted(self.rules(preset), since), since, complete)
         return Sweep(status="dry-run", plan=draft.made, diff=self._diff([*self._changes(draft), *self._bank.changes()]))
-
-    def close(self) -> None:
-        self._lease.close()
 
     def rules(self, preset: str | None = None) -> Preset:
         return preset_of(preset or self._site.config.dream.preset)

@@ -8,7 +8,6 @@ Not here: what the rows mean (`index`, `sessions.talks`).
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import stat
@@ -21,6 +20,7 @@ from typing import Final, TypeVar
 from urllib.parse import quote
 
 from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
+from anima.store.lock import flock
 
 T = TypeVar("T")
 FORMAT: Final = 4
@@ -180,7 +180,7 @@ class SqliteFile:
                 if os.path.islink(self._lock_path):
                     os.unlink(self._lock_path)
                 fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                flock(fd, wait=True)
             yield
         finally:
             self._depth -= 1
@@ -196,11 +196,7 @@ class SqliteFile:
             yield True
             return
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
+            yield flock(fd)
         finally:
             os.close(fd)
 

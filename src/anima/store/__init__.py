@@ -302,8 +302,18 @@ class Store(Protocol):
         """Gives every change that no revision holds yet its revision; None when there is nothing."""
         ...
 
-    def lock(self, name: str = "home", *, patience: float = 30.0) -> AbstractContextManager[None]:
-        """The home's lock, or a lease of another name; a database opens its transaction here. Raises HomeBusy."""
+    def lock(self, *, patience: float = 30.0) -> AbstractContextManager[None]:
+        """The home's lock; a database opens its transaction here. Raises HomeBusy."""
+        ...
+
+    def lease(self, name: str, *, patience: float = 30.0) -> AbstractContextManager[int]:
+        """A lock for long work that must not hold the home's. Gives a number greater than every earlier holder's, so
+        that whoever lost the lease can be told from whoever has it. Raises HomeBusy."""
+        ...
+
+    def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
+        """A mark for now, and the documents that changed or went since an earlier one; None where nobody can tell
+        without looking at each version, as in a folder that anybody may write to."""
         ...
 
     def scratch(self, name: str, *, make: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""One lock a home, across processes and threads.
+"""One lock a home, across processes and threads; and the one flock there is.
 
 Promise: at most one holder; the lock file is never deleted; a holder that dies lets go by itself; whoever waits too
 long is told who holds it. Re-entrant in one thread. A lock file that somebody else deleted, or that came along through
@@ -16,10 +16,34 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from anima.errors import Damaged, HomeBusy
 
 PATIENCE = 30.0
+
+
+def flock(fd: int, *, wait: bool = False) -> bool:
+    """Takes the lock of an open file until it is closed; False where somebody else has it. Raises OSError."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(fd: int) -> None:
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def patiently(take: Callable[[], bool], patience: float, holder: Callable[[], str]) -> None:
+    """Tries until it succeeds. Raises HomeBusy with the holder's name after `patience` seconds."""
+    give_up, pause = time.monotonic() + patience, 0.0005
+    while not take():
+        if time.monotonic() >= give_up:
+            raise HomeBusy(holder(), seconds=patience)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
 
 
 class HomeLock:
@@ -37,6 +61,7 @@ class HomeLock:
         self._entered = entered
         self._opened, self._standing, self._fd, self._process = opened, standing, -1, 0
         self._mutex, self._depth = threading.RLock(), 0
+        self.token = 0  # greater than that of every earlier holder
 
     @contextmanager
     def hold(self, patience: float = PATIENCE) -> Iterator[None]:
@@ -62,12 +87,7 @@ class HomeLock:
         return self._depth > 0
 
     def _take(self, patience: float) -> None:
-        give_up, pause = time.monotonic() + patience, 0.0005
-        while not self._locked():
-            if time.monotonic() >= give_up:
-                raise HomeBusy(_signed(self._fd), seconds=patience)
-            time.sleep(pause)
-            pause = min(pause * 2, 0.02)
+        patiently(self._locked, patience, lambda: _signed(self._fd))
         self._sign()
 
     def _locked(self) -> bool:
@@ -77,9 +97,8 @@ class HomeLock:
         if self._fd < 0:
             self._fd, self._process = self._opened(), os.getpid()
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+            if not flock(self._fd):
+                return False
         except OSError as error:
             raise Damaged(
                 f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed",
@@ -101,7 +120,7 @@ class HomeLock:
 
     def _let_go(self) -> None:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            unlock(self._fd)
         except OSError:
             self.close()  # which lets go as well
 
@@ -114,19 +133,19 @@ class HomeLock:
         except Damaged:
             return None
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return None if flock(fd) else _signed(fd)
         except OSError:
             return _signed(fd)
         finally:
             os.close(fd)
-        return None
 
     def _sign(self) -> None:
-        """Writes who holds it, for whoever waits. It is only a courtesy, so a full disk does not stop us."""
-        name = json.dumps({"pid": os.getpid(), "command": _command(sys.argv)}).encode()
+        """Writes who holds it, for whoever waits, and how many held it. A full disk does not stop us: the lock holds."""
+        self.token = int(_read(self._fd).get("token", 0)) + 1
+        name = json.dumps({"pid": os.getpid(), "command": _command(sys.argv), "token": self.token}).encode()
         try:
-            os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, name, 0)
+            os.ftruncate(self._fd, len(name))
         except OSError:
             pass
 
@@ -148,8 +167,14 @@ def _command(argv: Sequence[str]) -> str:
 
 def _signed(fd: int) -> str:
     """Who signed the lock file last."""
+    found = _read(fd)
+    return f"process {found['pid']} ({found['command'][:80]})" if found else "another process"
+
+
+def _read(fd: int) -> dict[str, Any]:
+    """What the last holder wrote; nothing where that cannot be read."""
     try:
         found = json.loads(os.pread(fd, 4096, 0))
-        return f"process {int(found['pid'])} ({str(found['command'])[:80]})"
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return "another process"
+        return {"pid": int(found["pid"]), "command": str(found["command"]), "token": int(found.get("token", 0))}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}

@@ -10,22 +10,22 @@ Not here: what a line means (transcript).
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
 import secrets
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchSession, printable
+from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.model import DocPath
 from anima.store.folder import Folder, write_all
+from anima.store.lock import flock, patiently, unlock
 from anima.store.private import STAGE, TORN, Machine
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
@@ -360,13 +360,13 @@ class LineFile:
         """The file at our path is ours alone inside; it is opened anew when it is another one by now."""
         while True:
             held = self._open_fd()
-            _flock(held, self.id)
+            patiently(partial(flock, held), PATIENCE, lambda: f"another writer of session {self.id}")
             try:
                 if self._is_current():
                     yield
                     return
             finally:
-                fcntl.flock(held, fcntl.LOCK_UN)
+                unlock(held)
             self._reopen()
 
     def _is_current(self) -> bool:
@@ -460,20 +460,6 @@ def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
     except OSError:
         return None
     return found if stat.S_ISREG(found.st_mode) else None
-
-
-def _flock(fd: int, id: str) -> None:
-    """Waits its turn; whoever waits too long is told."""
-    give_up, pause = time.monotonic() + PATIENCE, 0.0005
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= give_up:
-                raise HomeBusy(f"another writer of session {id}", seconds=PATIENCE) from None
-            time.sleep(pause)
-            pause = min(pause * 2, 0.01)
 
 
 def _explained(id: str, error: OSError) -> Exception:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -106,9 +106,19 @@ class FolderStore:
         """Small files of the machine's own, by name."""
         return self.machine
 
-    def lock(self, name: str = "home", *, patience: float = PATIENCE) -> AbstractContextManager[None]:
-        """The home's lock, or a lease of another name, held inside the `with`. Raises HomeBusy with its holder."""
-        return (self.machine.lock if name == "home" else self.machine.lease(name)).hold(patience)
+    def lock(self, *, patience: float = PATIENCE) -> AbstractContextManager[None]:
+        """The home's lock, held inside the `with`. Raises HomeBusy with its holder."""
+        return self.machine.lock.hold(patience)
+
+    @contextmanager
+    def lease(self, name: str, *, patience: float = PATIENCE) -> Iterator[int]:
+        """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
+        with closing(self.machine.lease(name)) as held, held.hold(patience):
+            yield held.token
+
+    def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
+        """A folder is written to by anybody: whoever wants to know compares versions."""
+        return "", None
 
     def scratch(self, name: str, *, make: bool = False) -> str:
         """Where a derived file of this name stands; with `make`, its folder is there afterwards."""

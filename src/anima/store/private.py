@@ -6,7 +6,6 @@ here follows a link. No document path can reach it (DocPath refuses a leading do
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from anima.errors import Damaged, Refused
 from anima.store.folder import MACHINE, RESTORED, Folder, is_restoring, write_all
 from anima.store.folder import STAGE as STAGE
-from anima.store.lock import HomeLock
+from anima.store.lock import HomeLock, flock
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
 FOLDER = MACHINE
@@ -182,10 +181,10 @@ class Machine:
             except OSError:
                 continue
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.unstage(name)
+                if flock(fd):  # else it is being written
+                    self.unstage(name)
             except OSError:
-                pass  # it is being written
+                pass
             finally:
                 os.close(fd)
 

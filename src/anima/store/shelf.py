@@ -8,7 +8,6 @@ Not here: what is in them, and which ones go (backup).
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import re
@@ -24,6 +23,7 @@ from typing import Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, Damaged, MissingExtra, NotFound, Refused, printable
 from anima.store.folder import MACHINE, give_mode
+from anima.store.lock import flock
 from anima.store.outside import name_anew
 
 ENDING = ".age"
@@ -118,7 +118,7 @@ class Shelf:
                 raise Refused(f"{target}: there is a file of that name, and it is not overwritten", rule="overwrite")
             fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(fd)
                 give_mode(fd, 0o600)
                 with open(fd, "r+b", closefd=False) as out:
                     write(out)
@@ -169,10 +169,10 @@ class Shelf:
             except OSError:
                 continue
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _unlink(path)
+                if flock(fd):  # else it is being written
+                    _unlink(path)
             except OSError:
-                pass  # it is being written
+                pass
             finally:
                 os.close(fd)
 

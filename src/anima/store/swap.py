@@ -8,20 +8,21 @@ were open meanwhile are told: their next write is refused. Whoever calls holds t
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from anima.errors import BadInput, Damaged
+from anima.errors import BadInput, Damaged, HomeBusy
 from anima.store import File
 from anima.store.census import BARE, GIT, OWN_MARK, folders_above, refusal, survey
 from anima.store.folder import MACHINE, Folder, Unconfirmed, is_restoring, write_all
+from anima.store.lock import flock, patiently
 from anima.store.safe_open import open_beneath, open_regular
 
 if TYPE_CHECKING:
@@ -299,10 +300,9 @@ def _sync(machine: _Machine, folder: str) -> None:
 def _drop_derived(store: Folder, machine: _Machine) -> None:
     """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
     fd = machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)
-    give_up = time.monotonic() + _PATIENCE
     try:
-        while not _is_locked(fd) and time.monotonic() < give_up:
-            time.sleep(0.01)
+        with suppress(HomeBusy):
+            patiently(partial(flock, fd), _PATIENCE, str)
         for name in _DERIVED:
             if store.stat(f"{MACHINE}/{name}") is not None:
                 machine.unlink(f"{MACHINE}/{name}", sync=False)
@@ -310,14 +310,6 @@ def _drop_derived(store: Folder, machine: _Machine) -> None:
         pass
     finally:
         os.close(fd)
-
-
-def _is_locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _log(machine: _Machine, said: str) -> None:

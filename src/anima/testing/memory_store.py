@@ -43,6 +43,8 @@ class Shelf:
     ledger: bytearray = field(default_factory=bytearray)
     revisions: list[tuple[Revision, dict[str, bytes]]] = field(default_factory=list)  # each with its whole tree
     locks: dict[str, threading.RLock] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)  # of leases
+    gone: list[tuple[int, str]] = field(default_factory=list)  # when a document went, and its path
     scratch: str | None = None  # a folder for derived files
     counter: int = 0
 
@@ -333,7 +335,7 @@ class MemoryStore:
         if change.kind is Kind.MOVE and change.to is not None:
             self._put(change.to, change.to.text, (new or "").encode("utf-8"))
         if new is None or change.kind is Kind.MOVE:
-            del self._shelf.files[change.path.key]
+            self._shelf.gone.append((self._shelf.next_version(), self._shelf.files.pop(change.path.key).path))
             return "" if new is None else digest_of(new)
         self._put(change.path, found.actual, new.encode("utf-8"))
         return digest_of(new)
@@ -386,7 +388,18 @@ class MemoryStore:
         return history.commit({path: file.data if file else None for path, file in files.items()}, note)
 
     @contextmanager
-    def lock(self, name: str = "home", *, patience: float = 30.0) -> Iterator[None]:
+    def lease(self, name: str, *, patience: float = 30.0) -> Iterator[int]:
+        with self.lock(name, patience=patience):
+            self._shelf.tokens[name] = self._shelf.tokens.get(name, 0) + 1
+            yield self._shelf.tokens[name]
+
+    def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
+        files = [(file.version, file.path) for file in self._shelf.files.values()]
+        later = (path for version, path in (*files, *self._shelf.gone) if version > int(since or 0))
+        return str(self._shelf.counter), tuple(sorted(set(later))) if since is not None else None
+
+    @contextmanager
+    def lock(self, name: str = "", *, patience: float = 30.0) -> Iterator[None]:
         held = self._shelf.locks.setdefault(name, threading.RLock())
         if not held.acquire(timeout=patience):
             raise HomeBusy("another thread of this process", seconds=patience)

@@ -375,9 +375,41 @@ class StoreContract:
         with home().lock(patience=0.01):
             pass
 
-    def test_a_lease_of_another_name_is_another_lock(self, home: Opens) -> None:
-        with home().lock("sweep"):
+    def test_a_lease_keeps_nobody_from_writing_and_numbers_its_holders(self, home: Opens) -> None:
+        with home().lease("sweep") as first:
             assert put(home(), NOTE, "meanwhile\n").change is not None
+            with home().lease("another"):
+                pass
+        with home().lease("sweep") as second:
+            assert second > first
+
+    def test_a_lease_has_one_holder(self, home: Opens) -> None:
+        busy: list[HomeBusy] = []
+
+        def try_it() -> None:
+            try:
+                with home().lease("sweep", patience=0.01):
+                    pass
+            except HomeBusy as error:
+                busy.append(error)
+
+        with home().lease("sweep"):
+            thread = threading.Thread(target=try_it)
+            thread.start()
+            thread.join()
+        assert len(busy) == 1
+
+    def test_what_changed_since_a_mark_is_told_or_everything_may_have(self, home: Opens) -> None:
+        store = home()
+        put(store, OTHER, "before\n")
+        mark, _ = store.changed(None)
+        assert home().changed(mark)[1] in ((), None)
+        put(store, NOTE, "one\n")
+        put(store, DEEP, "two\n")
+        store.write(Batch(changes=(change(DEEP, Kind.DELETE),), verdict=ALLOW))
+        later, paths = home().changed(mark)
+        assert paths in (("a/b/c.md", "note.md"), None)
+        assert home().changed(later)[1] in ((), None)
 
     def test_writers_of_many_threads_lose_nothing(self, home: Opens) -> None:
         put(home(), NOTE, "")
