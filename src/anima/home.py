@@ -24,7 +24,7 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout.listener import Listener, layer_of
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
-from anima.model import Access, Change, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
     from anima.dream.sweep import Dreams, Sweep
-    from anima.forget.forget import Forgetting
+    from anima.forget.forget import Forget, Forgetting
     from anima.memory.inbox import Inbox
     from anima.memory.past import Past
-    from anima.memory.proposals import Proposal
     from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
     from anima.search.current import Search
@@ -213,7 +212,7 @@ class Home:
         """What waits for the owner, and their yes and no."""
         from anima.memory.inbox import Inbox
 
-        return Inbox(self.site, self.writing, self._forgets)
+        return Inbox(self.site, self.writing, lambda proposal: self._forget.approve(proposal))
 
     @part
     def past(self) -> Past:
@@ -245,7 +244,7 @@ class Home:
             prompts=self.prompts,
             writer=lambda: self.writing,
             search=lambda: self.index,
-            propose=self._propose_to_forget,
+            propose=lambda *wish: self._forget.propose(*wish),
             nights=lambda: self.dreams.nights(),
         )
 
@@ -284,15 +283,25 @@ class Home:
             due=due,
         )
 
-    def _forgets(self, proposal: Proposal) -> tuple[Receipt, ...]:
-        from anima.forget.forget import approve
+    @part
+    def _forget(self) -> Forget:
+        """What forgets. Whoever keeps text stands in the order of the deed."""
+        from anima.forget.forget import Forget
+        from anima.forget.holders import Derived, Files, SetAside, Versions, Waiting
+        from anima.sessions.transcripts import Said
 
-        return approve(self, proposal)
-
-    def _propose_to_forget(self, change: Change, wish: Mapping[str, str], layer: str) -> Proposal | None:
-        from anima.forget.forget import propose
-
-        return propose(self, change, wish, layer=layer)
+        said = Said(self.sessions)
+        holders = (
+            Waiting(self.site, self.writing.proposals),
+            said,
+            SetAside(self.site),
+            Files(self.site, said.is_one),
+            Derived("index", lambda anew: self.index.freshen(anew=anew)),
+            Derived("sessions", lambda anew: self.sessions.freshen(anew=anew)),
+            Versions(self.site),
+            self.snapshots,
+        )
+        return Forget(self.site, self.writing, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if "index" in self._parts:
@@ -529,10 +538,7 @@ class Home:
     ) -> Forgetting:
         """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
         came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
-        from anima.forget.forget import asked_of, carry_out, plan, shown
-
-        asked = asked_of(
-            self,
+        return self._forget.ask(
             text=text,
             pattern=pattern,
             line=line,
@@ -541,8 +547,9 @@ class Home:
             origin=origin,
             since=since,
             until=until,
+            purge=purge,
+            dry_run=dry_run,
         )
-        return shown(plan(self, asked, purge=purge)) if dry_run else carry_out(self, asked, purge=purge)
 
     # -- trust ------------------------------------------------------------------------------------------------------------
 

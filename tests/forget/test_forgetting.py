@@ -428,8 +428,10 @@ def home(tmp_path):
 
 
 def tree(home: Home) -> dict[str, bytes]:
+    """Every file but the lock, which names its last holder."""
     root = Path(home.root)
-    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+    files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.name != "lock"]
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def places(found) -> set[tuple[str, str]]:
@@ -678,13 +680,13 @@ POINTS = [
     ("anima.memory.forgotten", "Forgotten", "add"),
     ("anima.memory.write", "Writer", "carry_out"),
     ("anima.memory.proposals", "Proposals", "remove"),
-    ("anima.forget.forget", None, "forget"),
-    ("anima.forget.purge", None, "foreign"),
-    ("anima.forget.forget", None, "_freshened"),
-    ("anima.forget.purge", None, "history"),
+    ("anima.sessions.transcripts", None, "forget"),
+    ("anima.store.whole", "FolderWhole", "read"),
+    ("anima.search.current", "Search", "freshen"),
+    ("anima.store.git", "History", "rewrite"),
     ("anima.store.git", None, "_swap"),
-    ("anima.forget.purge", None, "proof"),
-    ("anima.forget.purge", None, "put_back"),
+    ("anima.store.whole", "FolderWhole", "traces"),
+    ("anima.store.whole", "FolderWhole", "replace"),
     ("anima.store.git", "History", "refresh"),
 ]
 
@@ -764,10 +766,10 @@ def test_a_swap_of_history_that_was_cut_in_two_is_ended(tmp_path, new):
 
 
 def test_a_document_that_changes_in_between_is_planned_anew(home, monkeypatch):
-    from anima.forget import forget
+    from anima.forget.forget import Forget
 
     home.write("notes/a.md", "- the ferret stole the ring\n- one\n")
-    real, seen = forget.plan, []
+    real, seen = Forget.plan, []
 
     def meanwhile(*given, **more):
         drawn = real(*given, **more)
@@ -776,7 +778,7 @@ def test_a_document_that_changes_in_between_is_planned_anew(home, monkeypatch):
             home.append("notes/a.md", "- two, and the ferret stole the ring twice\n- three")
         return drawn
 
-    monkeypatch.setattr(forget, "plan", meanwhile)
+    monkeypatch.setattr(Forget, "plan", meanwhile)
     home.forget(text="the ferret stole the ring")
     assert home.read("notes/a.md").text == "- one\n- three\n"
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from anima.backup import archive, snapshot
 from anima.backup.archive import Manifest, Progress
-from anima.backup.snapshot import Facts, Snapshots
+from anima.backup.snapshot import Described, Snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.layout.trust import Register
 from anima.ledger.chain import Key
@@ -251,7 +251,7 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
 def _before(place: _Place) -> Snapshot:
     """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
     own = place.snapshots
-    with own.packed() if own is not None else snapshot.packed(place.whole, Facts()) as made:
+    with own.packed() if own is not None else snapshot.packed(place.whole, Described()) as made:
         return snapshot.put(Shelf(place.whole.snapshots), made, at=place.now, label=BEFORE)
 
 

@@ -36,6 +36,7 @@ from anima.store.shelf import (
     seal,
     snapshot_at,
 )
+from anima.text.phrases import Left, Sought, Touched
 
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
@@ -43,7 +44,7 @@ _ENDINGS = (".tar.gz", ".tar.gz.age")
 Due = Callable[[str, str, datetime | None, datetime], object | None]
 
 
-class Facts(NamedTuple):
+class Described(NamedTuple):
     """What a manifest says of a home beside its files."""
 
     dialect: str = ""
@@ -60,7 +61,7 @@ class Sealing(NamedTuple):
         return bool(self.recipients) or self.passphrase is not None
 
 
-class Packed(NamedTuple):
+class PackedHome(NamedTuple):
     """A home as it stood: its manifest, and its files, compressed."""
 
     manifest: Manifest
@@ -71,6 +72,8 @@ class Packed(NamedTuple):
 class Snapshots:
     """The snapshots of one home. `agent` says whose they are, `trusted` whether this user vouches for the folder, and
     `due` gives the run of a cron expression, in a timezone, that is due after the last one by now."""
+
+    name = "snapshots"
 
     def __init__(self, site: Site, *, agent: Callable[[], str], trusted: Callable[[], bool], due: Due) -> None:
         self._site, self._agent, self._trusted, self._due = site, agent, trusted, due
@@ -104,14 +107,14 @@ class Snapshots:
             self._note_elsewhere(found.path)
         return found
 
-    def take_anew(self) -> Snapshot:
+    def _take_anew(self) -> Snapshot:
         """One for those that had to go; where it is not sealed, in the home itself, whose bytes it is."""
         return self.take() if self._site.config.snapshot.recipients else self.take(to=f"{self.whole.snapshots}/")
 
     @contextmanager
-    def packed(self, progress: Progress | None = None) -> Iterator[Packed]:
+    def packed(self, progress: Progress | None = None) -> Iterator[PackedHome]:
         """The home as it stands now, after what was begun is ended and what is late is committed."""
-        facts = Facts(self._site.layout.dialect, self._agent())
+        facts = Described(self._site.layout.dialect, self._agent())
         with packed(self.whole, facts, late=self._end_late, progress=progress) as made:
             yield made
 
@@ -162,7 +165,7 @@ class Snapshots:
             return [Shelf(own)]
         return [Shelf(folder) for folder in dict.fromkeys((own, self._folder()))]
 
-    def everywhere(self) -> tuple[list[Snapshot], list[tuple[str, str]]]:
+    def _everywhere(self) -> tuple[list[Snapshot], list[tuple[str, str]]]:
         """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with
         why.
 
@@ -223,7 +226,7 @@ class Snapshots:
 
     # -- removing, and taking in time -----------------------------------------------------------------------------------
 
-    def remove(self, kept: Snapshot) -> None:
+    def _remove(self, kept: Snapshot) -> None:
         """Removes an archive, wherever it lies, and takes its place off the list."""
         Shelf(os.path.dirname(kept.path)).remove(kept)
         if kept.path in (held := self._elsewhere()):
@@ -259,14 +262,42 @@ class Snapshots:
             times.append(datetime.fromisoformat((self._site.store.state.get(_TRIED) or b"").decode()))
         return max((time for time in times if time.tzinfo), default=None)
 
+    # -- as a holder of text: whatever is older than a purge may hold it --------------------------------------------------
+
+    def find(self, sought: Sought) -> Iterator[Touched | Left]:
+        if sought.purge:
+            here, away = self._everywhere()
+            yield from (Left(path, why) for path, why in away)
+            for kept in here:
+                yield Touched(place="snapshot", where=_where(kept), why="older than the purge, and is removed")
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left | str]:
+        """Every older archive of the home goes, and one of the home as it is now takes their place."""
+        asked = {each.where for each in found}
+        for kept in self._everywhere()[0] if asked else ():
+            try:
+                if _where(kept) in asked:
+                    self._remove(kept)
+            except HomeError as error:
+                yield Left(kept.name, str(error))
+        if found:
+            yield f"{len(found)} older snapshots are removed; {self._take_anew().name} was taken"
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        yield from ()
+
+
+def _where(kept: Snapshot) -> str:
+    return kept.name if kept.digest else kept.path
+
 
 # -- packing, of any folder ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def packed(
-    whole: Whole, facts: Facts, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
-) -> Iterator[Packed]:
+    whole: Whole, facts: Described, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
+) -> Iterator[PackedHome]:
     """A home as it stands now, under its lock, in a file without a name. `late` ends what is late, first."""
     with whole.scratch() as body:
         with whole.lock():
@@ -274,7 +305,7 @@ def packed(
             key = Key(whole.key())
             files, left = _pack(whole, body, progress)
             made = Manifest(key.id[:16], facts.dialect, facts.agent, _tip(whole), files, left)
-        yield Packed(made, body, whole)
+        yield PackedHome(made, body, whole)
 
 
 def _pack(
@@ -307,7 +338,7 @@ def _tip(whole: Whole) -> tuple[int, str]:
 
 def put(
     shelf: Shelf,
-    made: Packed,
+    made: PackedHome,
     *,
     at: datetime,
     label: str = "",
@@ -330,7 +361,7 @@ def put(
     return replace(snapshot_at(path) or own, files=files, left_out=left_out)
 
 
-def _write(made: Packed, out: BinaryIO, sealing: Sealing) -> None:
+def _write(made: PackedHome, out: BinaryIO, sealing: Sealing) -> None:
     """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
     if not sealing:
         archive.assemble(made.manifest, made.body, out)

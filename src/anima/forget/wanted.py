@@ -1,7 +1,7 @@
 """What is to be forgotten: the owner's words for it, checked, and the lines they mean by where those came from.
 
 Promise: what makes no sense is said before anything is looked at; a text or pattern together with a session, sender,
-origin or time narrows the choice. Not here: what else says the same, and how it goes (forgetting).
+origin or time narrows the choice. Not here: what else says the same, and how it goes (forget).
 """
 
 from __future__ import annotations
@@ -10,19 +10,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING
 
 from anima.errors import BadArguments
 from anima.layout.listener import layer_at, layer_of
 from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
 from anima.model import DocPath, Origin
-from anima.sessions.replay import Turn
+from anima.site import Site
 from anima.text.markdown import heading_of, lines_of
 from anima.text.phrases import Wanted, flat, said_in
-
-if TYPE_CHECKING:
-    from anima.home import Home
 
 MOST_TEXT = 100_000
 
@@ -56,16 +52,16 @@ class Asked:
 
 
 def asked_of(
-    home: Home,
+    site: Site,
     *,
-    text: str | Sequence[str] | None,
-    pattern: str | None,
-    line: str | None,
-    session: str | None,
-    sender: str | None,
-    origin: str | None,
-    since: date | datetime | str | None,
-    until: date | datetime | str | None,
+    text: str | Sequence[str] | None = None,
+    pattern: str | None = None,
+    line: str | None = None,
+    session: str | None = None,
+    sender: str | None = None,
+    origin: str | None = None,
+    since: date | datetime | str | None = None,
+    until: date | datetime | str | None = None,
 ) -> Asked:
     """What a person asks for, checked. Raises BadArguments with what to say instead."""
     named = {
@@ -82,8 +78,8 @@ def asked_of(
     if not given:
         raise BadArguments("say what to forget: a text, pattern, line, session, sender, origin or time span")
     _check_together(given)
-    path, said = _line(home, line) if line is not None else (None, None)
-    begin, end = _moment(home, since, time.min), _moment(home, until, time.max)
+    path, said = _line(site, line) if line is not None else (None, None)
+    begin, end = _moment(site, since, time.min), _moment(site, until, time.max)
     if begin and end and begin > end:
         raise BadArguments("since lies after until; nothing can be in between")
     return Asked(
@@ -142,11 +138,11 @@ def _origin(raw: str | None) -> Origin | None:
         raise BadArguments(f"there is no origin {raw!r}; there are {', '.join(Origin)}") from None
 
 
-def _line(home: Home, raw: str) -> tuple[DocPath, str]:
+def _line(site: Site, raw: str) -> tuple[DocPath, str]:
     path, colon, number = raw.rpartition(":")
     if not colon or not (number.isascii() and number.isdigit()):
         raise BadArguments(f"{raw!r} is no line; write PATH:NUMBER, such as MEMORY.md:14")
-    document = home.read(path)
+    document = site.store.documents.read(DocPath.parse(path))
     lines = lines_of(document.text)
     if not 1 <= int(number) <= len(lines):
         raise BadArguments(f"{path} has {len(lines)} lines, and no line {number}")
@@ -155,7 +151,7 @@ def _line(home: Home, raw: str) -> tuple[DocPath, str]:
     return document.path, lines[int(number) - 1]
 
 
-def _moment(home: Home, raw: date | datetime | str | None, edge: time) -> datetime | None:
+def _moment(site: Site, raw: date | datetime | str | None, edge: time) -> datetime | None:
     """A moment; a day is its first or its last. Without a zone it is the user's."""
     if raw is None:
         return None
@@ -165,21 +161,23 @@ def _moment(home: Home, raw: date | datetime | str | None, edge: time) -> dateti
         except ValueError:
             raise BadArguments(f"{raw!r} is no time; write 2026-05-08 or 2026-05-08T14:30") from None
     found = raw if isinstance(raw, datetime) else datetime.combine(raw, edge)
-    return found if found.tzinfo else found.replace(tzinfo=home.site.now().tzinfo)
+    return found if found.tzinfo else found.replace(tzinfo=site.now().tzinfo)
 
 
 # -- where lines came from --------------------------------------------------------------------------------------------------
 
 
 class Choice:
-    """Which lines are meant by where they came from. Lives as long as one plan."""
+    """What is sought in one plan: the words, and what is meant by where it came from."""
 
-    def __init__(self, home: Home, asked: Asked, sessions: frozenset[str]) -> None:
-        self._home, self._asked, self.sessions = home, asked, sessions
-        self._view = home.books.provenance if home.books.begun else None
+    def __init__(self, site: Site, asked: Asked, sessions: frozenset[str], *, purge: bool) -> None:
+        self._site, self._asked, self.sessions, self.purge, self.layer = site, asked, sessions, purge, asked.layer
+        self._view = site.store.provenance if site.store.begun else None
         self._filter = asked.words if asked.texts or asked.pattern else None
-        self.layer = layer_of(asked.sender, home.config.owner) if asked.sender else ""
+        self.own_layer = layer_of(asked.sender, site.config.owner) if asked.sender else ""
         self._said = flat(asked.said).text if asked.said else ""
+        self.matched: tuple[str, ...] = ()
+        self.words = asked.words  # what chosen lines say comes to it, while a plan is made
 
     def lines(self, path: DocPath, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a document that are meant. A heading goes with all that is below it."""
@@ -200,14 +198,14 @@ class Choice:
         return not (self._asked.session or self._asked.sender or self._asked.origin or self._asked.path)
 
     def _has_memory(self, path: DocPath) -> bool:
-        return self._home.layout.row_of(path).policy is Policy.MEMORY
+        return self._site.layout.row_of(path).policy is Policy.MEMORY
 
     def _means(self, path: DocPath, line: str) -> bool:
         asked = self._asked
         if asked.path is not None:
             return path.key == asked.path.key and flat(line).text == self._said
         source = self._view.source(path, line) if self._view else OWNERS
-        is_theirs = bool(self.layer) and layer_at(path) == self.layer
+        is_theirs = bool(self.own_layer) and layer_at(path) == self.own_layer
         if (asked.session or asked.sender) and source.session not in self.sessions and not is_theirs:
             return False
         if asked.origin and asked.origin not in (source.origin, *source.taint):
@@ -218,8 +216,8 @@ class Choice:
         since, until = self._asked.since, self._asked.until
         if source.time is not None or not (since or until):
             return self.within(source.time)
-        day = self._home.layout.date_of(path)  # written before the ledger began: a log still says its day
-        zone = self._home.site.now().tzinfo
+        day = self._site.layout.date_of(path)  # written before the ledger began: a log still says its day
+        zone = self._site.now().tzinfo
         return day is not None and all(self.within(datetime.combine(day, at, zone)) for at in (time.min, time.max))
 
     def within(self, moment: datetime | None) -> bool:
@@ -228,12 +226,24 @@ class Choice:
             return True
         return moment is not None and (since is None or since <= moment) and (until is None or moment <= until)
 
-    def turn(self, turn: Turn) -> bool:
-        """Whether an entry of anybody's transcript is meant."""
+    def all_of(self, session: str) -> bool:
+        asked = self._asked
+        narrowed = asked.texts or asked.pattern or asked.since or asked.until or asked.origin
+        return session in self.sessions and not narrowed
+
+    def entry(self, session: str, sender: str | None, time: datetime | None, text: str) -> bool:
         asked = self._asked
         timed = self._is_timed and bool(asked.since or asked.until)
-        meant = timed or (asked.sender is not None and turn.sender_id == asked.sender)
-        return meant and self.within(turn.time) and self.passes(turn.content)
+        meant = session in self.sessions or timed or (asked.sender is not None and sender == asked.sender)
+        return meant and self.within(time) and self.passes(text)
+
+    def change(self, session: str | None, origins: Sequence[str], time: datetime, text: str) -> bool:
+        asked = self._asked
+        if not asked.by_source or asked.path or not self.passes(text):
+            return False
+        if (asked.session or asked.sender) and session not in self.sessions:
+            return False
+        return (not asked.origin or asked.origin in origins) and self.within(time)
 
     def passes(self, text: str) -> bool:
         return self._filter is None or self._filter.touches(text)

@@ -7,7 +7,7 @@ Opened when first needed; lives as long as its Home. Not here: the format (recor
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,11 +17,21 @@ from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Origin, Scope
 from anima.sessions.find import Asker, Finder, Found
 from anima.sessions.listing import Listed, SessionList
-from anima.sessions.record import Redact, Transcript, redaction, transcripts_in
+from anima.sessions.record import (
+    Picks,
+    Redact,
+    Touches,
+    Transcript,
+    forget,
+    redaction,
+    touched,
+    transcripts_in,
+)
 from anima.sessions.replay import VERSION, Header, Page, Placed, Record, header_of, read, resumed, scan
 from anima.sessions.talks import Talks
 from anima.site import Site
 from anima.store.folder import Signature
+from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
     from anima.layout.table import TalkPlace
@@ -238,6 +248,73 @@ class Transcripts:
             if self._talks is not None:
                 self._talks.close()
             self._finder = self._talks = None
+
+
+class Said:
+    """Transcripts as holders of text: what of it was said, and how it goes."""
+
+    name = "transcripts"
+
+    def __init__(self, transcripts: Transcripts) -> None:
+        self._transcripts = transcripts
+
+    def is_one(self, path: str) -> bool:
+        """Whether a file is a transcript, or the list of them."""
+        folder, _, name = path.rpartition("/")
+        is_named = name.endswith(".jsonl") or name == "sessions.json"
+        return is_named and folder in {each.folder for each in self._transcripts.folders()}
+
+    def headers(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """(id, sender, layer) of every transcript of the home, whichever agent's."""
+        for folder, id in self._walk():
+            with folder.open(id) as file:
+                header = header_of(file)
+            yield id, header.sender_id if header else None, (header.layer or "") if header else None
+
+    def _walk(self) -> Iterator[tuple[LineFolder, str]]:
+        for folder in self._transcripts.folders():
+            yield from ((folder, seen.id) for seen in folder.walk())
+
+    def find(self, sought: Sought) -> Iterator[Touched | Left]:
+        whose = {id: layer for id, _, layer in self.headers()} if sought.layer is not None else {}
+        for folder, id in self._walk():
+            if sought.layer is not None and whose.get(id) != sought.layer:
+                continue
+            try:
+                count = touched(folder, id, *_speaking(sought, id))
+            except HomeError as error:
+                yield Left(folder.path_of(id), str(error))
+                continue
+            if count:
+                why = "all that was said in it" if sought.all_of(id) else "entries that hold it"
+                yield Touched(place="transcript", where=folder.path_of(id), why=why, count=count)
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        for folder, id in self._among(found):
+            try:
+                forget(folder, id, *_speaking(sought, id), clock=self._transcripts.site.clock)
+            except HomeError as error:
+                yield Left(folder.path_of(id), str(error))
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        for folder, id in self._walk() if sought.purge else self._among(found):
+            try:
+                held = touched(folder, id, *((sought.words.touches,) if sought.purge else _speaking(sought, id)))
+            except HomeError:
+                continue  # it is among the others already
+            if held:
+                yield Left(folder.path_of(id), "it was said again meanwhile")
+
+    def _among(self, found: Sequence[Touched]) -> Iterator[tuple[LineFolder, str]]:
+        places = {each.where for each in found}
+        yield from ((folder, id) for folder, id in self._walk() if folder.path_of(id) in places)
+
+
+def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
+    """What of one transcript goes: by the words of an entry, and by who said it and when."""
+    if sought.all_of(id):
+        return bool, lambda turn: True
+    return sought.words.touches, lambda turn: sought.entry(id, turn.sender_id, turn.time, turn.content)
 
 
 def origins(names: Iterable[str]) -> frozenset[Origin]:

@@ -127,7 +127,7 @@ class File(NamedTuple):
     mode: int
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file of a home's own, before anybody read it."""
 
     path: str
@@ -195,7 +195,7 @@ class Whole(Protocol):
         """Whether a folder lies inside the home, and is not the one for its snapshots."""
         ...
 
-    def census(self) -> tuple[list[Found], list[tuple[str, str]]]:
+    def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]:
         """Every file that is the home's own, in order, and what is left out with the reason."""
         ...
 
@@ -231,9 +231,23 @@ class Whole(Protocol):
         """(path, size) of every file, whosever it is."""
         ...
 
+    def traces(self) -> Iterator[str]:
+        """Every file that could still hold a text that was taken out."""
+        ...
+
+    def is_machinery(self, path: str) -> bool:
+        """Whether a file is state of the machine's own, or of history."""
+        ...
+
     def read(self, path: str) -> bytes | None: ...
 
     def replace(self, path: str, data: bytes) -> None: ...
+
+    def set_aside(self) -> Iterator[str]:
+        """The files that a repair set aside."""
+        ...
+
+    def drop_set_aside(self, path: str) -> None: ...
 
 
 class Store(Protocol):
@@ -329,7 +343,7 @@ __all__ = [
     "Batch",
     "Documents",
     "File",
-    "Found",
+    "FoundFile",
     "History",
     "State",
     "Store",

@@ -8,7 +8,6 @@ why (mending).
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,7 +20,6 @@ from anima.store.private import ASIDE, FOLDER, Machine
 from anima.store.safe_open import open_beneath, open_folder
 
 Kind = Literal["file", "folder", "link", "other"]
-_REPOSITORY = re.compile(rf"{re.escape(f'{FOLDER}/{ASIDE}')}/[^/]+/repository[^/]*/")
 
 
 class Aside:
@@ -127,21 +125,3 @@ def everything_in(store: Folder, folder: str) -> Iterator[tuple[str, os.stat_res
                 yield f"{where}/{name}", os.stat(name, dir_fd=fd, follow_symlinks=False)
             except OSError:
                 continue  # it vanished while we looked
-
-
-def set_aside_files(store: Folder) -> Iterator[str]:
-    """The files that were set aside, those of repositories left out: they are deleted as a whole."""
-    for path, found in everything_in(store, f"{FOLDER}/{ASIDE}"):
-        if stat.S_ISREG(found.st_mode) and not _REPOSITORY.match(path):
-            yield path
-
-
-def set_aside_repositories(store: Folder) -> list[str]:
-    """The repositories of history that a repair set aside."""
-    top = f"{FOLDER}/{ASIDE}"
-    return [
-        f"{top}/{when}/{name}"
-        for when in store.raw_names(top)
-        for name in store.raw_names(f"{top}/{when}")
-        if name.startswith("repository")
-    ]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from anima.errors import BadPath, Damaged, Refused, printable
 from anima.model import MAX_PATH, DocPath, fold
-from anima.store import File, Found
+from anima.store import File, FoundFile
 from anima.store.folder import MACHINE, STAGE, Folder
 from anima.store.safe_open import open_regular
 
@@ -107,7 +107,7 @@ def _mode(path: str, mode: int) -> int:
 # -- what there is ----------------------------------------------------------------------------------------------------------
 
 
-def census(store: Folder) -> tuple[list[Found], Reasons]:
+def census(store: Folder) -> tuple[list[FoundFile], Reasons]:
     """Every file that is the home's own, in order, and what is left out with the reason.
 
     Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
@@ -118,8 +118,8 @@ def census(store: Folder) -> tuple[list[Found], Reasons]:
         raise Damaged(f"the home cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
 
 
-def _counted(store: Folder) -> tuple[list[Found], Reasons]:
-    found: list[Found] = []
+def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
+    found: list[FoundFile] = []
     left: Reasons = []
     own = _stat(f"{GIT}/{OWN_MARK}", store.fd) is not None
 
@@ -145,7 +145,7 @@ def _counted(store: Folder) -> tuple[list[Found], Reasons]:
                 left.append((printable(path, 1000), why))
             else:
                 mtime = min(max(int(seen.st_mtime), 0), LATEST)
-                found.append(Found(path, seen.st_size, _mode(path, stat.S_IMODE(seen.st_mode)), mtime))
+                found.append(FoundFile(path, seen.st_size, _mode(path, stat.S_IMODE(seen.st_mode)), mtime))
         folders[:] = entered
     apart, kept = _Apart(), []
     for each in sorted(found):

@@ -321,6 +321,23 @@ class FolderStore:
             return True
         return self.machine.get("made") is not None and self.documents.stat(".git") is None
 
+    @contextmanager
+    def kept_history(self) -> Iterator[History | None]:
+        """Our history, also while it is switched off; None where there is none."""
+        if self.begun and (found := self.history) is not None:
+            yield found
+            return
+        from anima.store.git import History
+
+        places = (f"{self.documents.root}/{place}" for place in _HISTORIES)
+        place = next((place for place in places if os.path.isfile(f"{place}/anima")), None)
+        own = History.open(place) if place else None
+        try:
+            yield own
+        finally:
+            if own is not None:
+                own.close()
+
     def reset_history(self) -> None:
         with self._mutex:
             if self._history is not None:

@@ -8,6 +8,7 @@ road. Not here: the archive a home is packed into (backup), and what is taken ou
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +17,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
-from anima.store import File, Found
+from anima.store import File, FoundFile
 from anima.store import census as censuses
-from anima.store.census import GIT, Reasons, folders_above
+from anima.store.aside import everything_in
+from anima.store.census import BARE, GIT, Reasons, folders_above
 from anima.store.folder import MACHINE, Folder, is_restoring
-from anima.store.private import Machine, read_all
+from anima.store.private import ASIDE, Machine, read_all
 from anima.store.safe_open import open_regular
 from anima.store.swap import Swap
 
+_REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
+_OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
+_NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 MAX_BYTES = 256 * 2**20  # of a file that is looked through
 
 
@@ -85,7 +90,7 @@ class FolderWhole:
 
     # -- the home's own files -------------------------------------------------------------------------------------------
 
-    def census(self) -> tuple[list[Found], Reasons]:
+    def census(self) -> tuple[list[FoundFile], Reasons]:
         return censuses.census(self._folder)
 
     def survey(self) -> dict[str, tuple[File, int]]:
@@ -168,17 +173,36 @@ class FolderWhole:
                 if stat.S_ISREG(found.st_mode):
                     yield os.path.normpath(f"{folder}/{name}"), found.st_size
 
+    def is_machinery(self, path: str) -> bool:
+        """Whether a file is state of the machine's own, or of history."""
+        top = path.partition("/")[0]
+        return top in (MACHINE, GIT) or (top.startswith(".git.") and self.has_own_git)
+
+    def traces(self) -> Iterator[str]:
+        """Every file that could still hold a text that was taken out; objects of history are read as such, archives and
+        what holds no text are not."""
+        for path, _ in self.files():
+            is_object = path.startswith(_OBJECTS) and "/.git/" not in path[1:]
+            is_foreign = path.startswith(f"{GIT}/") and not self.has_own_git
+            if not (is_object or is_foreign or path in _NO_TEXT or path.startswith(f"{MACHINE}/snapshots/")):
+                yield path
+
+    @property
+    def has_own_git(self) -> bool:
+        return self._folder.stat(f"{GIT}/{censuses.OWN_MARK}") is not None
+
+    @property
+    def has_foreign_git(self) -> bool:
+        return self._folder.stat(GIT) is not None and not self.has_own_git
+
+    def names_of(self, path: str) -> int:
+        """How many names (hard links) a file has."""
+        found = self._folder.stat(path)
+        return found.st_nlink if found else 0
+
     def read(self, path: str) -> bytes | None:
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
-        try:
-            with self.open(path) as (source, size):
-                if size > MAX_BYTES:
-                    raise Damaged(f"it has {size:,} bytes, which is more than anima looks through")
-                return read_all(source.fileno())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
+        return bytes_of(self._folder, path)
 
     def replace(self, path: str, data: bytes) -> None:
         """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
@@ -195,14 +219,49 @@ class FolderWhole:
         finally:
             self._folder.forget(path)
 
-    def drop_folder(self, path: str) -> None:
-        """Deletes a folder of ours with all that is in it. Raises Damaged."""
-        try:
-            shutil.rmtree(path, dir_fd=self._folder.fd)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise Damaged(f"cannot be deleted ({os.strerror(error.errno or 0)})") from None
+    # -- what was set aside ---------------------------------------------------------------------------------------------
+
+    def set_aside(self) -> Iterator[str]:
+        """The files that were set aside, those of repositories left out: they are deleted as a whole."""
+        for path, found in everything_in(self._folder, f"{MACHINE}/{ASIDE}"):
+            if stat.S_ISREG(found.st_mode) and not _REPOSITORY.match(path):
+                yield path
+
+    def drop_set_aside(self, path: str) -> None:
+        self._machine.remove(path.removeprefix(f"{MACHINE}/"))
+
+    def drop_old_histories(self) -> None:
+        """Deletes the repositories that a repair, or an interrupted rewriting, left beside our own. Raises Damaged."""
+        names, top = self._folder.raw_names, f"{MACHINE}/{ASIDE}"
+        found = [name for name in names("") if name.startswith(".git.")] if self.has_own_git else []
+        for when in names(top):
+            found += [f"{top}/{when}/{name}" for name in names(f"{top}/{when}") if name.startswith("repository")]
+        found += [f"{MACHINE}/{name}" for name in names(MACHINE) if name.startswith("history.git.")]
+        for path in found:
+            try:
+                shutil.rmtree(path, dir_fd=self._folder.fd)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise Damaged(f"cannot be deleted ({os.strerror(error.errno or 0)})") from None
+
+
+def bytes_of(store: Folder, path: str) -> bytes | None:
+    """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
+    try:
+        fd, found = open_regular(store.fd, path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
+    try:
+        if found.st_size > MAX_BYTES:
+            raise Damaged(f"it has {found.st_size:,} bytes, which is more than anima looks through")
+        return read_all(fd)
+    except OSError as error:
+        raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
+    finally:
+        os.close(fd)
 
 
 def _in_the_way(path: str) -> Refused:

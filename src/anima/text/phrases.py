@@ -11,10 +11,12 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
-from anima.model import fold
+from anima.model import DocPath, fold
 from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
 
 LEAD = 8  # words of a longer phrase that are looked up first
@@ -163,6 +165,51 @@ class Wanted:
     def found(self, text: str) -> set[str]:
         """The phrases a text holds."""
         return {match.phrase for match in self.matches(text)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """One thing that goes, or went. `place` is line, dreamed, layer, proposal, transcript, torn, history, file, snapshot."""
+
+    place: str
+    where: str
+    why: str
+    text: str = ""
+    count: int = 1
+
+
+class Left(NamedTuple):
+    """Something that still holds it, and why."""
+
+    where: str
+    why: str
+
+
+class Sought(Protocol):
+    """What is to go, as whoever keeps text is asked for it: by its words, and by where it came from."""
+
+    words: Wanted
+    matched: tuple[str, ...]  # what of a pattern was found
+    purge: bool  # also from what is kept of the past, and so that no byte of it stays
+    layer: str | None  # only what is this person's own; None for everybody's
+    own_layer: str  # whose layer goes as a whole; "" for nobody's
+    sessions: frozenset[str]  # those that are meant as a whole
+
+    def lines(self, path: DocPath, text: str) -> set[int]:
+        """The numbers, from 0, of the lines of a document that are meant by where they came from."""
+        ...
+
+    def all_of(self, session: str) -> bool:
+        """Whether everything that was said in a session is meant."""
+        ...
+
+    def entry(self, session: str, sender: str | None, time: datetime | None, text: str) -> bool:
+        """Whether an entry of a transcript is meant by who said it, and when."""
+        ...
+
+    def change(self, session: str | None, origins: Sequence[str], time: datetime, text: str) -> bool:
+        """Whether a waiting change is meant by who wants it, and when that was."""
+        ...
 
 
 class Runs:

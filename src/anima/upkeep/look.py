@@ -31,9 +31,9 @@ from anima.model import DocPath
 from anima.site import rules_for
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import Folder
-from anima.store.foreign import bytes_of
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE, Machine
+from anima.store.whole import bytes_of
 from anima.text.dates import day_in_name
 from anima.upkeep.damages import Remark, remark
 

@@ -27,8 +27,8 @@ from anima.memory.proposals import FOLDER as PENDING
 from anima.model import DocPath
 from anima.store.aside import Aside, everything_in, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, Folder
-from anima.store.foreign import bytes_of
 from anima.store.private import FOLDER, Machine
+from anima.store.whole import bytes_of
 from anima.upkeep import look as examining
 from anima.upkeep.damages import BY_NAME, TRUST, Remark
 from anima.upkeep.health import examine

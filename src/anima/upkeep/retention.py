@@ -16,7 +16,7 @@ from anima.errors import HomeError
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
 from anima.store.folder import Folder
-from anima.store.foreign import bytes_of
+from anima.store.whole import bytes_of
 
 FILE = ".config"
 DEFAULT_DAYS = 30  # of a `.config` that switches hygiene on and says no number

@@ -1,0 +1,346 @@
+"""Whoever keeps text, and how it goes from there: waiting changes, files, history, what was set aside, indexes.
+
+Promise: `find` touches nothing and names everything that would go; history is rewritten as if the lines had never been
+there, and the ledger's anchors in it stay true; files that are no documents lose their lines, or, where they are no
+text, the bytes are made blank; then every byte beneath the home and every object of history is read again, and whatever
+still holds it is named. Not here: documents and the order of things (forget), transcripts and snapshots (their rooms).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from anima.config import FILE
+from anima.errors import BadPath, Damaged, HomeError
+from anima.layout.listener import layer_at
+from anima.layout.table import Policy
+from anima.memory.proposals import Proposals
+from anima.model import DocPath
+from anima.site import Site
+from anima.store import MAX_BYTES
+from anima.store.revision import Note, without_text
+from anima.text.markdown import lines_of
+from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
+
+_KNOWN = ("diff", "foreseen", "why", "bases", "changes", "findings", "forget")  # where a proposal holds text
+_TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
+_FIRM = 8  # characters; a shorter word stands in names and formats of our own too
+
+
+class Holder(Protocol):
+    """Something that keeps text. What `find` gave is handed to the others."""
+
+    @property
+    def name(self) -> str: ...
+
+    def find(self, sought: Sought) -> Iterator[Touched | Left | str]:
+        """What it holds, or cannot say; a text is a note to the owner. Touches nothing."""
+        ...
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left | str]:
+        """Takes it out; gives what it could not, and notes."""
+        ...
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        """Whether anything is left."""
+        ...
+
+
+class Waiting:
+    """Changes that wait for the owner: those that hold it, and those a forgotten session wants."""
+
+    name = "inbox"
+
+    def __init__(self, site: Site, proposals: Proposals) -> None:
+        self._store, self._proposals = site.store, proposals
+
+    def find(self, sought: Sought) -> Iterator[Touched]:
+        for id, raw in self._proposals.raw() if sought.layer is None else ():
+            try:
+                found = json.loads(raw)
+                texts = [text for key in _KNOWN for text in _strings(found.get(key))]
+                origins, wanted = (
+                    (found.get("origin"), *found.get("taint", ())),
+                    "\n".join(_strings(found.get("changes"))),
+                )
+                meant = sought.change(found.get("session"), origins, datetime.fromisoformat(found["created"]), wanted)
+            except (ValueError, KeyError, AttributeError, RecursionError, TypeError):
+                texts, meant = [loose(raw)], False
+            if meant or any(sought.words.touches(text) for text in texts):
+                yield Touched(place="proposal", where=id, why="made there" if meant else "holds it")
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        with self._store.lock():
+            for each in found:
+                self._proposals.remove(each.where)
+            self._store.finish()
+            self._store.sweep()
+            if sought.purge:
+                self._store.whole.drop_staged()
+        yield from ()
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        yield from ()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The texts in a part of a proposal; names and numbers are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _strings(each) if key in _TEXTS else ()
+
+
+class SetAside:
+    """What was put aside after a crash, or by a repair."""
+
+    name = "aside"
+
+    def __init__(self, site: Site) -> None:
+        self._whole = site.store.whole
+
+    def find(self, sought: Sought) -> Iterator[Touched]:
+        for path in self._whole.set_aside() if sought.layer is None else ():
+            of = path.rpartition("/")[2].rsplit(".", 2)[0]
+            if of in sought.sessions or sought.words.touches(loose(self._whole.read(path) or b"")):
+                yield Touched(place="torn", where=path, why="put aside after a crash or by a repair")
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        for each in found:
+            self._whole.drop_set_aside(each.where)
+        yield from ()
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        yield from ()  # files are looked through as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Something that is made of what is kept elsewhere; for a purge in files of its own, so that no free page holds it."""
+
+    name: str
+    freshen: Callable[[bool], None]  # whether it must be made anew
+
+    def find(self, sought: Sought) -> Iterator[Touched]:
+        yield from ()
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[str]:
+        try:
+            self.freshen(sought.purge)
+        except HomeError as error:
+            yield f"the index is made again at the next search: {error}"
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        yield from ()
+
+
+# -- files that are no documents ----------------------------------------------------------------------------------------------
+
+
+class Files:
+    """Files that are no documents, and the proof over every byte of the home. `is_transcript` says whose road is their
+    own."""
+
+    name = "files"
+
+    def __init__(self, site: Site, is_transcript: Callable[[str], bool]) -> None:
+        self._site, self._whole, self._is_transcript = site, site.store.whole, is_transcript
+
+    def find(self, sought: Sought) -> Iterator[Touched | Left]:
+        for path, _ in self._whole.files() if sought.purge else ():
+            if self._is_ours(path):
+                continue
+            try:
+                data = self._whole.read(path)
+            except Damaged as error:
+                yield Left(path, str(error))
+                continue
+            if data is None or self._is_document(path, data) or not _holds(sought.words, data):
+                continue
+            if path == FILE:
+                yield Left(path, "it is your configuration; edit it yourself")
+            else:
+                yield Touched(place="file", where=path, why="holds it")
+
+    def _is_document(self, path: str, data: bytes) -> bool:
+        try:
+            data.decode("utf-8")
+            return is_document(self._site, DocPath.parse(path)) and len(data) <= MAX_BYTES
+        except (BadPath, UnicodeDecodeError):
+            return False
+
+    def _is_ours(self, path: str) -> bool:
+        """Whether a file has a road of its own: transcripts, history, machine state."""
+        return self._whole.is_machinery(path) or self._is_transcript(path)
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        for each in found:
+            try:
+                data = self._whole.read(each.where)
+                if data is not None and (new := _cleaned(sought.words, data)) != data:
+                    self._whole.replace(each.where, new)
+            except HomeError as error:
+                yield Left(each.where, str(error))
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        firm = _firm(sought)
+        for path in self._whole.traces() if sought.purge else ():
+            try:
+                data, ours = self._whole.read(path), self._is_ours(path) or path == FILE
+            except HomeError as error:
+                yield Left(path, str(error))
+                continue
+            if data is None or not (firm.touches(loose(data)) if ours else _holds(sought.words, data)):
+                continue
+            is_ledger = path.endswith("ledger.jsonl")
+            yield Left(
+                path, "the ledger names it: a document's or a session's name" if is_ledger else "it still holds it"
+            )
+
+
+def is_document(site: Site, path: DocPath) -> bool:
+    """Whether a verb may write what stands there."""
+    return path.is_markdown and site.layout.row_of(path).policy is not Policy.CLOSED
+
+
+def _firm(sought: Sought) -> Wanted:
+    """Those of the words that stand in no name or format of our own by chance."""
+    words = sought.words
+    return Wanted(texts=filter(_is_firm, (*words.texts, *sought.matched)), lines=filter(_is_firm, words.lines))
+
+
+def _is_firm(phrase: str) -> bool:
+    return len(flat(phrase).text) >= _FIRM or len(words_of(phrase)) > 1
+
+
+def _holds(wanted: Wanted, data: bytes) -> bool:
+    if wanted.touches(loose(data)):
+        return True
+    if b"\0" not in data:
+        return False  # else letters of two bytes each, as some programs write them
+    wide = any(form in data for text in wanted.texts for form in forms_of(text))
+    return wide or any(wanted.touches(data.decode(kind, "replace")) for kind in ("utf-16-le", "utf-16-be"))
+
+
+def _cleaned(wanted: Wanted, data: bytes) -> bytes:
+    """Text loses lines; anything else keeps its length."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        found = wanted.found(loose(data)) | set(wanted.texts)
+        for kind in ("utf-16-le", "utf-16-be"):
+            found |= wanted.found(data.decode(kind, "replace"))
+        return blanked(data, found)
+    text = without(text, wanted.hits(text), wanted)
+    if wanted.touches(loose(text.encode())):  # escaped, as JSON does it
+        text = "".join(line for line in lines_of(text) if not wanted.touches(loose(line.encode())))
+    return text.encode("utf-8")
+
+
+def without(text: str, hits: set[int], wanted: Wanted) -> str:
+    """A text without these lines, and without what only their going brought together."""
+    while hits:
+        text = cut(text, hits)
+        hits = wanted.hits(text)
+    return text
+
+
+# -- history ------------------------------------------------------------------------------------------------------------------
+
+
+class Versions:
+    """Every version that history holds."""
+
+    name = "history"
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._store = site, site.store
+
+    def texts(self) -> Iterator[tuple[DocPath, str]]:
+        """Every text history holds of every document."""
+        with self._store.kept_history() as found:
+            for _, path, data in found.versions() if found else ():
+                try:
+                    if path is not None:
+                        yield DocPath.parse(path), data.decode("utf-8")
+                except (BadPath, UnicodeDecodeError):
+                    continue
+
+    def find(self, sought: Sought) -> Iterator[Touched | Left | str]:
+        if not sought.purge:
+            return
+        held: dict[str, None] = {}
+        try:
+            with self._store.kept_history() as history:
+                for revision, path, data in history.versions() if history else ():
+                    if (_said(sought, data) if path is None else _version(sought, path, data)) != data:
+                        held[revision] = None
+                if history is not None and (others := history.others()):
+                    yield f"of history only main is kept; these go: {', '.join(others[:10])}"
+        except HomeError as error:
+            yield Left("history", str(error))
+        if self._store.whole.has_foreign_git:
+            yield "the .git here is not anima's; its history is not rewritten"
+        yield from (Touched(place="history", where=name[:12], why="a revision that holds it") for name in held)
+
+    def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        """Rewrites history, and deletes what was set aside of broken ones."""
+        if not sought.purge:
+            return
+        self._store.commit()
+        note = Note(what="forget", actor="owner", author=self._store.author, time=self._site.clock())
+        try:
+            with self._store.lock(), self._store.kept_history() as history:
+                if history is not None:
+                    history.rewrite(
+                        lambda path, data: _version(sought, path, data),
+                        lambda said: without_text(said, sought.words.touches),
+                        note,
+                    )
+            self._store.reset_history()
+            self._store.whole.drop_old_histories()
+        except HomeError as error:
+            yield Left("history", str(error))
+
+    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
+        if not sought.purge:
+            return
+        firm = _firm(sought)
+        try:
+            with self._store.kept_history() as history:
+                objects = history.objects() if history else ()
+                yield from (
+                    Left("history", f"object {name[:12]} holds it") for name, data in objects if _holds(firm, data)
+                )
+        except HomeError as error:
+            yield Left("history", str(error))
+
+
+def _said(sought: Sought, data: bytes) -> bytes:
+    return without_text(data.decode(), sought.words.touches).encode()
+
+
+def _version(sought: Sought, path: str, data: bytes) -> bytes | None:
+    """A version of a file as if it had never held it; None where nothing else was in it."""
+    try:
+        text, place = data.decode("utf-8"), DocPath.parse(path)
+    except (UnicodeDecodeError, BadPath):
+        return _cleaned(sought.words, data)
+    if path == FILE:
+        return data
+    if sought.own_layer and layer_at(place) == sought.own_layer:
+        return None
+    if not (hits := sought.lines(place, text) | sought.words.hits(text)):
+        return data
+    text = without(text, hits, sought.words)
+    return text.encode("utf-8") if text.strip() else None
