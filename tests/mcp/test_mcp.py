@@ -286,9 +286,14 @@ async def everything(client: Client, folder: Path) -> str:
     return "\n".join(heard)
 
 
-@EACH_ERA
 @pytest.mark.parametrize(
-    ("scope", "sender"), [("group", None), ("subagent", None), ("main", "berta"), ("group", "berta")]
+    ("door", "scope", "sender"),
+    [
+        *((("http", era), "group", None) for era in ERAS),
+        (("http", "stateless"), "subagent", None),
+        (("http", "handshake"), "main", "berta"),
+        (("http", "stateless"), "group", "berta"),
+    ],
 )
 def test_nobody_hears_what_is_not_theirs(folder: Path, door: tuple[str, str], scope: str, sender: str | None) -> None:
     (folder / "anima.toml").write_text('owner = ["luis"]\n', encoding="utf-8")
