@@ -24,14 +24,12 @@ from itertools import accumulate
 from pathlib import Path
 
 from anima.gate.scan import redact
-from anima.sessions.find import Asker, Finder
-from anima.sessions.listing import SessionList
+from anima.sessions.find import Asker, TranscriptIndex
 from anima.sessions.record import Transcript, encode, stamp, transcripts_in
 from anima.sessions.replay import Header, Turn, read
-from anima.sessions.talks import Talks
+from anima.store import Logs
 from anima.store.folder import Folder
-from anima.store.logs import LineFolder
-from anima.store.private import Machine
+from anima.store.place import FolderStore, Rules
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = {"log": 3.0, "list": 3.0, "search": 5.0}
@@ -42,8 +40,8 @@ class Bench:
 
     def __init__(self, root: Path, rounds: int) -> None:
         self.root, self.rounds, self.over = root, rounds, False
-        self.store = Folder(root)
-        self.machine = Machine(self.store)
+        rules = Rules(clock=lambda: datetime.now(UTC), author="kate", is_closed=lambda path: False)
+        self.store = FolderStore(Folder(root), rules)
         self.dice = random.Random(7)
         vocabulary = [
             "".join(self.dice.choices("aeioubcdfglmnprstv", k=self.dice.randint(3, 9))) for _ in range(20_000)
@@ -51,8 +49,11 @@ class Bench:
         self.words = list(dict.fromkeys(vocabulary))
         self.weights = list(accumulate(1 / (n + 10) for n in range(len(self.words))))
 
-    def folder(self, name: str) -> LineFolder:
-        return transcripts_in(self.store, self.machine, name)
+    def folder(self, name: str) -> Logs:
+        return transcripts_in(self.store, name)
+
+    def index(self) -> TranscriptIndex:
+        return TranscriptIndex(self.store.scratch("talks.sqlite", make=True), redact=redact)
 
     def text(self) -> str:
         return " ".join(self.dice.choices(self.words, cum_weights=self.weights, k=self.dice.randint(5, 45)))
@@ -98,7 +99,7 @@ def logging(bench: Bench) -> None:
     os.close(fd)
 
 
-def write_session(folder: LineFolder, name: str, texts: list[str], start: datetime) -> None:
+def write_session(folder: Logs, name: str, texts: list[str], start: datetime) -> None:
     header = Header(id=name, timestamp=stamp(start), agent_id="kate", source_plugin="cli", scope="main", layer="")
     turns = [
         Turn(timestamp=stamp(start + timedelta(seconds=n)), role=("user", "assistant")[n % 2], content=text)
@@ -119,7 +120,7 @@ def listing(bench: Bench, sessions: int) -> None:
         ]
         (bench.root / f"listing/{n:08x}-session.jsonl").write_bytes(b"".join(map(encode, [header, *turns])))
     begun = time.perf_counter()
-    SessionList(folder, redact=redact).refresh()
+    bench.index().refresh(folder)
     print(f"{f'{sessions:,} sessions listed for the first time':58} {(time.perf_counter() - begun) * 1e3:12.0f} ms")
 
     def walk() -> int:
@@ -127,8 +128,10 @@ def listing(bench: Bench, sessions: int) -> None:
             return sum(entry.stat(follow_symlinks=False).st_size for entry in names)
 
     def rows(shown: int) -> int:
-        found = SessionList(bench.folder("listing"), redact=redact).rows(agent="kate")
-        return len(found) + sum(row.entries for row in found[:shown])
+        index = bench.index()
+        found = index.rows(bench.folder("listing"), Asker(agent="kate"), shown)
+        index.close()
+        return found.total + sum(row.entries for row in found)
 
     rounds, bench.rounds = bench.rounds, max(10, bench.rounds // 10)
     assert rows(0) == sessions
@@ -140,8 +143,7 @@ def listing(bench: Bench, sessions: int) -> None:
 
 
 def searching(bench: Bench, entries: int) -> None:
-    folder, talks = bench.folder("searching"), Talks(f"{bench.store.root}/.anima/talks.sqlite")
-    finder, asker = Finder(folder, SessionList(folder, redact=redact), talks), Asker(agent="kate")
+    folder, index, asker = bench.folder("searching"), bench.index(), Asker(agent="kate")
     plain = sqlite3.connect(bench.root / "bare.sqlite", isolation_level=None)
     plain.execute("create virtual table entry using fts5(text)")
     sessions = max(1, entries // 1000)
@@ -154,7 +156,7 @@ def searching(bench: Bench, entries: int) -> None:
         queries += [" ".join(bench.dice.sample(bench.dice.choice(texts).split(), k=2)) for _ in range(5)]
     plain.execute("commit")
     begun = time.perf_counter()
-    taken = finder.catch_up()
+    taken = index.catch_up(folder)
     print(f"{f'{taken:,} entries of {sessions} sessions indexed':58} {(time.perf_counter() - begun) * 1e3:12.0f} ms")
     bench.dice.shuffle(queries)
     turn = iter(range(10**9))
@@ -168,8 +170,8 @@ def searching(bench: Bench, entries: int) -> None:
     def ours(*, caught_up: bool) -> int:
         query = queries[next(turn) // 2 % len(queries)]
         if not caught_up:
-            finder.catch_up()
-        return len(finder.search(query, asker=asker, limit=50).hits)
+            index.catch_up(folder)
+        return len(index.find(folder, query, asker, limit=50).hits)
 
     assert ours(caught_up=False) >= 0 and next(turn)
     shown = f"search {entries:,} entries"
@@ -177,14 +179,14 @@ def searching(bench: Bench, entries: int) -> None:
     bench.show(
         f"{shown}, catching up first / bare FTS5", *bench.pair(bare, lambda: ours(caught_up=False)), LIMITS["search"]
     )
-    talks.close()
+    index.close()
     plain.close()
 
 
 def reading(bench: Bench, entries: int) -> None:
     folder = bench.folder("reading")
     write_session(folder, "long", [bench.text() for _ in range(entries)], START)
-    row = SessionList(folder, redact=redact).get("long")
+    row = bench.index().get(folder, "long")
     assert row is not None
     with folder.open("long") as file:
         size = file.size()

@@ -467,10 +467,6 @@ HOW: dict[str, list[Damaging]] = {
     ],
     "transcript-torn": [lambda root: cut(transcript(root), transcript(root).stat().st_size - 7)],
     "transcript-damaged": [lambda root: flip(transcript(root), transcript(root).read_bytes().index(b'"content"'))],
-    "sessions-list-broken": [
-        lambda root: flip(root / "sessions/sessions.json", 60),
-        lambda root: (root / "sessions/sessions.json").write_text(""),
-    ],
     "document-not-utf8": [lambda root: (root / "notes/a.md").write_bytes(b"caf\xe9\n")],
     "document-too-large": [lambda root: os.truncate(root / "notes/a.md", 9 * 2**20)],
     "document-nul": [lambda root: (root / "MEMORY.md").write_bytes(b"# Memory\n\n- a\x00b\n")],
@@ -495,7 +491,6 @@ HOW: dict[str, list[Damaging]] = {
     ],
     "history-foreign": [foreign_git],
     "history-busy": [lambda root: (root / ".git/index.lock").write_bytes(b"")],
-    "sessions-list-missing": [lambda root: (root / "sessions/sessions.json").unlink()],
     "sessions-foreign": [
         lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),
         lambda root: (root / "sessions/notes.jsonl").write_text("just\nsome\nlines\n"),

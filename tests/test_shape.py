@@ -26,11 +26,11 @@ CEILINGS = {
     "memory": 1_540,
     "prompt": 1_760,
     "search": 4_490,
-    "sessions": 4_680,
-    "store": 5_890,
-    "testing": 1_320,
+    "sessions": 4_240,
+    "store": 5_990,
+    "testing": 1_600,
     "text": 2_410,
-    "upkeep": 5_070,
+    "upkeep": 5_050,
     "web": 4_230,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from anima.search.current import IndexReport
     from anima.search.graph import About
     from anima.search.rank import Hit
-    from anima.sessions.listing import Listed
+    from anima.sessions.find import Listed
     from anima.sessions.replay import Turn
     from anima.sessions.session import Session
     from anima.store.git import Revision
@@ -87,7 +87,7 @@ _HOMES = {
     "anima.text.words": "highlight",
     "anima.dream.material": "Candidate",
     "anima.dream.sweep": "Sweep",
-    "anima.sessions.listing": "Listed",
+    "anima.sessions.find": "Listed",
     "anima.sessions.replay": "Turn",
     "anima.upkeep.numbers": "Figures",
     "anima.upkeep.repair": "Mended",

@@ -88,5 +88,5 @@ def test_transcripts_are_neither_prompt_nor_document_for_an_agent(home):
     assert answer["status"] == "refused"
     assert "zebrafinch" not in home.prompt(scope=Scope.MAIN).text
     assert len([h for h in home.search("zebrafinch", scope=Scope.MAIN) if "zebrafinch" in h.text]) == 0
-    page = read(transcripts_in(home.store, home.books.machine, "sessions").open(session.id))
+    page = read(transcripts_in(home.books, "sessions").open(session.id))
     assert page.entries[0].content == "the word is zebrafinch"

@@ -14,16 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_transcript import texts_with_secrets
+from test_transcript import store_at, texts_with_secrets
 
 from anima.gate.scan import redact
-from anima.sessions.find import Asker, Finder, Found, preview
-from anima.sessions.listing import SessionList
+from anima.sessions.find import Asker, Mention, Mentions, TranscriptIndex, preview
 from anima.sessions.record import Transcript, forget, stamp, transcripts_in
 from anima.sessions.replay import Header
-from anima.sessions.talks import Mark, Part, Said, Talk, Talks
-from anima.store.folder import Folder
-from anima.store.private import Machine
 from anima.text.words import cut
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
@@ -35,14 +31,14 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, NOON
-        self.store = Folder(root)
-        self.machine = Machine(self.store)
-        self.machine.make()
-        self.folder = transcripts_in(self.store, self.machine, "sessions")
-        self.listing = SessionList(self.folder, redact=redact)
-        self.path = f"{self.store.root}/.anima/talks.sqlite"
-        self.talks = Talks(self.path)
-        self.finder = Finder(self.folder, self.listing, self.talks)
+        self.store = store_at(root)
+        self.folder = transcripts_in(self.store, "sessions")
+        self.path = self.store.scratch("talks.sqlite", make=True)
+        self.index = self.open()
+
+    def open(self, path: str | None = None) -> TranscriptIndex:
+        """The index as another process would open it."""
+        return TranscriptIndex(path or self.path, redact=redact)
 
     def clock(self) -> datetime:
         self.now += timedelta(seconds=1)
@@ -62,13 +58,16 @@ class Place:
 
     def ask(
         self, query: str, *, asker: Asker = KATE, limit: int = 50, plain: bool = False, max_chars: int = 200
-    ) -> Found:
-        finder = Finder(self.folder, self.listing, None) if plain else self.finder
-        finder.catch_up()
-        return finder.search(query, asker=asker, limit=limit, max_chars=max_chars)
+    ) -> Mentions:
+        index = self.open(f"{self.path}/nowhere") if plain else self.index
+        index.catch_up(self.folder)
+        return index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
+
+    def catch_up(self) -> int:
+        return self.index.catch_up(self.folder)
 
     def close(self) -> None:
-        self.talks.close()
+        self.index.close()
         self.store.close()
 
 
@@ -79,7 +78,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found.close()
 
 
-def previews(found: Found) -> list[str]:
+def previews(found: Mentions) -> list[str]:
     return [hit.preview for hit in found.hits]
 
 
@@ -261,16 +260,14 @@ def test_what_is_hidden_changes_no_order(place: Place) -> None:
 def test_only_what_is_new_is_taken_in(place: Place) -> None:
     talk = place.begin("a")
     talk.log("user", "one")
-    assert place.finder.catch_up() == 1
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 1
+    assert place.catch_up() == 0
     talk.log("user", "two")
     talk.log("assistant", "three")
-    assert place.finder.catch_up(only=["a"]) == 2
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 2
     talk.close()
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 0
     assert [hit.entry for hit in place.ask("three").hits] == [2]
-    assert place.finder.catch_up(only=["nobody"]) == 0
 
 
 def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Place) -> None:
@@ -280,21 +277,15 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
     for _ in range(60):
         dice.choice(talks).log("user", " ".join(dice.choices(words, k=3)))
         if dice.random() < 0.3:
-            place.finder.catch_up()
-    place.finder.catch_up()
-    fresh = Talks(place.path + ".new")
-    Finder(place.folder, place.listing, fresh).catch_up()
+            place.catch_up()
+    place.catch_up()
+    fresh = place.open(place.path + ".new")
+    fresh.catch_up(place.folder)
 
-    def hits(which: Talks) -> list[list[object]]:
-        return [
-            [
-                (one.session, one.entry, one.time, one.role, one.text)
-                for one in which.search(word, agent="kate", layers=None, scopes=None, limit=100) or ()
-            ]
-            for word in words
-        ]
+    def hits(which: TranscriptIndex) -> list[tuple[Mention, ...]]:
+        return [which.find(place.folder, word, KATE, limit=100).hits for word in words]
 
-    assert hits(place.talks) == hits(fresh)
+    assert hits(place.index) == hits(fresh)
     fresh.close()
     for talk in talks:
         talk.close()
@@ -302,9 +293,8 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
 
 def test_two_indexers_at_once_take_nothing_in_twice(place: Place) -> None:
     place.say("a", *(f"boat number {n}" for n in range(50)))
-    other = Talks(place.path)
-    finders = [Finder(place.folder, place.listing, talks) for talks in (place.talks, other) * 2]
-    threads = [threading.Thread(target=finder.catch_up) for finder in finders]
+    other = place.open()
+    threads = [threading.Thread(target=index.catch_up, args=(place.folder,)) for index in (place.index, other) * 2]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -313,51 +303,41 @@ def test_two_indexers_at_once_take_nothing_in_twice(place: Place) -> None:
     other.close()
 
 
-def test_a_put_from_an_older_place_is_refused(place: Place) -> None:
-    talk = Talk("sessions/x.jsonl", "x", "kate", "", "main")
-    said = [Said(0, "2026", "user", "", "boat")]
-    part = Part(talk, said, Mark(), Mark(1, 2, 3, 4, 5, 6))
-    assert place.talks.put([part]) == 1
-    assert place.talks.put([part, part]) == 0
-    assert place.talks.put([part._replace(since=part.now)]) == 1
-    assert place.talks.mark(talk.place) == Mark(1, 2, 3, 4, 5, 6)
-
-
 def test_an_index_that_another_process_began_again_is_filled_again(place: Place) -> None:
     place.say("a", "the boat")
-    assert place.finder.catch_up() == 1
+    assert place.catch_up() == 1
     Path(place.path).unlink()
-    other = Talks(place.path)
-    assert other.known() == {}
-    assert place.finder.catch_up() == 1
-    assert len(place.finder.search("boat", asker=KATE).hits) == 1
+    other = place.open()
+    assert other.find(place.folder, "boat", KATE).backend == "plain"
+    assert place.catch_up() == 1
+    assert len(place.index.find(place.folder, "boat", KATE).hits) == 1
     other.close()
 
 
 def test_what_could_not_be_put_in_is_tried_again(place: Place) -> None:
     place.say("a", "the boat")
-    place.finder.catch_up()
+    place.catch_up()
     place.say("b", "another boat")
     lock = Path(f"{place.path}.lock")
     lock.unlink()
     lock.mkdir()
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 0
     lock.rmdir()
-    assert place.finder.catch_up() == 1
+    assert place.catch_up() == 1
 
 
 def test_names_that_are_no_sessions_do_no_harm(place: Place) -> None:
     place.say("a", "the boat")
-    place.finder.catch_up()
+    place.catch_up()
     strange = [place.root / "sessions" / name for name in ('a"b.jsonl', "two words.jsonl", "x.log.jsonl")]
     for path in strange:
         path.write_bytes((place.root / "sessions/a.jsonl").read_bytes())
     (place.root / "sessions/folder.jsonl").mkdir()
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 0
     for path in strange:
         path.unlink()
     (place.root / "sessions/folder.jsonl").rmdir()
-    assert place.finder.catch_up() == 0
+    assert place.catch_up() == 0
     assert len(place.ask("boat").hits) == 1
 
 
@@ -390,13 +370,12 @@ def test_what_is_forgotten_leaves_no_word_behind(place: Place) -> None:
     assert place.ask("pelican").hits == ()
     assert [hit.entry for hit in place.ask("end").hits] == [30]
     assert not _words_in(place, "purpl", "pelican")
-    place.listing.refresh()
     for path in place.root.rglob("*"):
         assert not path.is_file() or b"pelican" not in path.read_bytes(), path
 
 
 def _words_in(place: Place, *words: str) -> bool:
-    place.talks.close()
+    place.index.close()
     written = b"".join(path.read_bytes() for path in (place.root / ".anima").glob("talks.sqlite*"))
     assert b"boat" in written or b"colour" in written
     return any(word.encode() in written for word in words)
@@ -408,8 +387,8 @@ def test_no_secret_of_any_kind_is_in_the_index(place: Place) -> None:
     for _, text, _ in examples:
         talk.log("tool", text)
     talk.close()
-    assert place.finder.catch_up() == len(examples)
-    place.talks.close()
+    assert place.catch_up() == len(examples)
+    place.index.close()
     written = Path(place.path).read_bytes()
     for _, text, inside in examples:
         for word in (word for secret in inside for word in cut(secret)):
@@ -435,7 +414,7 @@ def test_the_file_is_for_its_owner_alone(place: Place) -> None:
 def test_a_damaged_index_is_made_again_from_the_transcripts(place: Place, damage: str, tmp_path: Path) -> None:
     place.say("a", *(f"boat number {n}" for n in range(300)), "the pelican")
     assert len(place.ask("pelican").hits) == 1
-    place.talks.close()
+    place.index.close()
     path = Path(place.path)
     data = path.read_bytes()
     if damage in ("version", "no table"):
@@ -467,50 +446,46 @@ def test_a_damaged_index_is_made_again_from_the_transcripts(place: Place, damage
 def test_an_index_with_any_page_damaged_never_raises_and_never_lies(place: Place) -> None:
     place.say("a", *(f"boat number {n} of the fleet" for n in range(400)))
     place.ask("boat")
-    place.talks.close()
+    place.index.close()
     data, dice, said = Path(place.path).read_bytes(), random.Random(11), list[str]()
     for _ in range(25):
         broken = bytearray(data)
         for _ in range(8):
             broken[dice.randrange(100, len(broken))] ^= 1 << dice.randrange(8)
         Path(place.path).write_bytes(bytes(broken))
-        talks = Talks(place.path)
-        finder = Finder(place.folder, place.listing, talks)
-        finder.catch_up()
-        found = finder.search("boat 77", asker=KATE)
+        index = place.open()
+        index.catch_up(place.folder)
+        assert {row.id for row in index.rows(place.folder, KATE)} <= {"a"}
+        found = index.find(place.folder, "boat 77", KATE)
         assert all(hit.session_id == "a" and hit.entry < 400 for hit in found.hits)
         said.extend(found.notes)
-        talks.close()
+        index.close()
     assert any("is made again" in note for note in said)
 
 
 def test_without_a_place_for_the_index_transcripts_are_searched_as_they_are(place: Place, tmp_path: Path) -> None:
     place.say("a", "the blue boat")
-    talks = Talks(str(tmp_path / "nowhere/talks.sqlite"))
-    finder = Finder(place.folder, place.listing, talks)
-    assert finder.catch_up() == 0
-    found = finder.search("boat", asker=KATE)
+    index = place.open(str(tmp_path / "nowhere/talks.sqlite"))
+    assert index.catch_up(place.folder) == 0
+    assert [row.id for row in index.rows(place.folder, KATE)] == ["a"]
+    found = index.find(place.folder, "boat", KATE)
     assert (found.backend, [hit.entry for hit in found.hits]) == ("plain", [0])
     assert any("searched as they are" in note for note in found.notes)
-    assert talks.notes() == ()
+    assert index.find(place.folder, "🌿", KATE).hits == ()
 
 
 def test_several_folders_share_one_index_and_not_their_sessions(place: Place) -> None:
-    folders = [
-        transcripts_in(place.store, place.machine, f"agents/{name}/sessions", suffix=".log.jsonl") for name in "kl"
-    ]
+    folders = [transcripts_in(place.store, f"agents/{name}/sessions", suffix=".log.jsonl") for name in "kl"]
     for folder, agent in zip(folders, ("kate", "lena"), strict=True):
         header = Header(id="same", timestamp=stamp(NOON), agent_id=agent)
         talk = Transcript.create(folder, header, clock=place.clock)
         talk.log("user", f"the boat of {agent}")
         talk.close()
-        assert Finder(folder, place.listing, place.talks).catch_up() == 1
+        assert place.index.catch_up(folder) == 1
     for folder, agent in zip(folders, ("kate", "lena"), strict=True):
-        listing = SessionList(folder, redact=redact, slim=True)
-        finder = Finder(folder, listing, place.talks)
-        found = finder.search("boat", asker=Asker(agent=agent))
+        found = place.index.find(folder, "boat", Asker(agent=agent))
         assert previews(found) == [f"the boat of {agent}"]
-        assert finder.catch_up() == 0
+        assert place.index.catch_up(folder) == 0
 
 
 # -- previews ---------------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import anima
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
-from anima.sessions.listing import SessionList
+from anima.sessions.find import Asker, Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
 from anima.sessions.replay import (
     START,
@@ -44,9 +44,11 @@ from anima.sessions.replay import (
     scan,
     time_of,
 )
+from anima.sessions.transcripts import slim_list
+from anima.store import Logs
 from anima.store.folder import Folder
-from anima.store.logs import LineFolder, line_at
-from anima.store.private import Machine
+from anima.store.logs import line_at
+from anima.store.place import FolderStore, Rules
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
 TIME = stamp(NOON)
@@ -78,18 +80,56 @@ class Ticking:
         return self.now
 
 
+def store_at(root: Path) -> FolderStore:
+    return FolderStore(Folder(root), Rules(clock=lambda: NOON, author="kate", is_closed=lambda path: False))
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[LineFolder]:
-    store = Folder(tmp_path)
-    yield transcripts_in(store, Machine(store), "sessions")
-    store.close()
+def store(tmp_path: Path) -> Iterator[FolderStore]:
+    found = store_at(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def folder(store: FolderStore) -> Logs:
+    return transcripts_in(store, "sessions")
+
+
+class Listing:
+    """The list of some transcripts, as whoever may see all asks for it."""
+
+    def __init__(self, store: FolderStore, logs: Logs) -> None:
+        make = lambda: store.scratch("talks.sqlite", make=True)  # noqa: E731
+        self.logs = logs
+        self.index = TranscriptIndex(store.scratch("talks.sqlite"), redact=redact, make=make)
+
+    def rows(
+        self,
+        agent: str | None = None,
+        layers: frozenset[str] | None = None,
+        scopes: frozenset[str] | None = None,
+        limit: int | None = None,
+    ) -> list[Listed]:
+        return [*self.index.rows(self.logs, Asker(agent=agent, layers=layers, scopes=scopes), limit)]
+
+    def get(self, id: str) -> Listed | None:
+        return self.index.get(self.logs, id)
+
+
+Lists = Callable[[Logs], Listing]
+
+
+@pytest.fixture
+def listed(store: FolderStore) -> Lists:
+    return lambda logs: Listing(store, logs)
 
 
 def head(id: str = "one", **more: object) -> Header:
     return Header(id=id, timestamp=TIME, agent_id="kate", **{"source_plugin": "telegram", **more})  # type: ignore[arg-type]
 
 
-def begun(folder: LineFolder, id: str = "one", **more: object) -> Transcript:
+def begun(folder: Logs, id: str = "one", **more: object) -> Transcript:
     return Transcript.create(folder, head(id, **more), clock=Ticking(), redact=redact)
 
 
@@ -97,12 +137,12 @@ def said(number: int, text: str = "hello") -> Turn:
     return Turn(timestamp=TIME, role="user", content=f"{text} {number}", source_plugin="telegram", sender_id="luis")
 
 
-def lines_of(folder: LineFolder, id: str = "one") -> list[dict[str, object]]:
+def lines_of(folder: Logs, id: str = "one") -> list[dict[str, object]]:
     with folder.open(id) as file:
         return [json.loads(line) for line in file.read(0, file.size()).splitlines()]
 
 
-def contents(folder: LineFolder, id: str = "one") -> list[str]:
+def contents(folder: Logs, id: str = "one") -> list[str]:
     with folder.open(id) as file:
         return [turn.content for turn in read(file, limit=10_000).entries]
 
@@ -110,7 +150,7 @@ def contents(folder: LineFolder, id: str = "one") -> list[str]:
 # -- the format -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_lines_have_exactly_the_keys_of_the_format_in_their_order(folder: LineFolder) -> None:
+def test_the_lines_have_exactly_the_keys_of_the_format_in_their_order(folder: Logs) -> None:
     talk = begun(folder)
     talk.log("user", "hello", message_id="m1", sender_id="user123")
     talk.log("assistant", "hello Luis")
@@ -130,7 +170,7 @@ def test_the_lines_have_exactly_the_keys_of_the_format_in_their_order(folder: Li
     assert close == {"type": "close", "timestamp": stamp(NOON + timedelta(seconds=3)), "reason": "done"}
 
 
-def test_the_header_carries_scope_persona_and_manifest_after_the_keys_of_the_format(folder: LineFolder) -> None:
+def test_the_header_carries_scope_persona_and_manifest_after_the_keys_of_the_format(folder: Logs) -> None:
     rows = ({"path": "SOUL.md", "status": "shown"}, {"path": "USER.md", "status": "hidden"})
     begun(
         folder, scope="group", sender_id="ana", layer="ana", persona="SOUL_EVIL.md", manifest=rows, parent="zero"
@@ -344,7 +384,7 @@ def test_a_transcript_of_another_program_is_read_whatever_its_blanks_key_order_a
             assert [turn.content for turn in read(file, limit=1, newest=True).entries] == ["😀 two"]
 
 
-def test_a_record_of_an_unknown_kind_is_passed_over_and_kept_on_disk(folder: LineFolder, tmp_path: Path) -> None:
+def test_a_record_of_an_unknown_kind_is_passed_over_and_kept_on_disk(folder: Logs, tmp_path: Path) -> None:
     begun(folder).abandon()
     path = tmp_path / "sessions/one.jsonl"
     path.write_bytes(path.read_bytes() + b'{"type":"mood","value":"fine"}\n')
@@ -408,7 +448,7 @@ def test_a_count_goes_on_where_an_earlier_one_ended(long_talk: bytes) -> None:
 # -- logging ----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_logged_is_given_back_with_its_number_and_place(folder: LineFolder) -> None:
+def test_what_was_logged_is_given_back_with_its_number_and_place(folder: Logs) -> None:
     talk = begun(folder)
     turns = [talk.log("user", "one"), talk.log("assistant", "two"), talk.log("tool", "three", source="shell")]
     assert [turn.number for turn in turns] == [0, 1, 2]
@@ -420,7 +460,7 @@ def test_what_was_logged_is_given_back_with_its_number_and_place(folder: LineFol
     talk.close()
 
 
-def test_a_closed_transcript_takes_nothing_more_and_closing_twice_does_no_harm(folder: LineFolder) -> None:
+def test_a_closed_transcript_takes_nothing_more_and_closing_twice_does_no_harm(folder: Logs) -> None:
     talk = begun(folder)
     talk.close("end")
     talk.close("again")
@@ -429,7 +469,7 @@ def test_a_closed_transcript_takes_nothing_more_and_closing_twice_does_no_harm(f
     assert [line["type"] for line in lines_of(folder)] == ["session", "close"]
 
 
-def test_wrong_roles_and_things_that_are_no_text_are_refused_and_nothing_is_written(folder: LineFolder) -> None:
+def test_wrong_roles_and_things_that_are_no_text_are_refused_and_nothing_is_written(folder: Logs) -> None:
     talk = begun(folder)
     with pytest.raises(BadArguments, match="role"):
         talk.log("robot", "hello")  # type: ignore[arg-type]
@@ -441,7 +481,7 @@ def test_wrong_roles_and_things_that_are_no_text_are_refused_and_nothing_is_writ
     assert len(lines_of(folder)) == 2
 
 
-def test_huge_and_strange_content_comes_back_as_it_was(folder: LineFolder) -> None:
+def test_huge_and_strange_content_comes_back_as_it_was(folder: Logs) -> None:
     talk = begun(folder)
     texts = ["a\r\nb\nc\x00d\x1b[0m", "漢" * 1_700_000, "", "\u2028\u2029\x85 end", "tail"]
     for text in texts:
@@ -452,24 +492,24 @@ def test_huge_and_strange_content_comes_back_as_it_was(folder: LineFolder) -> No
         assert [t.content for t in read(file, limit=2, newest=True).entries] == texts[-2:]
 
 
-def test_a_clock_that_goes_backwards_changes_no_order(folder: LineFolder) -> None:
+def test_a_clock_that_goes_backwards_changes_no_order(folder: Logs, listed: Lists) -> None:
     talk = Transcript.create(folder, head(), clock=Ticking(step=-60))
     for n in range(4):
         talk.log("user", f"{n}")
     talk.close()
     assert contents(folder) == ["0", "1", "2", "3"]
-    row = SessionList(folder, redact=redact).rows()[0]
+    row = listed(folder).rows()[0]
     assert row.updated_at >= row.started_at
 
 
-def test_two_sessions_cannot_have_one_id(folder: LineFolder) -> None:
+def test_two_sessions_cannot_have_one_id(folder: Logs) -> None:
     begun(folder).log("user", "mine")
     with pytest.raises(BadArguments, match="already"):
         begun(folder)
     assert contents(folder) == ["mine"]
 
 
-def test_a_transcript_that_is_removed_while_its_session_runs_is_begun_again(folder: LineFolder, tmp_path: Path) -> None:
+def test_a_transcript_that_is_removed_while_its_session_runs_is_begun_again(folder: Logs, tmp_path: Path) -> None:
     talk = begun(folder)
     talk.log("user", "before")
     (tmp_path / "sessions/one.jsonl").unlink()
@@ -479,7 +519,7 @@ def test_a_transcript_that_is_removed_while_its_session_runs_is_begun_again(fold
     assert lines_of(folder)[0]["type"] == "session"
 
 
-def test_threads_that_log_into_one_transcript_lose_nothing_and_share_no_number(folder: LineFolder) -> None:
+def test_threads_that_log_into_one_transcript_lose_nothing_and_share_no_number(folder: Logs) -> None:
     talk, numbers = begun(folder), list[int]()
 
     def work(name: str) -> None:
@@ -499,10 +539,10 @@ _SPEAKER = """
 import sys
 from datetime import UTC, datetime
 from anima.store.folder import Folder
-from anima.store.private import Machine
+from anima.store.place import FolderStore, Rules
 from anima.sessions.record import Transcript, transcripts_in
-store = Folder(sys.argv[1])
-folder = transcripts_in(store, Machine(store), "sessions")
+rules = Rules(clock=lambda: datetime.now(UTC), author="kate", is_closed=lambda path: False)
+folder = transcripts_in(FolderStore(Folder(sys.argv[1]), rules), "sessions")
 talk = Transcript.resume(folder, "one", clock=lambda: datetime.now(UTC))
 sys.stdin.read(1)
 for n in range(int(sys.argv[3])):
@@ -524,7 +564,7 @@ def _speaker(root: Path, name: str, number: int, end: str = "close") -> subproce
     )
 
 
-def test_two_processes_in_one_session_tear_nothing_and_share_no_number(folder: LineFolder, tmp_path: Path) -> None:
+def test_two_processes_in_one_session_tear_nothing_and_share_no_number(folder: Logs, tmp_path: Path) -> None:
     begun(folder).abandon()
     speakers = [_speaker(tmp_path, name, 150) for name in "AB"]
     for speaker in speakers:
@@ -545,9 +585,7 @@ def test_two_processes_in_one_session_tear_nothing_and_share_no_number(folder: L
         assert check(file) == ()
 
 
-def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(
-    folder: LineFolder, tmp_path: Path
-) -> None:
+def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(folder: Logs, tmp_path: Path) -> None:
     begun(folder).abandon()
     for turn in range(3):
         speaker = _speaker(tmp_path, "A", 100_000)
@@ -572,7 +610,7 @@ def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(
 # -- resuming ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_resume_knows_header_taint_boundary_and_flushes(folder: LineFolder) -> None:
+def test_a_resume_knows_header_taint_boundary_and_flushes(folder: Logs) -> None:
     talk = begun(folder, scope="main", layer="")
     talk.log("user", "one")
     talk.state(taint=["web"], flows=[])
@@ -597,7 +635,7 @@ def test_a_resume_knows_header_taint_boundary_and_flushes(folder: LineFolder) ->
     more.close()
 
 
-def test_a_resume_says_when_a_taint_may_be_lost(folder: LineFolder, tmp_path: Path) -> None:
+def test_a_resume_says_when_a_taint_may_be_lost(folder: Logs, tmp_path: Path) -> None:
     talk = begun(folder)
     talk.state(taint=["web"], flows=[])
     talk.log("user", "hello")
@@ -610,7 +648,7 @@ def test_a_resume_says_when_a_taint_may_be_lost(folder: LineFolder, tmp_path: Pa
     again.close()
 
 
-def test_a_resume_puts_a_torn_last_line_aside(folder: LineFolder, tmp_path: Path) -> None:
+def test_a_resume_puts_a_torn_last_line_aside(folder: Logs, tmp_path: Path) -> None:
     talk = begun(folder)
     talk.log("user", "hello")
     talk.abandon()
@@ -621,13 +659,11 @@ def test_a_resume_puts_a_torn_last_line_aside(folder: LineFolder, tmp_path: Path
     assert again.log("user", "once more").number == 0
     again.close()
     assert contents(folder) == ["once more"]
-    (name,) = folder.torn("one")
-    assert b"hello" in (folder.machine.get(name) or b"")
+    (aside,) = folder.torn("one").values()
+    assert b"hello" in aside
 
 
-def test_a_session_whose_header_cannot_be_read_is_not_resumed_and_still_read(
-    folder: LineFolder, tmp_path: Path
-) -> None:
+def test_a_session_whose_header_cannot_be_read_is_not_resumed_and_still_read(folder: Logs, tmp_path: Path) -> None:
     talk = begun(folder, scope="main")
     talk.log("user", "hello")
     talk.abandon()
@@ -646,11 +682,9 @@ def test_a_session_whose_header_cannot_be_read_is_not_resumed_and_still_read(
 # -- the pair ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(tmp_path: Path) -> None:
-    store = Folder(tmp_path)
-    machine = Machine(store)
-    logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
-    seen = transcripts_in(store, machine, "agents/kate/sessions", suffix=".jsonl")
+def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(store: FolderStore) -> None:
+    logs = transcripts_in(store, "agents/kate/sessions", suffix=".log.jsonl")
+    seen = transcripts_in(store, "agents/kate/sessions", suffix=".jsonl")
     talk = Transcript.create(logs, head(), clock=Ticking(), redact=redact, context=seen)
     for n in range(5):
         talk.log("user", f"{n}")
@@ -663,12 +697,12 @@ def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(tmp_path: Path
         "4",
         "5",
     ]
-    (tmp_path / "agents/kate/sessions/one.jsonl").unlink()
+    assert seen.drop("one")
     talk.log("user", "6")
     talk.close()
     assert contents(logs) == ["0", "1", "2", "3", "4", "5", "6"]
     assert contents(seen) == ["6"]
-    assert [each.id for each in logs.walk()] == ["one"] == [each.id for each in seen.walk()]
+    assert [*logs.versions()] == ["one"] == [*seen.versions()]
     again = Transcript.resume(logs, "one", clock=Ticking(), context=seen)
     again.log("user", "7")
     again.close()
@@ -689,7 +723,9 @@ def texts_with_secrets() -> list[tuple[str, str, list[str]]]:
     return [(kind, text, inside) for kind, text, inside in found if inside]
 
 
-def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(folder: LineFolder, tmp_path: Path) -> None:
+def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(
+    folder: Logs, tmp_path: Path, listed: Lists
+) -> None:
     examples = texts_with_secrets()
     kinds = {json.loads(line)["kind"] for line in CORPUS.read_text().splitlines()} - {None}
     assert {kind for kind, _, _ in examples} == kinds, "a kind the scan cannot find proves nothing here"
@@ -700,7 +736,7 @@ def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(folder: Line
         talk.boundary(uuid="b", token_count=1, summary=text)
         talk.close(text)
         assert all(each not in turn for each in inside for turn in contents(folder, f"s{n}"))
-    listing = SessionList(folder, redact=redact)
+    listing = listed(folder)
     assert all("[REDACTED:" in row.summary or len(row.summary) == 80 for row in listing.rows())
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for _, text, inside in examples:
@@ -709,7 +745,7 @@ def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(folder: Line
             assert len(secret) < 8 or raw not in written, text
 
 
-def test_patterns_of_the_owner_are_redacted_too(folder: LineFolder) -> None:
+def test_patterns_of_the_owner_are_redacted_too(folder: Logs) -> None:
     patterns = compile_patterns([r"project-\w+"])
     talk = Transcript.create(folder, head(), clock=Ticking(), redact=lambda text: redact(text, patterns))
     assert talk.log("user", "about project-lobster").content == "about [REDACTED:custom]"
@@ -719,7 +755,7 @@ def test_patterns_of_the_owner_are_redacted_too(folder: LineFolder) -> None:
 # -- forgetting -----------------------------------------------------------------------------------------------------------------
 
 
-def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: LineFolder, tmp_path: Path) -> None:
+def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: Logs, tmp_path: Path, listed: Lists) -> None:
     talk = begun(folder)
     for text in ("my boat is blue", "the lobster ate it", "lobster again", "fine", 'a "lobster"\nonce'):
         talk.log("user", text)
@@ -728,12 +764,12 @@ def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: LineF
     path = tmp_path / "sessions/one.jsonl"
     with path.open("ab") as file:
         file.write(b'{"type":"entry","content":"a lobster torn')
-    listing = SessionList(folder, redact=redact)
-    listing.refresh()
+    listing = listed(folder)
+    listing.rows()
     talk.log("user", "after")
     assert forget(folder, "one", lambda text: "lobster" in text, clock=Ticking()) == 5
     assert talk.log("user", "still here").number == 3
-    listing.refresh()
+    listing.rows()
     talk.close()
     assert contents(folder) == ["my boat is blue", "fine", "after", "still here"]
     marks = [(line["type"], line.get("entries")) for line in lines_of(folder) if line["type"] != "entry"]
@@ -750,7 +786,7 @@ def test_forgetting_takes_out_what_was_said_and_leaves_a_tombstone(folder: LineF
     assert forget(folder, "one", lambda text: "lobster" in text, clock=Ticking()) == 0
 
 
-def test_forgetting_reaches_damaged_lines_and_escaped_text(folder: LineFolder, tmp_path: Path) -> None:
+def test_forgetting_reaches_damaged_lines_and_escaped_text(folder: Logs, tmp_path: Path) -> None:
     begun(folder).abandon()
     path = tmp_path / "sessions/one.jsonl"
     path.write_bytes(
@@ -764,7 +800,7 @@ def test_forgetting_reaches_damaged_lines_and_escaped_text(folder: LineFolder, t
 
 
 @pytest.fixture
-def some(folder: LineFolder) -> LineFolder:
+def some(folder: Logs) -> Logs:
     for n, (id, agent, layer) in enumerate((("a", "kate", ""), ("b", "kate", "ana"), ("c", "otto", ""))):
         header = Header(id=id, timestamp=stamp(NOON), agent_id=agent, layer=layer, scope="main", source_plugin="cli")
         talk = Transcript.create(folder, header, clock=Ticking(NOON + timedelta(hours=n)))
@@ -775,8 +811,8 @@ def some(folder: LineFolder) -> LineFolder:
     return folder
 
 
-def test_the_list_says_of_each_session_what_when_how_long_and_whose(some: LineFolder) -> None:
-    rows = SessionList(some, redact=redact).rows()
+def test_the_list_says_of_each_session_what_when_how_long_and_whose(some: Logs, listed: Lists) -> None:
+    rows = listed(some).rows()
     assert [row.id for row in rows] == ["c", "b", "a"]
     row = rows[2]
     assert row.summary == "first words of a and more and more and more and more and more and more and more…"
@@ -788,60 +824,19 @@ def test_the_list_says_of_each_session_what_when_how_long_and_whose(some: LineFo
         assert row.known == count(file)
 
 
-def test_the_list_can_be_asked_for_one_agents_sessions_or_one_layers(some: LineFolder) -> None:
-    listing = SessionList(some, redact=redact)
+def test_the_list_can_be_asked_for_one_agents_sessions_or_one_layers(some: Logs, listed: Lists) -> None:
+    listing = listed(some)
     assert [row.id for row in listing.rows(agent="kate")] == ["b", "a"]
-    assert [row.id for row in listing.rows(agent="kate", layers={""})] == ["a"]
+    assert [row.id for row in listing.rows(agent="kate", layers=frozenset({""}))] == ["a"]
     assert [row.id for row in listing.rows(agent="kate", limit=1)] == ["b"]
-    assert len(listing.rows(agent="nobody")) == 0 == len(listing.rows(scopes={"group"}))
-    assert len(listing.rows(layers={"", "ana"})) == 3
+    assert len(listing.rows(agent="nobody")) == 0 == len(listing.rows(scopes=frozenset({"group"})))
+    assert len(listing.rows(layers=frozenset({"", "ana"}))) == 3
     assert [row.id for row in listing.rows()[1:]] == ["b", "a"]
 
 
-def test_the_list_on_disk_is_json_with_the_documented_keys(some: LineFolder) -> None:
-    SessionList(some, redact=redact).refresh()
-    found = json.loads(some.get("sessions.json") or b"")
-    assert found["version"] == 1
-    assert set(found["sessions"]) == {"a", "b", "c"}
-    documented = {
-        "summary",
-        "updatedAt",
-        "startedAt",
-        "entries",
-        "bytes",
-        "agent_id",
-        "source_plugin",
-        "scope",
-        "sender_id",
-        "persona",
-        "closed",
-    }
-    assert documented <= set(found["sessions"]["a"])
-
-
-@pytest.mark.parametrize(
-    "wrong", [b"", b"{}", b"[1, 2]", b'{"version":1,"sessions":{}}', b"\xff\0garbage", b"[" * 100_000]
-)
-def test_a_list_that_is_wrong_is_made_again(some: LineFolder, wrong: bytes) -> None:
-    right = [*SessionList(some, redact=redact).rows()]
-    some.put("sessions.json", wrong)
-    assert [*SessionList(some, redact=redact).rows()] == right
-    assert set(json.loads(some.get("sessions.json") or b"")["sessions"]) == {"a", "b", "c"}
-
-
-def test_a_list_with_any_byte_changed_is_made_again(some: LineFolder) -> None:
-    right = [*SessionList(some, redact=redact).rows()]
-    data = some.get("sessions.json") or b""
-    for place in range(0, len(data), 29):
-        some.put("sessions.json", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert [*SessionList(some, redact=redact).rows()] == right
-    some.put("sessions.json", data.replace(b'"entries":3', b'"entries":9'))
-    assert [*SessionList(some, redact=redact).rows()] == right
-
-
-def test_a_session_that_grows_is_read_from_where_the_list_ended(some: LineFolder, tmp_path: Path) -> None:
-    listing = SessionList(some, redact=redact)
-    listing.refresh()
+def test_a_session_that_grows_is_read_from_where_the_list_ended(some: Logs, tmp_path: Path, listed: Lists) -> None:
+    listing = listed(some)
+    listing.rows()
     again = Transcript.resume(some, "a", clock=Ticking(NOON + timedelta(days=1)))
     again.log("user", "once more")
     path = tmp_path / "sessions/a.jsonl"
@@ -855,81 +850,75 @@ def test_a_session_that_grows_is_read_from_where_the_list_ended(some: LineFolder
     assert (row.entries, row.closed, row.updated_at[:10]) == (4, False, "2026-05-09")
     assert listing.rows()[0].id == "a"
     again.close()
-    listing.refresh()
-    found = json.loads(some.get("sessions.json") or b"")["sessions"]["a"]
-    assert (found["entries"], found["closed"]) == (4, True)
+    found = listing.rows()[0]
+    assert (found.entries, found.closed) == (4, True)
 
 
-def test_a_session_that_is_gone_leaves_the_list(some: LineFolder, tmp_path: Path) -> None:
-    listing = SessionList(some, redact=redact)
-    assert listing.refresh() == 3
+def test_a_session_that_is_gone_leaves_the_list(some: Logs, tmp_path: Path, listed: Lists) -> None:
+    listing = listed(some)
+    assert len(listing.rows()) == 3
     (tmp_path / "sessions/b.jsonl").unlink()
     assert [row.id for row in listing.rows()] == ["c", "a"]
     assert listing.get("b") is None
-    assert set(json.loads(some.get("sessions.json") or b"")["sessions"]) == {"a", "c"}
 
 
-def test_broken_and_empty_transcripts_are_listed_as_nobodys(some: LineFolder, tmp_path: Path) -> None:
+def test_broken_and_empty_transcripts_are_listed_as_nobodys(some: Logs, tmp_path: Path, listed: Lists) -> None:
     (tmp_path / "sessions/empty.jsonl").write_bytes(b"")
     (tmp_path / "sessions/broken.jsonl").write_bytes(b"\0" * 500 + b"\n" + encode(said(1)))
-    found = {row.id: row for row in SessionList(some, redact=redact).rows()}
+    found = {row.id: row for row in listed(some).rows()}
     assert (found["empty"].entries, found["empty"].agent_id) == (0, "")
     assert (found["broken"].entries, found["broken"].summary) == (1, "hello 1")
 
 
-def test_names_that_are_no_sessions_are_left_out_and_do_no_harm(some: LineFolder, tmp_path: Path) -> None:
+def test_names_that_are_no_sessions_are_left_out_and_do_no_harm(some: Logs, tmp_path: Path, listed: Lists) -> None:
     for name in ('a"b.jsonl', "two words.jsonl", ".hidden.jsonl", "x.log.jsonl", "line\nend.jsonl", "\udcff.jsonl"):
         (tmp_path / "sessions" / name).write_bytes(encode(head()))
     (tmp_path / "sessions/folder.jsonl").mkdir()
     (tmp_path / "sessions/link.jsonl").symlink_to(tmp_path / "sessions/a.jsonl")
     for _ in range(2):
-        assert [row.id for row in SessionList(some, redact=redact).rows()] == ["c", "b", "a"]
-    assert set(json.loads(some.get("sessions.json") or b"")["sessions"]) == {"a", "b", "c"}
+        assert [row.id for row in listed(some).rows()] == ["c", "b", "a"]
 
 
-def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(folder: LineFolder, tmp_path: Path) -> None:
-    listing = SessionList(folder, redact=redact)
+def test_a_home_without_sessions_has_an_empty_list_and_nothing_is_made(
+    folder: Logs, tmp_path: Path, listed: Lists
+) -> None:
+    listing = listed(folder)
     assert len(listing.rows()) == 0
     assert listing.get("one") is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_slim_list_of_a_pair_has_two_keys_and_leaves_other_rows_alone(tmp_path: Path) -> None:
-    store = Folder(tmp_path)
-    machine = Machine(store)
-    logs = transcripts_in(store, machine, "agents/kate/sessions", suffix=".log.jsonl")
+def test_the_slim_list_of_a_pair_has_two_keys_and_leaves_other_rows_alone(store: FolderStore, listed: Lists) -> None:
+    logs = transcripts_in(store, "agents/kate/sessions", suffix=".log.jsonl")
     talk = begun(logs)
     talk.log("user", "hello there")
     talk.close()
     logs.put(
         "sessions.json", json.dumps({"version": 1, "sessions": {"theirs": {"summary": "x", "updatedAt": 5}}}).encode()
     )
-    SessionList(logs, redact=redact, slim=True).refresh()
-    found = json.loads(logs.get("sessions.json") or b"")
+    rows = listed(logs).rows()
+    found = json.loads(slim_list(logs.get("sessions.json") or b"", rows))
     assert found["sessions"]["theirs"] == {"summary": "x", "updatedAt": 5}
     assert found["sessions"]["one"] == {"summary": "hello there", "updatedAt": stamp(NOON + timedelta(seconds=2))}
-    again = SessionList(logs, redact=redact, slim=True)
-    assert [row.entries for row in again.rows()] == [1]
-    store.close()
+    assert [row.entries for row in rows] == [1]
 
 
-def test_a_session_map_of_another_program_is_not_written_over(some: LineFolder) -> None:
+def test_a_session_map_of_another_program_is_not_written_over(some: Logs, listed: Lists) -> None:
     theirs = json.dumps({"agent:main:main": {"sessionId": "a", "updatedAt": 1}}).encode()
     some.put("sessions.json", theirs)
     for _ in range(2):
-        assert [row.id for row in SessionList(some, redact=redact).rows()] == ["c", "b", "a"]
+        assert [row.id for row in listed(some).rows()] == ["c", "b", "a"]
     assert some.get("sessions.json") == theirs
 
 
-def test_lists_of_several_processes_do_not_get_in_each_others_way(some: LineFolder) -> None:
-    first, second = SessionList(some, redact=redact), SessionList(some, redact=redact)
-    assert first.refresh() == second.refresh() == 3
+def test_lists_of_several_processes_do_not_get_in_each_others_way(some: Logs, listed: Lists) -> None:
+    first, second = listed(some), listed(some)
+    assert len(first.rows()) == len(second.rows()) == 3
     talk = begun(some, "d")
     talk.log("user", "new")
     talk.close()
-    first.refresh()
-    second.refresh()  # knows nothing of d, and writes the whole list
-    assert [row.id for row in SessionList(some, redact=redact).rows()] == ["c", "b", "a", "d"]
+    assert len(first.rows()) == len(second.rows()) == 4
+    assert [row.id for row in listed(some).rows()] == ["c", "b", "a", "d"]
 
 
 # -- what a signature promises --------------------------------------------------------------------------------------------------

@@ -81,9 +81,8 @@ def test_a_torn_tail_is_put_aside_and_never_glued_to_a_new_record(folder: LineFo
             other.write(b'{"half')
         assert file.append(b"second\n", sync=True) == 6
     assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"first\nsecond\n"
-    (name,) = folder.torn("one")
-    assert folder.machine.get(name) == b'{"half'
-    assert folder.torn("on") == () == folder.torn("one.6")
+    assert [*folder.torn("one").values()] == [b'{"half']
+    assert folder.torn("on") == {} == folder.torn("one.6")
 
 
 def test_two_torn_tails_at_one_place_are_both_kept(folder: LineFolder, tmp_path: Path) -> None:
@@ -93,7 +92,7 @@ def test_two_torn_tails_at_one_place_are_both_kept(folder: LineFolder, tmp_path:
             path.write_bytes(torn)
             file.append(b"x\n", sync=False)
             path.write_bytes(b"")
-    assert {folder.machine.get(name) for name in folder.torn("one")} == {b"first try", b"second try"}
+    assert {*folder.torn("one").values()} == {b"first try", b"second try"}
 
 
 def test_a_tail_that_only_lacks_its_end_is_completed(store: Folder, tmp_path: Path) -> None:
@@ -104,7 +103,7 @@ def test_a_tail_that_only_lacks_its_end_is_completed(store: Folder, tmp_path: Pa
         (tmp_path / "sessions/one.jsonl").write_bytes(b"whole")
         assert file.append(b"next\n", sync=False) == 6
     assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"whole\nnext\n"
-    assert folder.torn("one") == ()
+    assert folder.torn("one") == {}
 
 
 def test_only_one_of_two_can_write_the_first_record(folder: LineFolder) -> None:
@@ -130,7 +129,7 @@ def test_an_id_that_cannot_be_a_file_name_is_refused(folder: LineFolder, id: str
         folder.create(id)
     with pytest.raises(NoSuchSession):
         folder.open(id)
-    assert list(folder.walk()) == []
+    assert folder.versions() == {}
 
 
 def test_a_file_that_is_not_there_is_no_session(folder: LineFolder) -> None:
@@ -153,7 +152,7 @@ def test_links_are_not_followed_and_not_listed(folder: LineFolder, tmp_path: Pat
         with pytest.raises((NoSuchSession, Damaged)):
             folder.append_to(id)
         assert folder.look(id) is None
-    assert list(folder.walk()) == []
+    assert folder.versions() == {}
 
 
 def test_a_sessions_folder_that_is_a_link_holds_no_transcripts(folder: LineFolder, tmp_path: Path) -> None:
@@ -169,9 +168,9 @@ def test_a_walk_sees_each_file_with_its_size(folder: LineFolder, tmp_path: Path)
         with folder.create(id) as file:
             file.append(data, sync=False)
     (tmp_path / "sessions/notes.txt").write_text("not a transcript")
-    seen = {each.id: each for each in folder.walk()}
-    assert {id: each.size for id, each in seen.items()} == {"a": 2, "b.c-d_e": 3}
-    assert seen["a"] == folder.look("a")
+    states = {id: folder.look(id) for id in folder.versions()}
+    assert {id: state and state.size for id, state in states.items()} == {"a": 2, "b.c-d_e": 3}
+    assert folder.versions() == {id: state and state.version for id, state in states.items()}
 
 
 # -- replaced and removed files -------------------------------------------------------------------------------------------
@@ -198,7 +197,7 @@ def test_a_rewrite_that_fails_leaves_the_file_and_no_rubbish(folder: LineFolder,
             file.rewrite(broken)
         assert file.append(b"second\n", sync=False) == 6
     assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"first\nsecond\n"
-    assert list(folder.machine.staged()) == []
+    assert list((tmp_path / ".anima/stage").iterdir()) == []
 
 
 def test_appending_to_a_file_that_was_removed_says_so(folder: LineFolder, tmp_path: Path) -> None:
@@ -380,4 +379,4 @@ def test_a_file_beside_the_transcripts_is_replaced_whole(folder: LineFolder, tmp
     assert folder.put("sessions.json", json.dumps({"version": 1}).encode())
     assert folder.get("sessions.json") == b'{"version": 1}'
     assert stat.S_IMODE((tmp_path / "sessions/sessions.json").stat().st_mode) == 0o600
-    assert list(folder.machine.staged()) == []
+    assert list((tmp_path / ".anima/stage").iterdir()) == []

@@ -78,7 +78,6 @@ def aria(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         ("forgotten-broken", ".anima/forgotten"),
         ("key-missing", ".anima/forgotten"),
         ("machine-not-a-folder", ".anima"),
-        ("sessions-list-broken", "sessions/sessions.json"),
         ("sweep-state-broken", "memory/.consolidation_state"),
         ("history-head-broken", "USER.md"),
     ],

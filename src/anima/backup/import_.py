@@ -47,7 +47,7 @@ from anima.store.outside import Opened, expanded, lines_in, open_file, private
 
 if TYPE_CHECKING:
     from anima.home import Home
-    from anima.store.logs import LineFolder
+    from anima.store import Logs
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20
@@ -460,7 +460,7 @@ class _Arriving:
             raise BadText(path.text, "it does not read as a transcript of that name")
         if header.version > VERSION:
             raise NewerFormat(path.text, found=header.version, known=VERSION)
-        folder = transcripts_in(self.home.store, self.home.books.machine, talk.folder, suffix=talk.suffix)
+        folder = transcripts_in(self.home.books, talk.folder, suffix=talk.suffix)
         folder.path_of(talk.id)
         gone: list[int] = []
         forgotten = self.home.writing.forgotten
@@ -469,7 +469,7 @@ class _Arriving:
         if gone:
             self._note("forgotten", (path.text, len(gone)))
 
-    def _put_talk(self, path: DocPath, talk: Talk, folder: LineFolder, lines: Iterable[bytes]) -> None:
+    def _put_talk(self, path: DocPath, talk: Talk, folder: Logs, lines: Iterable[bytes]) -> None:
         seen = folder.look(talk.id)
         if seen is not None and seen.size:
             self._compare(path, folder.path_of(talk.id), lines)

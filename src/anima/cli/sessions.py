@@ -37,18 +37,18 @@ def sessions(home: Home, limit: int, find: str | None) -> Reply:
     _need_transcripts(home)
     if find is not None:
         return _found(home, find, limit)
-    rows = home.sessions.list()
-    shown, zone, now = list(rows[:limit]), home.site.zone(), home.site.now()
+    shown = home.sessions.list(limit=limit)
+    zone, now = home.site.zone(), home.site.now()
 
     def show() -> None:
         if not shown:
             return say("No conversation was recorded yet. A session's first line begins its transcript.")
         _show_rows(shown, zone, now)
-        if len(rows) > len(shown):
-            say(f"… and {len(rows) - len(shown):,} more; --limit shows them")
+        if shown.total > len(shown):
+            say(f"… and {shown.total - len(shown):,} more; --limit shows them")
         return None
 
-    return Reply({"sessions": shown, "total": len(rows)}, show)
+    return Reply({"sessions": shown, "total": shown.total}, show)
 
 
 def _need_transcripts(home: Home) -> None:
@@ -56,7 +56,7 @@ def _need_transcripts(home: Home) -> None:
         raise NoSuchSession("no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
 
 
-def _show_rows(rows: list[Listed], zone: tzinfo | None, now: datetime) -> None:
+def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> None:
     from rich.table import Table
 
     cells = [

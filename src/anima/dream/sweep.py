@@ -29,7 +29,6 @@ from anima.ledger.chain import Record
 from anima.memory.write import Writer
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
 from anima.site import Site
-from anima.store.logs import LineFolder
 from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 
@@ -474,8 +473,7 @@ class Dreams:
         self._catch_up()
         if self._layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
             state = json.dumps({"lastConsolidatedAt": self._site.clock().isoformat(), "change": fields["change"]})
-            logs = LineFolder(self._store.documents, self._store.machine, self._layout.daily)
-            logs.put(CONSOLIDATION, state.encode())
+            self._store.logs(self._layout.daily).put(CONSOLIDATION, state.encode())
 
     def _finish_mark(self) -> None:
         """After a crash between the last file and the mark: the sweep was carried out, so only its mark is missing."""

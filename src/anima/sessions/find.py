@@ -1,39 +1,145 @@
-"""Searching in transcripts: keeping their index up to date, and turning what it finds into what is shown.
+"""The index of transcripts, one SQLite file: the list of sessions, and which entry of which session holds which words.
 
-Promise: after `catch_up`, a hit is an entry that stands in its transcript, of the agent, layers and scopes asked for, and
-what was forgotten or removed is in no file of the index any more. Without an index, and for a query without words (an
-emoji, a sign), entries are looked through one by one for the query as it is written. No file is loaded whole.
-Not here: the index (index.talks), and who may ask (sessions).
+Promise: derived from the transcripts and never more than late; of a session that has grown only what is new is read, and
+what was forgotten or removed leaves no word in the file. A file that is missing, damaged or of another version is begun
+again; where none can be had, transcripts are listed and searched as they are. Whose a session is, is filtered in the
+query, and no order depends on what a hidden session holds. Safe to share by threads and processes.
+Not here: who may ask (transcripts), how lines are read (replay).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-import threading
+import sqlite3
 import unicodedata
+import zlib
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Literal
+from itertools import chain, product
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from anima.errors import HomeError
-from anima.sessions.listing import SessionList
-from anima.sessions.record import stamp
-from anima.sessions.replay import Count, Header, Placed, Turn, header_of, scan
-from anima.sessions.talks import Heard, Mark, Part, Said, Talk, Talks
-from anima.store.logs import LineFile, LineFolder, Seen
-from anima.text.words import fold
+from anima.search.sqlite import SqliteFile
+from anima.search.tables import IndexDown
+from anima.search.units import CUTTING
+from anima.sessions.record import Redact, stamp
+from anima.sessions.replay import (
+    START,
+    Close,
+    Count,
+    Header,
+    Placed,
+    Turn,
+    count,
+    header_of,
+    last_record,
+    scan,
+    time_of,
+)
+from anima.store import Log, Logs, LogState, Readable
+from anima.store.logs import BLOCK
+from anima.text.words import ask, cut, fold
 
+NAME = "talks.sqlite"
+FORMAT = 2
+SUMMARY = 80
 INDEXED = 200_000  # characters of an entry whose words are in the index
+MAX_WORDS = 32  # of a query
+MAX_QUERY = 1000
 _BATCH = 1000  # entries that are put in at a time
 _MANY = 200  # sessions at a time
 _LEAST_STEM = 4
 _SOUGHT = 16  # words of a query for which a preview is looked for
+_BEGINNING = 200  # records in which a first word of the user is looked for
+# Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
+# not stored beside their postings: cutting an entry's text again gives them, when they have to go.
+_TABLES = """
+create table session(
+    id integer primary key, folder text not null, name text not null, summary text not null, updated text not null,
+    started text not null, entries integer not null, bytes integer not null, lines integer not null,
+    agent text not null, source text not null, scope text not null, sender text, layer text not null, persona text,
+    parent text, closed integer not null, of text not null, size integer not null, version text not null,
+    heard text not null default '', heard_bytes integer not null default 0, heard_lines integer not null default 0,
+    heard_entries integer not null default 0, unique(folder, name));
+create table turn(
+    id integer primary key, session integer not null, entry integer not null, time text not null, role text not null,
+    source text not null);
+create index turn_session on turn(session, id);
+create table spoken(id integer primary key, text text not null);
+create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'")
+"""
+_LISTED = "name, summary, updated, started, entries, bytes, lines, agent, source, scope, sender, layer, persona, parent, closed"
+_SEEN = """
+    folder = :folder and (:agent is null or agent = :agent)
+    and (:any_layer or layer in (select value from json_each(:layers)))
+    and (:any_scope or scope in (select value from json_each(:scopes)))
+"""
+_ROWS = f"select {_LISTED} from session where {_SEEN} order by updated desc, name desc limit :limit"
+_COUNT = f"select count(*) from session where {_SEEN}"
+_PUT = f"""
+    insert into session(folder, {_LISTED}, of, size, version) values({", ".join("?" * 19)})
+    on conflict(folder, name) do update set
+    {", ".join(f"{name} = excluded.{name}" for name in [*_LISTED.split(", ")[1:], "of", "size", "version"])}
+"""
+_MATCHING = f"""
+    from words cross join turn on turn.id = words.rowid
+    where words match :query and turn.session in (select id from session where {_SEEN})
+"""
+_HOW_MANY = f"select count(*) {_MATCHING}"
+_SHOWN = """
+    select session.name, turn.entry, turn.time, turn.role, turn.source, spoken.text
+    from top cross join turn on turn.id = top.id cross join session on session.id = turn.session
+    cross join spoken on spoken.id = top.id order by top.score desc, turn.time desc, turn.id desc
+"""
+_ALL = f"""
+    with top as materialized (
+        select turn.id as id, 0 as score {_MATCHING} order by turn.time desc, turn.id desc limit :limit)
+    {_SHOWN}
+"""
+
+T = TypeVar("T")
+
+
+class Listed(NamedTuple):
+    """One session as the list shows it. `bytes` and `lines` are how far its transcript was read."""
+
+    id: str
+    summary: str
+    updated_at: str
+    started_at: str
+    entries: int
+    bytes: int
+    lines: int
+    agent_id: str
+    source_plugin: str
+    scope: str
+    sender_id: str | None
+    layer: str
+    persona: str | None
+    parent: str | None
+    closed: bool
+
+    @property
+    def known(self) -> Count:
+        """Spares `read` from counting the entries again."""
+        return Count(self.bytes, self.lines, self.entries)
+
+
+class Rows(tuple[Listed, ...]):
+    """Some rows of the list, of `total` there are."""
+
+    total: int = 0
+
+
+_MAYBE = (str, type(None))
+_SHAPES = frozenset(product(*[[str]] * 4, *[[int]] * 3, *[[str]] * 3, _MAYBE, [str], _MAYBE, _MAYBE, [int]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Mention:
     """An entry that was found, with a line of its text around the first word that was asked for."""
 
     session_id: str
@@ -45,256 +151,449 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Mentions:
     """What a search gave, by which means, and what a person should know of them."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[Mention, ...]
     backend: Literal["fts5", "plain"]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Whose transcripts may be seen: one agent's, of these layers and scopes, or of any (None)."""
+    """Whose transcripts may be seen: one agent's (or any, None), of these layers and scopes, or of any (None)."""
 
-    agent: str
+    agent: str | None
     layers: frozenset[str] | None = frozenset({""})
     scopes: frozenset[str] | None = None
 
     def sees(self, header: Header | None) -> bool:
-        if header is None or header.agent_id != self.agent:
-            return False
-        in_layer = self.layers is None or (header.layer or "") in self.layers
-        return in_layer and (self.scopes is None or (header.scope or "") in self.scopes)
+        return header is not None and self.sees_row(header.agent_id, header.layer or "", header.scope or "")
+
+    def sees_row(self, agent: str, layer: str, scope: str) -> bool:
+        in_layer = self.layers is None or layer in self.layers
+        return self.agent in (None, agent) and in_layer and (self.scopes is None or scope in self.scopes)
 
 
-class Finder:
-    """The search of one folder's transcripts. Lives as long as its home; safe to share by threads.
+class _Mark(NamedTuple):
+    """How far a transcript's words are in the index, and of which one."""
 
-    Without `talks` nothing is indexed, and transcripts are searched as they are.
+    of: str
+    bytes: int
+    lines: int
+    entries: int
+
+
+class _Part(NamedTuple):
+    """Some entries of a session, how far it was and is then in the index, and its version once all are in."""
+
+    session: str
+    turns: Sequence[Turn]
+    since: _Mark
+    now: _Mark
+    heard: str
+
+
+class TranscriptIndex:
+    """The list of sessions and their words. Lives as long as its home.
+
+    `make` makes the file's folder; it is called when there is something to put in.
     """
 
-    def __init__(self, folder: LineFolder, listing: SessionList, talks: Talks | None) -> None:
-        self._folder, self._listing, self._talks = folder, listing, talks
-        self._mutex = threading.Lock()
-        self._seen: set[str] = set()  # the files' stats when the index last was up to date
-        self._epoch = ""  # the index that was
+    def __init__(self, path: str, *, redact: Redact, make: Callable[[], object] = lambda: None) -> None:
+        self._redact, self._make = redact, make
+        self._file = SqliteFile(
+            path,
+            lock=f"{path}.lock",
+            schema=_TABLES,
+            version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
+            wal=False,
+            again="the index of transcripts was damaged ({}) and is made again",
+        )
+        self.check, self.close = self._file.check, self._file.close
 
-    def catch_up(self, only: Iterable[str] | None = None) -> int:
-        """Brings the index up to date with all transcripts, or with `only` these; how many entries came in.
+    def begin_again(self) -> None:
+        """An index without anything, in a new file, if there was one."""
+        if self._file.exists:
+            self._file.begin_again()
 
-        A transcript that is gone, or was written anew because something in it was forgotten, leaves the index first.
-        """
-        if self._talks is None:
+    # -- the list -------------------------------------------------------------------------------------------------------
+
+    def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> Rows:
+        """The sessions an asker may see, the latest first."""
+        self.refresh(logs)
+        if not self._file.exists and not logs.versions():
+            return Rows()
+        seen = _asked(logs, asker, -1 if limit is None else max(0, limit))
+
+        def read(db: sqlite3.Connection) -> Rows:
+            found = Rows(_listed(db.execute(_ROWS, seen)))
+            found.total = len(found) if limit is None else db.execute(_COUNT, seen).fetchone()[0]
+            return found
+
+        found = self._tried(read)
+        return self._rows_as_they_are(logs, asker, limit) if found is None else found
+
+    def get(self, logs: Logs, id: str) -> Listed | None:
+        """One session, up to date; None when there is none."""
+        state = logs.look(id)
+        if state is None:
+            return None
+        self._make()
+        at = (logs.name, id, state.version)
+        sql = f"select {_LISTED} from session where folder = ? and name = ? and version = ?"
+        found = self._tried(lambda db: _listed(db.execute(sql, at)))
+        if not found:
+            self._take_rows(logs, [id])
+            found = self._tried(lambda db: _listed(db.execute(sql, at)))
+        return found[0] if found else self._summed(logs, state, None)
+
+    def refresh(self, logs: Logs) -> bool:
+        """Brings the list up to date, by the transcripts that have changed; whether it is."""
+        there = logs.versions()
+        if not there and not self._file.exists:
+            return True
+        self._make()
+        sql = "select name, version from session where folder = ?"
+        known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall()))
+        if known is None:
+            return False
+        changed = [id for id, version in there.items() if known.get(id) != version]
+        return self._take_rows(logs, changed, gone=known.keys() - there.keys())
+
+    def _take_rows(self, logs: Logs, changed: Sequence[str], gone: Collection[str] = ()) -> bool:
+        if not changed and not gone:
+            return True
+        sql = f"select {_LISTED}, of, size from session where folder = ? and name in (select value from json_each(?))"
+        before = self._tried(lambda db: db.execute(sql, (logs.name, json.dumps(changed))).fetchall())
+        known = {row[0]: row for row in before or ()}
+        states = [state for id in changed if (state := logs.look(id)) is not None]
+        rows = [(self._summed(logs, state, _grown(known.get(state.id), state)), state) for state in states]
+
+        def write(db: sqlite3.Connection) -> bool:
+            erased = sum(_erased(db, logs, id, whole=True) for id in gone)
+            for row, state in rows:
+                if not _has_grown(db, logs, state):
+                    erased += _erased(db, logs, row.id, whole=False)
+                db.execute(_PUT, (logs.name, *row, state.of, state.size, state.version))
+            if erased:
+                db.execute("insert into words(words) values('optimize')")
+            return True
+
+        return self._tried(write, writing=True) or False
+
+    def _summed(self, logs: Logs, state: LogState, before: Listed | None) -> Listed:
+        """A row made from a transcript, by the bytes it has grown by where that is enough."""
+        try:
+            with logs.open(state.id) as file:
+                small = state.size <= BLOCK
+                whole: Readable = _Bytes(file.read(0, state.size)) if small else file
+                return self._row(whole, state, before)
+        except HomeError:  # one that cannot be opened is in the list all the same
+            return self._row(_Bytes(b""), state, None)
+
+    def _row(self, file: Readable, state: LogState, before: Listed | None) -> Listed:
+        since = before.known if before else START
+        end = count(file, since=since)
+        header, last = header_of(file), last_record(file, end)
+        started = time_of(header.timestamp) if header else None
+        written = time_of(getattr(last, "timestamp", "")) or state.time
+        latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
+        return Listed(
+            id=state.id,
+            summary=(before.summary if before else "") or self._summary(file, since),
+            updated_at=stamp(latest),
+            started_at=stamp(started or latest),
+            entries=end.entries,
+            bytes=end.offset,
+            lines=end.lines,
+            agent_id=header.agent_id if header else "",  # without a readable header it is nobody's
+            source_plugin=header.source_plugin if header else "",
+            scope=(header.scope if header else None) or "",
+            sender_id=header.sender_id if header else None,
+            layer=(header.layer if header else None) or "",
+            persona=header.persona if header else None,
+            parent=header.parent if header else None,
+            closed=isinstance(last, Close),
+        )
+
+    def _summary(self, file: Readable, since: Count) -> str:
+        for number, item in enumerate(scan(file, since=since)):
+            if isinstance(item, Placed) and isinstance(item.record, Turn) and item.record.role == "user":
+                return _one_line(self._redact(item.record.content.lstrip()[:4000])[0])
+            if number >= _BEGINNING:
+                break
+        return ""
+
+    def _rows_as_they_are(self, logs: Logs, asker: Asker, limit: int | None) -> Rows:
+        """The list where no index can be had: every transcript is read."""
+        states = (logs.look(id) for id in logs.versions())
+        rows = [self._summed(logs, state, None) for state in states if state]
+        seen = [row for row in rows if asker.sees_row(row.agent_id, row.layer, row.scope)]
+        found = Rows(sorted(seen, key=lambda row: (row.updated_at, row.id), reverse=True)[:limit])
+        found.total = len(seen)
+        return found
+
+    # -- words ----------------------------------------------------------------------------------------------------------
+
+    def catch_up(self, logs: Logs) -> int:
+        """Brings the words up to date, so much at a time that nobody waits long; how many entries came in."""
+        sql = """select name, of, heard_bytes, heard_lines, heard_entries from session
+                 where folder = ? and heard != version"""
+        if not self.refresh(logs) or not self._file.exists:
             return 0
-        if only is not None:
-            return _taken_in(self._talks, self._folder, only)[0]
-        with self._mutex:
-            return self._caught_up(self._talks)
+        late = self._tried(lambda db: db.execute(sql, (logs.name,)).fetchall()) or ()
+        taken, batch = 0, list[_Part]()
+        for part in chain.from_iterable(_parts(logs, name, _Mark(*mark)) for name, *mark in late):
+            batch.append(part)
+            if sum(len(each.turns) for each in batch) >= _BATCH or len(batch) >= _MANY:
+                taken += self._put(logs, batch)
+                batch = []
+        return taken + self._put(logs, batch)
 
-    def _caught_up(self, talks: Talks) -> int:
-        stats, epoch = set(self._folder.stats()), talks.epoch()
-        if not epoch:
-            return 0
-        changed = self._changed(talks, stats) if epoch == self._epoch else self._stale(talks)
-        taken, is_whole = _taken_in(talks, self._folder, changed)
-        self._seen, self._epoch = stats, epoch if is_whole else ""
-        return taken
+    def _put(self, logs: Logs, parts: Sequence[_Part]) -> int:
+        """Takes entries in, in one transaction. A part is left out when its session is no longer at `since`: somebody
+        else was faster."""
+        words = [[_words(turn.content[:INDEXED]) for turn in part.turns] for part in parts]
 
-    def _changed(self, talks: Talks, stats: set[str]) -> list[str]:
-        """What has changed since the index last was up to date; what is gone leaves it."""
-        changed = [_id_of(stat) for stat in stats - self._seen]
-        gone = {_id_of(stat) for stat in self._seen - stats}.difference(changed)
-        talks.drop(self._folder.path_of(id) for id in gone if self._folder.look(id) is None)
-        return changed
+        def write(db: sqlite3.Connection) -> int:
+            return sum(_put_part(db, logs, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
 
-    def _stale(self, talks: Talks) -> list[str]:
-        """What is not as the index says; what is gone leaves it."""
-        known = talks.known() or {}
-        there = {self._folder.path_of(each.id): each for each in self._folder.walk()}
-        talks.drop(place for place in known if _is_in(self._folder, place) and place not in there)
-        return [each.id for place, each in there.items() if not _is_current(known.get(place), each)]
+        return self._tried(write, writing=True) or 0 if parts else 0
 
-    def search(self, query: str, *, asker: Asker, limit: int = 50, max_chars: int = 200) -> Found:
-        """The entries that hold the words of a query, with a preview of each. Catch up first."""
-        heard, talks = None, self._talks
-        if talks is not None:
-            heard = talks.search(query, agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
-        notes = talks.notes() if talks else ()
-        if heard is None:
-            hits = _plainly(query, self._folder, self._listing, asker, limit, max_chars)
-            return Found(hits=tuple(hits), backend="plain", notes=notes)
-        place = _place(query)
-        hits = (_heard(one, place, max_chars) for one in heard if _is_in(self._folder, one.place))
-        return Found(hits=tuple(hits), backend="fts5", notes=notes)
+    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Mentions:
+        """The entries that hold every word of the query, the latest first; where none does, those that hold some, the
+        rarer words first. Where the index cannot say, or the query has no words, entries are looked through for the
+        query as it is written. Catch up first."""
+        words = ask(query[:MAX_QUERY])[:MAX_WORDS]
+        seen = _asked(logs, asker, max(0, limit))
+
+        def read(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            rows = db.execute(_ALL, seen | {"query": " AND ".join(map(_quoted, words))}).fetchall()
+            return rows if rows or len(words) == 1 else _some(db, words, seen)
+
+        found = self._tried(read, again=False) if words and self._file.exists else None
+        if found is None:
+            hits = tuple(self._plainly(query, logs, asker, limit, max_chars))
+            return Mentions(hits=hits, backend="plain", notes=self._file.notes())
+        hits = tuple(
+            _mention(name, entry, time, role, source, preview(text, query, max_chars=max_chars))
+            for name, entry, time, role, source, text in found
+        )
+        return Mentions(hits=hits, backend="fts5", notes=self._file.notes())
+
+    def _plainly(self, query: str, logs: Logs, asker: Asker, limit: int, max_chars: int) -> Iterator[Mention]:
+        """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
+        parts = [_bare(part) for part in query[:MAX_QUERY].split()]
+        for row in self.rows(logs, asker) if parts else ():
+            found = _holding(logs, row.id, asker, parts, limit)
+            limit -= len(found)
+            for turn in reversed(found):
+                shown = preview(turn.content, query, max_chars=max_chars)
+                yield _mention(row.id, turn.number, _time(turn), turn.role, turn.source_plugin, shown)
+            if limit <= 0:
+                return
+
+    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False, again: bool = True) -> T | None:
+        """What `work` gives, in one transaction; None when the file will not do. A damaged file is begun again, and
+        `work` done `again` on the new one if that makes sense."""
+        try:
+            return self._file.write(work) if writing else self._file.read(work, again=again)
+        except IndexDown as down:
+            self._file.note(f"the index of transcripts cannot be used ({down}); they are searched as they are")
+            return None
 
 
-# -- keeping up ---------------------------------------------------------------------------------------------------------
+# -- rows -----------------------------------------------------------------------------------------------------------------
 
 
-def _taken_in(talks: Talks, folder: LineFolder, ids: Iterable[str]) -> tuple[int, bool]:
-    """Puts in what is new of some transcripts, so much at a time that nobody waits long; how many, and whether all."""
-    done: list[int | None] = []
-    batch: list[Part] = []
-    for part in chain.from_iterable(_parts(talks, folder, id) for id in ids):
-        batch.append(part)
-        if sum(len(each.said) for each in batch) >= _BATCH or len(batch) >= _MANY:
-            done.append(talks.put(batch))
-            batch = []
-    done.append(talks.put(batch))
-    return sum(number or 0 for number in done), None not in done
+def _asked(logs: Logs, asker: Asker, limit: int) -> dict[str, Any]:
+    return {
+        "folder": logs.name,
+        "agent": asker.agent,
+        "any_layer": asker.layers is None,
+        "any_scope": asker.scopes is None,
+        "layers": json.dumps(sorted(asker.layers or ())),
+        "scopes": json.dumps(sorted(asker.scopes or ())),
+        "limit": limit,
+    }
 
 
-def _parts(talks: Talks, folder: LineFolder, id: str) -> Iterator[Part]:
+def _listed(rows: Iterable[tuple[Any, ...]]) -> Sequence[Listed]:
+    """Rows of the table, if they are what was put in; in a damaged file a number can have become a text."""
+    found = list(rows)
+    if not {tuple(map(type, row)) for row in found} <= _SHAPES:
+        raise sqlite3.DatabaseError("a row is not what was put in")
+    return tuple(Listed._make((*row[:-1], bool(row[-1]))) for row in found)
+
+
+def _grown(row: tuple[Any, ...] | None, state: LogState) -> Listed | None:
+    """The row of a session that is the one it was, with more in it; a change that adds nothing is no growth."""
+    return _listed([row[:-2]])[0] if row and row[-2] == state.of and row[-1] < state.size else None
+
+
+def _has_grown(db: sqlite3.Connection, logs: Logs, state: LogState) -> bool:
+    row = db.execute("select of, size from session where folder = ? and name = ?", (logs.name, state.id)).fetchone()
+    return row is None or (row[0] == state.of and row[1] < state.size)
+
+
+def _erased(db: sqlite3.Connection, logs: Logs, name: str, *, whole: bool) -> int:
+    """Takes a session's words out, or the `whole` session; how many there were."""
+    row = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()
+    if row is None:
+        return 0
+    ids = "select id from turn where session = ?"
+    for id, text in db.execute(f"select id, text from spoken where id in ({ids})", row).fetchall():
+        db.execute("insert into words(words, rowid, text) values('delete', ?, ?)", (id, _words(text)))
+    db.execute(f"delete from spoken where id in ({ids})", row)
+    db.execute("delete from turn where session = ?", row)
+    if whole:
+        db.execute("delete from session where id = ?", row)
+    else:
+        db.execute(
+            "update session set heard = '', heard_bytes = 0, heard_lines = 0, heard_entries = 0 where id = ?", row
+        )
+    return 1
+
+
+class _Bytes:
+    """A small file, read once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def size(self) -> int:
+        return len(self._data)
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._data[start:end]
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text[: 4 * SUMMARY].split())
+    if not words.isprintable():
+        words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
+    return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
+
+
+# -- words ----------------------------------------------------------------------------------------------------------------
+
+
+def _parts(logs: Logs, name: str, mark: _Mark) -> Iterator[_Part]:
     """What of a transcript is not in the index yet."""
-    seen = folder.look(id)
-    mark = talks.mark(folder.path_of(id)) if seen else None
-    if seen is None or mark is None or _is_current(mark, seen):
-        return
-    if mark != Mark() and _is_new(mark, seen):
-        talks.drop([folder.path_of(id)])
-        mark = Mark()
     try:
-        with folder.open(id) as file:
-            yield from _cut(folder.path_of(id), file, mark)
+        with logs.open(name) as file:
+            if file.state().of == mark.of:
+                yield from _cut(file, mark)
     except HomeError:
         return
 
 
-def _cut(place: str, file: LineFile, mark: Mark) -> Iterator[Part]:
-    seen, header = file.seen(), header_of(file)
-    if header is None:  # nobody's, so nobody finds it
-        yield Part(Talk(place, file.id, "", "", ""), (), mark, Mark(seen.inode, seen.size, seen.mtime))
-        return
-    talk = Talk(place, file.id, header.agent_id, header.layer or "", header.scope or "")
-    said: list[Said] = []
-    at = Count(mark.offset, mark.lines, mark.entries)
-    for item in scan(file, since=at):
+def _cut(file: Log, mark: _Mark) -> Iterator[_Part]:
+    version = file.state().version
+    turns: list[Turn] = []
+    at = Count(mark.bytes, mark.lines, mark.entries)
+    for item in scan(file, since=at) if header_of(file) else ():  # without a header nobody finds it
         if not isinstance(item, Placed):
             continue
         at = item.after
         if isinstance(item.record, Turn):
-            said.append(_said(item.record))
-        if len(said) >= _BATCH:
-            now = Mark(seen.inode, 0, 0, *at)
-            yield Part(talk, said, mark, now)
-            mark, said = now, []
-    yield Part(talk, said, mark, Mark(seen.inode, seen.size, seen.mtime, *at))
+            turns.append(item.record)
+        if len(turns) >= _BATCH:
+            now = _Mark(mark.of, *at)
+            yield _Part(file.id, turns, mark, now, "")
+            mark, turns = now, []
+    yield _Part(file.id, turns, mark, _Mark(mark.of, *at), version)
 
 
-def _said(turn: Turn) -> Said:
-    moment = turn.time
-    return Said(
-        entry=turn.number,
-        time=stamp(moment) if moment else "",
-        role=turn.role,
-        source=turn.source_plugin,
-        text=turn.content[:INDEXED],
+def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part, words: Sequence[str]) -> int:
+    sql = "select of, heard_bytes, heard_lines, heard_entries, id from session where folder = ? and name = ?"
+    row = db.execute(sql, (logs.name, part.session)).fetchone()
+    if row is None or _Mark(*row[:4]) != part.since:
+        return 0
+    number, first = row[4], db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
+    db.execute(
+        "update session set heard = ?, heard_bytes = ?, heard_lines = ?, heard_entries = ? where id = ?",
+        (part.heard, *part.now[1:], number),
     )
-
-
-def _id_of(stat: str) -> str:
-    return stat.rpartition(":")[0]
-
-
-def _is_in(folder: LineFolder, place: str) -> bool:
-    return place.rpartition("/")[0] == folder.folder and place.endswith(folder.suffix)
-
-
-def _is_new(mark: Mark, seen: Seen) -> bool:
-    """Whether a file is another one than was taken in, or was changed rather than added to."""
-    changed = mark.size == seen.size and mark.mtime != seen.mtime
-    return mark.inode != seen.inode or mark.offset > seen.size or changed
-
-
-def _is_current(mark: Mark | None, seen: Seen) -> bool:
-    return mark is not None and (mark.inode, mark.size, mark.mtime) == (seen.inode, seen.size, seen.mtime)
-
-
-# -- what is shown --------------------------------------------------------------------------------------------------------
-
-
-def _heard(one: Heard, place: re.Pattern[str] | None, max_chars: int) -> Hit:
-    return Hit(
-        session_id=one.session,
-        entry=one.entry,
-        timestamp=one.time,
-        role=one.role,
-        source_plugin=one.source,
-        preview=_shown(one.text, place, max_chars),
+    rows = (
+        (id, number, turn.number, _time(turn), turn.role, turn.source_plugin)
+        for id, turn in enumerate(part.turns, first)
     )
+    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", rows)
+    texts = ((id, turn.content[:INDEXED]) for id, turn in enumerate(part.turns, first))
+    db.executemany("insert into spoken values(?, ?)", texts)
+    db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
+    return len(part.turns)
 
 
-def _plainly(
-    query: str, folder: LineFolder, listing: SessionList, asker: Asker, limit: int, max_chars: int
-) -> Iterator[Hit]:
-    """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
-    parts, place = [_bare(part) for part in query[:1000].split()], _place(query)
-    if not parts:
-        return
-    for row in listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes):
-        if limit <= 0:
-            return
-        found = _holding(folder, row.id, asker, parts, limit)
-        limit -= len(found)
-        yield from (_hit(row.id, turn, place, max_chars) for turn in reversed(found))
+def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Entries with any of the words. A word weighs the more, the fewer entries hold it among those that may be seen."""
+    counts = {word: db.execute(_HOW_MANY, seen | {"query": _quoted(word)}).fetchone()[0] for word in words}
+    present = {word: number for word, number in counts.items() if number}
+    if not present:
+        return []
+    most, given = sum(present.values()), dict(seen)
+    for n, (word, number) in enumerate(present.items()):
+        given |= {f"word{n}": _quoted(word), f"weight{n}": math.log(1 + most / number)}
+    parts = [
+        f"select turn.id as id, turn.time as time, :weight{n} as weight {_MATCHING.replace(':query', f':word{n}')}"
+        for n in range(len(present))
+    ]
+    top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, time desc, id desc"
+    return db.execute(f"with top as materialized ({top} limit :limit) {_SHOWN}", given).fetchall()
 
 
-def _holding(folder: LineFolder, id: str, asker: Asker, parts: Collection[str], limit: int) -> deque[Turn]:
+def _words(text: str) -> str:
+    return " ".join(cut(text))
+
+
+def _quoted(word: str) -> str:
+    """A word as FTS5 takes it for nothing but a word."""
+    return '"' + word.replace('"', "") + '"'
+
+
+def _holding(logs: Logs, id: str, asker: Asker, parts: Collection[str], limit: int) -> deque[Turn]:
     """The last entries of a session that hold all the parts."""
-    found: deque[Turn] = deque(maxlen=limit)
+    found: deque[Turn] = deque(maxlen=max(0, limit))
     try:
-        with folder.open(id) as file:
-            if not asker.sees(header_of(file)):
-                return found
-            for item in scan(file):
+        with logs.open(id) as file:
+            for item in scan(file) if asker.sees(header_of(file)) else ():
                 turn = item.record if isinstance(item, Placed) else None
-                if isinstance(turn, Turn) and _holds(turn.content, parts):
+                if isinstance(turn, Turn) and all(part in _bare(turn.content) for part in parts):
                     found.append(turn)
     except HomeError:
         pass
     return found
 
 
-def _holds(text: str, parts: Collection[str]) -> bool:
-    bare = _bare(text)
-    return all(part in bare for part in parts)
-
-
 def _bare(text: str) -> str:
     return fold(unicodedata.normalize("NFKC", text))
 
 
-def _hit(session: str, turn: Turn, place: re.Pattern[str] | None, max_chars: int) -> Hit:
-    moment = turn.time
-    return Hit(
-        session_id=session,
-        entry=turn.number,
-        timestamp=stamp(moment) if moment else "",
-        role=turn.role,
-        source_plugin=turn.source_plugin,
-        preview=_shown(turn.content[:INDEXED], place, max_chars),
-    )
+def _time(turn: Turn) -> str:
+    return stamp(moment) if (moment := turn.time) else ""
+
+
+# -- what is shown --------------------------------------------------------------------------------------------------------
+
+
+def _mention(session: str, entry: int, time: str, role: str, source: str, preview: str) -> Mention:
+    if not (isinstance(session, str) and isinstance(entry, int)):
+        raise sqlite3.DatabaseError("a row is not what was put in")
+    return Mention(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=preview)
 
 
 def preview(text: str, query: str, *, max_chars: int) -> str:
-    """One line of at most `max_chars` characters, around the first word of the query that stands in the text."""
-    return _shown(text[:INDEXED], _place(query), max_chars)
-
-
-def _shown(text: str, place: re.Pattern[str] | None, max_chars: int) -> str:
-    line = " ".join(text.split())
+    """One line of at most `max_chars` characters, around the first word of the query that stands in the text, or, since
+    words are found by their stem, one that begins like it."""
+    line = " ".join(text[:INDEXED].split())
     if len(line) <= max_chars:
         return line
-    found = place.search(line) if place else None
+    words = query[:MAX_QUERY].split()[:_SOUGHT]
+    begun = "|".join(re.escape(word[: max(_LEAST_STEM, len(word) - 3)]) for word in words)
+    found = re.search(begun, line, re.IGNORECASE) if words else None
     start = max(0, min((found.start() if found else 0) - max_chars // 4, len(line) - max_chars))
     head, tail = "…" if start else "", "…" if start + max_chars < len(line) else ""
     room = max(0, max_chars - len(head) - len(tail))
     return (head + line[start + len(head) : start + len(head) + room] + tail)[:max_chars]
-
-
-def _place(query: str) -> re.Pattern[str] | None:
-    """Where a word of the query stands, or, since words are found by their stem, one that begins like it."""
-    words = query[:1000].split()[:_SOUGHT]
-    begun = (word[: max(_LEAST_STEM, len(word) - 3)] for word in words)
-    return re.compile("|".join(map(re.escape, begun)), re.IGNORECASE) if words else None

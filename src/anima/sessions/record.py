@@ -43,9 +43,8 @@ from anima.sessions.replay import (
     read,
     resumed,
 )
-from anima.store.folder import Folder
-from anima.store.logs import MAX_LINE, LineFile, LineFolder, Readable, blocks
-from anima.store.private import Machine
+from anima.store import Log, Logs, Readable, Store
+from anima.store.logs import MAX_LINE, blocks
 
 Role = Literal["user", "assistant", "tool", "system"]
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
@@ -56,9 +55,9 @@ _RACE = 100_000  # entries that others may have added to a session that two proc
 _SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
 
 
-def transcripts_in(store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl") -> LineFolder:
+def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
-    return LineFolder(store, machine, folder, suffix=suffix, mend=_end_of)
+    return store.logs(folder, suffix=suffix, mend=_end_of)
 
 
 def _end_of(tail: bytes, before: bytes) -> bytes | None:
@@ -118,15 +117,18 @@ class Transcript:
 
     def __init__(
         self,
-        file: LineFile,
+        folder: Logs,
+        file: Log,
         header: Header,
         *,
         clock: Clock,
         redact: Redact,
-        context: LineFile | None,
+        contexts: Logs | None,
+        context: Log | None,
         last: Resumed | None,
     ) -> None:
         self.header, self.resumed = header, last
+        self._folder, self._contexts = folder, contexts
         self._file, self._context, self._clock, self._redact = file, context, clock, redact
         self._count = last.count if last else START
         self._replaced = file.replaced
@@ -135,12 +137,12 @@ class Transcript:
     @classmethod
     def create(
         cls,
-        folder: LineFolder,
+        folder: Logs,
         header: Header,
         *,
         clock: Clock,
         redact: Redact = unchanged,
-        context: LineFolder | None = None,
+        context: Logs | None = None,
     ) -> Transcript:
         """A new transcript, its header on the disk. Raises BadArguments when there is one of that id."""
         file = folder.create(header.id)
@@ -150,11 +152,11 @@ class Transcript:
         except BaseException:
             file.close()
             raise
-        return cls(file, header, clock=clock, redact=redact, context=beside, last=None)
+        return cls(folder, file, header, clock=clock, redact=redact, contexts=context, context=beside, last=None)
 
     @classmethod
     def resume(
-        cls, folder: LineFolder, id: str, *, clock: Clock, redact: Redact = unchanged, context: LineFolder | None = None
+        cls, folder: Logs, id: str, *, clock: Clock, redact: Redact = unchanged, context: Logs | None = None
     ) -> Transcript:
         """A transcript that goes on; `resumed` says how it stood. Raises NoSuchSession, or Damaged when its header
         cannot be read: without it nobody knows who was listening."""
@@ -173,7 +175,7 @@ class Transcript:
         except BaseException:
             file.close()
             raise
-        return cls(file, found.header, clock=clock, redact=redact, context=beside, last=found)
+        return cls(folder, file, found.header, clock=clock, redact=redact, contexts=context, context=beside, last=found)
 
     @property
     def id(self) -> str:
@@ -327,9 +329,8 @@ class Transcript:
         try:
             return self._file.append(line, sync=sync)
         except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
-            folder = self._file.folder
             self._file.close()
-            self._file = folder.create(self.id)
+            self._file = self._folder.create(self.id)
             self._count, self._replaced = START, 0
             if not self._file.size():
                 self._file.begin(encode(self.header))
@@ -342,19 +343,18 @@ class Transcript:
         before = self._count if start == self._count.offset else count(self._file, since=self._count, end=start)
         self._count = Count(end, before.lines + 1, before.entries + is_entry)
 
-    def _beside(self, work: Callable[[LineFile], object]) -> None:
+    def _beside(self, work: Callable[[Log], object]) -> None:
         """Does something to the context file; one that was removed is begun again."""
-        assert self._context is not None
+        assert self._contexts is not None and self._context is not None
         try:
             work(self._context)
         except NoSuchSession:
-            folder = self._context.folder
             self._context.close()
-            self._context = _opened_context(folder, self.header)
+            self._context = _opened_context(self._contexts, self.header)
             work(self._context)
 
 
-def _opened_context(folder: LineFolder, header: Header) -> LineFile:
+def _opened_context(folder: Logs, header: Header) -> Log:
     file = folder.create(header.id)
     if not file.size():
         file.begin(encode(header))
@@ -373,14 +373,14 @@ def none_of_them(turn: Turn) -> bool:
     return False
 
 
-def touched(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of_them) -> int:
+def touched(folder: Logs, id: str, touches: Touches, picks: Picks = none_of_them) -> int:
     """How many lines `forget` would take out or change."""
     with folder.open(id) as file:
         found = sum(_weigh(raw, touches, picks) != raw for raw in _lines(file))
-    return found + sum(touches(_loose_text(folder.machine.get(name) or b"")) for name in folder.torn(id))
+    return found + sum(touches(_loose_text(aside)) for aside in folder.torn(id).values())
 
 
-def forget(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of_them, *, clock: Clock) -> int:
+def forget(folder: Logs, id: str, touches: Touches, picks: Picks = none_of_them, *, clock: Clock) -> int:
     """Takes every entry that `touches` or `picks` speaks for out of a transcript, and out of what was put aside of it;
     gives how many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with
     them. What later records say of the number of entries before them is set right."""
@@ -388,9 +388,9 @@ def forget(folder: LineFolder, id: str, touches: Touches, picks: Picks = none_of
     with folder.append_to(id) as file:
         if any(_weigh(raw, touches, picks) != raw for raw in _lines(file)):
             file.rewrite(lambda: kept(_lines(file), touches, picks, now=stamp(clock()), gone=gone))
-    for name in folder.torn(id):
-        if touches(_loose_text(aside := folder.machine.get(name) or b"")):
-            folder.machine.remove(name)
+    for name, aside in folder.torn(id).items():
+        if touches(_loose_text(aside)):
+            folder.drop_torn(name)
             gone.append(len(aside))
     return len(gone)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from anima.store.logs import Readable, block_before, blocks, line_at
+from anima.store import Readable
+from anima.store.logs import block_before, blocks, line_at
 
 VERSION = 1
 

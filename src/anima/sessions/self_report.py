@@ -19,8 +19,8 @@ from anima.text.words import tags
 
 if TYPE_CHECKING:
     from anima.layout.listener import Listener
+    from anima.sessions.find import Listed
     from anima.sessions.hand import Hand
-    from anima.sessions.listing import Listed
     from anima.sessions.replay import Turn
     from anima.site import Site
 
@@ -129,7 +129,7 @@ def my_stats(hand: Hand, memory: str) -> dict[str, Any]:
     recalls = list(_recalls(site, listener))
     nights = hand.rooms.nights() if listener.is_owner else Nights()
     return {
-        "sessions_total": len(transcripts.list(transcripts.asker(listener))),
+        "sessions_total": transcripts.list(transcripts.asker(listener), 0).total,
         "memories_stored": len(bullets),
         # What the nights of this home kept; in a home that dreamed elsewhere, the lines that say so.
         "memories_promoted": nights.kept if nights.nights else sum(evidence_of(line) is not None for line in bullets),
@@ -201,11 +201,11 @@ class SessionLogs:
         self, action: str, *, session_id: str | None, query: str | None, limit: int | None, max_chars: int
     ) -> dict[str, Any]:
         if action == "list_sessions":
-            rows = self._transcripts.list(self._asker)
+            rows = self._transcripts.list(self._asker, limit or 50)
             return {
                 "ok": True,
-                "sessions": [_listed(row, max_chars) for row in rows[: limit or 50]],
-                "total": len(rows),
+                "sessions": [_listed(row, max_chars) for row in rows],
+                "total": rows.total,
             }
         if action == "search":
             return self._searched(query, limit or 50, max_chars)

@@ -6,7 +6,7 @@ Opened when first needed; lives as long as its Home. Not here: the format (recor
 
 from __future__ import annotations
 
-import threading
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
-from anima.model import UNTRUSTED, Origin, Scope
-from anima.sessions.find import Asker, Finder, Found
-from anima.sessions.listing import Listed, SessionList
+from anima.model import UNTRUSTED, DocPath, Origin, Scope
+from anima.sessions.find import NAME, Asker, Listed, Mentions, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
     Redact,
@@ -28,35 +27,31 @@ from anima.sessions.record import (
     transcripts_in,
 )
 from anima.sessions.replay import VERSION, Header, Page, Placed, Record, header_of, read, resumed, scan
-from anima.sessions.talks import Talks
 from anima.site import Site
-from anima.store.folder import Signature
 from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
     from anima.layout.table import TalkPlace
-    from anima.store.logs import LineFolder
+    from anima.store import Logs
 
-INDEX = ".anima/talks.sqlite"
+LIST = "sessions.json"  # AgentScope's
 
 
 class Transcripts:
     """What was said in a home's sessions. None of it exists where `sessions.dir` is empty."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self._mutex = site, threading.RLock()
+        self.site = site
         self.kept = bool(site.config.sessions.dir)
-        self._finder: Finder | None = None
-        self._talks: Talks | None = None
-        self._doubts: dict[tuple[str, int], frozenset[Origin]] = {}
-        self._arrived: tuple[Signature | None, frozenset[str]] = (None, frozenset())
+        self._doubts: dict[tuple[str, str], frozenset[Origin]] = {}
+        self._arrived: tuple[str | None, frozenset[str]] = (None, frozenset())
 
     @cached_property
-    def folder(self) -> LineFolder:
+    def folder(self) -> Logs:
         return self._folder_of(self._place.folder, self._place.log)
 
     @cached_property
-    def _context(self) -> LineFolder | None:
+    def _context(self) -> Logs | None:
         return self._folder_of(self._place.folder, self._place.context) if self._place.context else None
 
     @cached_property
@@ -64,17 +59,18 @@ class Transcripts:
         return redaction(self.site.config.sessions)
 
     @cached_property
-    def listing(self) -> SessionList:
-        return SessionList(self.folder, redact=self._redact, slim=bool(self._place.context))
+    def index(self) -> TranscriptIndex:
+        store = self.site.store
+        return TranscriptIndex(store.scratch(NAME), redact=self._redact, make=lambda: store.scratch(NAME, make=True))
 
     @property
     def _place(self) -> TalkPlace:
         return self.site.layout.transcripts_of(self.site.agent, self.site.config.sessions.dir)
 
-    def _folder_of(self, folder: str, suffix: str) -> LineFolder:
-        return transcripts_in(self.site.store.documents, self.site.store.machine, folder, suffix=suffix)
+    def _folder_of(self, folder: str, suffix: str) -> Logs:
+        return transcripts_in(self.site.store, folder, suffix=suffix)
 
-    def folders(self) -> tuple[LineFolder, ...]:
+    def folders(self) -> tuple[Logs, ...]:
         """Every place transcripts of this home stand in, of all its agents; for the owner alone."""
         if not self.kept:
             return ()
@@ -82,31 +78,37 @@ class Transcripts:
         if not layout.talks or self._context is None:
             return (self.folder,)
         top = layout.talks.partition("/{agent}")[0]
-        agents = [entry.name for entry in documents.list(top) if entry.is_folder] if documents.stat(top) else []
+        agents = (
+            [entry.name for entry in documents.list(top) if entry.is_folder]
+            if documents.actual(DocPath.parse(top))
+            else []
+        )
         places = [layout.transcripts_of(agent, self.site.config.sessions.dir) for agent in agents]
         return tuple(self._folder_of(place.folder, end) for place in places for end in (place.log, place.context))
 
     def freshen(self, *, anew: bool) -> None:
         """Brings list and index up to date, since something was forgotten; with `anew`, the index in a new file."""
-        if not self.kept:
-            return
-        lists = [
-            self.listing,
-            *(
-                SessionList(folder, redact=self._redact, slim=True)
-                for folder in self.folders()
-                if folder.folder != self.folder.folder and folder.suffix == self.folder.suffix
-            ),
-        ]
-        for each in lists:
-            each.refresh()
-        if self.site.store.documents.stat(INDEX) is None:
-            return
-        if anew:
-            self.close()
-            for end in ("", "-journal", "-wal", "-shm"):
-                self.site.store.machine.remove(INDEX.removeprefix(".anima/") + end)
-        self._opened().catch_up()
+        if anew and self.kept:
+            self.index.begin_again()
+        for logs in self.folders():
+            if logs.name.endswith(f"*{self._place.log}"):
+                self._refresh(logs)
+                self.index.catch_up(logs)
+
+    def end_last_line(self, path: str) -> None:
+        """Gives the torn last line of the transcript at a path its end, or puts it aside."""
+        with self.folder.append_to(path.rpartition("/")[2].removesuffix(self._place.log)) as file:
+            file.end_last_line()
+
+    def refresh(self) -> None:
+        """Brings the list up to date; for when a session has closed."""
+        self._refresh(self.folder)
+
+    def _refresh(self, logs: Logs) -> None:
+        self.index.refresh(logs)
+        if self._place.context:
+            rows = self.index.rows(logs, Asker(agent=None, layers=None))
+            logs.put(LIST, slim_list(logs.get(LIST) or b"", rows))
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -134,12 +136,12 @@ class Transcripts:
 
     # Whoever names no asker is the owner.
 
-    def list(self, asker: Asker | None = None, limit: int | None = None) -> Sequence[Listed]:
-        """The asker's sessions, the latest first."""
+    def list(self, asker: Asker | None = None, limit: int | None = None) -> Rows:
+        """The asker's sessions, the latest first; `total` says how many there are."""
         asker = asker or self.owner()
         if not self.kept:
-            return ()
-        return self.listing.rows(agent=asker.agent, layers=asker.layers, scopes=asker.scopes, limit=limit)
+            return Rows()
+        return self.index.rows(self.folder, asker, limit)
 
     def has(self, id: str) -> bool:
         return self.folder.look(id) is not None
@@ -151,7 +153,7 @@ class Transcripts:
     def get(self, id: str, asker: Asker | None = None) -> Listed:
         """One session of the asker's. Somebody else's and none at all are one answer."""
         asker = asker or self.owner()
-        row = self.listing.get(id) if id and self.kept else None
+        row = self.index.get(self.folder, id) if id and self.kept else None
         if row is None or row.agent_id != asker.agent or (asker.layers is not None and row.layer not in asker.layers):
             raise NoSuchSession(f"{id}: there is no such session", hint="anima sessions lists them")
         return row
@@ -183,31 +185,18 @@ class Transcripts:
                 raise NoSuchSession(f"{id}: there is no such session")
             return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
 
-    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Found:
+    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Mentions:
         """The asker's entries that hold the words of a query, with a preview of each."""
         asker = asker or self.owner()
         if not self.kept or (asker.layers is not None and not asker.layers):
-            return Found(hits=(), backend="plain")
-        finder = self._opened()
+            return Mentions(hits=(), backend="plain")
         notes: tuple[str, ...] = ()
         try:
-            finder.catch_up()
+            self.index.catch_up(self.folder)
         except HomeError as error:
             notes = (f"transcripts are searched as they were before: {error}",)
-        found = finder.search(query, asker=asker, limit=limit, max_chars=max_chars)
+        found = self.index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
         return replace(found, notes=(*notes, *found.notes))
-
-    def refresh(self) -> int:
-        """Brings the list up to date, on the disk too; how many sessions there are."""
-        return self.listing.refresh()
-
-    def _opened(self) -> Finder:
-        with self._mutex:
-            if self._finder is None:
-                self.site.store.machine.make()
-                self._talks = Talks(f"{self.site.store.name}/{INDEX}")
-                self._finder = Finder(self.folder, self.listing, self._talks)
-            return self._finder
 
     def doubts(self, ids: Iterable[str]) -> frozenset[Origin]:
         """The untrusted origins of what was said in some sessions: what each had read, and strangers' own words."""
@@ -215,9 +204,9 @@ class Transcripts:
 
     def has_arrived(self, id: str) -> bool:
         """Whether a transcript was imported: whoever wrote it could also write who spoke, and that nothing was read."""
-        now = self.site.store.documents.signature(".anima/ledger.jsonl")
+        store = self.site.store
+        now = store.state.version("ledger.jsonl")
         if self._arrived[0] != now:
-            store = self.site.store
             found = store.ledger.records(kinds=("file",)) if store.begun else ()
             self._arrived = (
                 now,
@@ -227,7 +216,7 @@ class Transcripts:
 
     def _doubt(self, id: str) -> frozenset[Origin]:
         seen = self.folder.look(id)
-        key = (id, seen.size if seen else -1)
+        key = (id, seen.version if seen else "")
         if key not in self._doubts:
             self._doubts[key] = self._looked(id)
         return self._doubts[key]
@@ -244,10 +233,8 @@ class Transcripts:
         return origins(found.state.taint if found.state else ()) | ({Origin.PEER} if strange else set())
 
     def close(self) -> None:
-        with self._mutex:
-            if self._talks is not None:
-                self._talks.close()
-            self._finder = self._talks = None
+        if "index" in vars(self):
+            self.index.close()
 
 
 class Said:
@@ -262,7 +249,7 @@ class Said:
         """Whether a file is a transcript, or the list of them."""
         folder, _, name = path.rpartition("/")
         is_named = name.endswith(".jsonl") or name == "sessions.json"
-        return is_named and folder in {each.folder for each in self._transcripts.folders()}
+        return is_named and folder in {each.name.rpartition("/")[0] for each in self._transcripts.folders()}
 
     def headers(self) -> Iterator[tuple[str, str | None, str | None]]:
         """(id, sender, layer) of every transcript of the home, whichever agent's."""
@@ -271,9 +258,9 @@ class Said:
                 header = header_of(file)
             yield id, header.sender_id if header else None, (header.layer or "") if header else None
 
-    def _walk(self) -> Iterator[tuple[LineFolder, str]]:
+    def _walk(self) -> Iterator[tuple[Logs, str]]:
         for folder in self._transcripts.folders():
-            yield from ((folder, seen.id) for seen in folder.walk())
+            yield from ((folder, id) for id in sorted(folder.versions()))
 
     def find(self, sought: Sought) -> Iterator[Touched | Left]:
         whose = {id: layer for id, _, layer in self.headers()} if sought.layer is not None else {}
@@ -305,7 +292,7 @@ class Said:
             if held:
                 yield Left(folder.path_of(id), "it was said again meanwhile")
 
-    def _among(self, found: Sequence[Touched]) -> Iterator[tuple[LineFolder, str]]:
+    def _among(self, found: Sequence[Touched]) -> Iterator[tuple[Logs, str]]:
         places = {each.where for each in found}
         yield from ((folder, id) for folder, id in self._walk() if folder.path_of(id) in places)
 
@@ -321,3 +308,17 @@ def origins(names: Iterable[str]) -> frozenset[Origin]:
     """Origins as a transcript names them; one we do not know could be any."""
     known = {str(origin): frozenset({origin}) for origin in UNTRUSTED}
     return frozenset[Origin]().union(*(known.get(name, UNTRUSTED) for name in names))
+
+
+def slim_list(there: bytes, rows: Iterable[Listed]) -> bytes:
+    """AgentScope's `sessions.json`: its own rows as they are, ours with summary and time."""
+    try:
+        found = json.loads(there)
+        held = dict(found["sessions"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found, held = {}, {}
+    for row in rows:
+        old = held.get(row.id)
+        held[row.id] = (old if isinstance(old, dict) else {}) | {"summary": row.summary, "updatedAt": row.updated_at}
+    whole = found | {"version": found.get("version", 1), "sessions": held}
+    return json.dumps(whole, ensure_ascii=False, indent=1).encode("utf-8", "replace")

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from anima.model import Change, DocPath, Document, Entry, Verdict
 
@@ -98,6 +99,129 @@ class State(Protocol):
     def names(self, folder: str) -> Sequence[str]: ...
 
     def version(self, name: str) -> str | None: ...
+
+
+Mend = Callable[[bytes, bytes], bytes | None]
+"""(an unfinished last line, some bytes before it) -> what completes it, or None when it is torn."""
+
+
+def never_whole(tail: bytes, before: bytes) -> bytes | None:
+    """The strict `Mend`: a line without its end is torn."""
+    return None
+
+
+class LogState(NamedTuple):
+    """How a log stands. While `of` is the same it was only added to; an equal `version` means unchanged."""
+
+    id: str
+    of: str
+    size: int
+    version: str
+    time: datetime
+
+
+class Readable(Protocol):
+    """Bytes that can be read anywhere."""
+
+    def size(self) -> int: ...
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes of a range, fewer where there are no more."""
+        ...
+
+
+class Log(Readable, Protocol):
+    """One log that is open. Safe to share by threads; close it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def replaced(self) -> int:
+        """How often it was written anew by somebody while it was open."""
+        ...
+
+    def state(self) -> LogState: ...
+
+    def append(self, record: bytes, *, sync: bool) -> int:
+        """Adds a record, newline and all; gives its offset. With `sync` it outlives a crash then. Raises NoSuchSession
+        when the log is gone, Damaged with nothing changed."""
+        ...
+
+    def begin(self, record: bytes) -> None:
+        """Adds the first record, durably. Raises BadArguments when there is one."""
+        ...
+
+    def end_last_line(self) -> bool:
+        """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
+        ...
+
+    def sync(self) -> None:
+        """Everything appended so far outlives a crash when this returns."""
+        ...
+
+    def follow(self) -> None:
+        """Reads what stands there now, should it have been written anew. Raises NoSuchSession when nothing does."""
+        ...
+
+    def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
+        """Writes the log anew, all or nothing, while nobody can append to it."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class Logs(Protocol):
+    """Append-only lines of one kind, a log for each id. Reading needs no lock; writers stand in one line."""
+
+    @property
+    def name(self) -> str:
+        """What tells these logs from others of the store."""
+        ...
+
+    def path_of(self, id: str) -> str:
+        """A log's name for people. Raises NoSuchSession for an id that can be none."""
+        ...
+
+    def versions(self) -> dict[str, str]:
+        """The version of every log, by its id; cheap, so that thousands can be compared with what they were."""
+        ...
+
+    def look(self, id: str) -> LogState | None: ...
+
+    def open(self, id: str) -> Log:
+        """A log to read. Raises NoSuchSession or Damaged."""
+        ...
+
+    def append_to(self, id: str) -> Log:
+        """A log that is there, to read and to write. Raises NoSuchSession or Damaged."""
+        ...
+
+    def create(self, id: str) -> Log:
+        """A log to read and to write, made when it is not there. Raises BadArguments for an id that cannot be one."""
+        ...
+
+    def drop(self, id: str) -> bool:
+        """Removes a log; whether there was one."""
+        ...
+
+    def torn(self, id: str) -> Mapping[str, bytes]:
+        """What was put aside of a log, by name."""
+        ...
+
+    def drop_torn(self, name: str) -> None: ...
+
+    def get(self, name: str) -> bytes | None:
+        """A whole file beside the logs; None when it is not there or cannot be read."""
+        ...
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Replaces a whole file beside the logs; False when that cannot be done. For what is derived."""
+        ...
 
 
 class History(Protocol):
@@ -269,6 +393,10 @@ class Store(Protocol):
     @property
     def state(self) -> State: ...
 
+    def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> Logs:
+        """The logs of one folder whose names end so."""
+        ...
+
     @property
     def begun(self) -> bool:
         """Whether anything was ever written through us here."""
@@ -345,6 +473,10 @@ __all__ = [
     "File",
     "FoundFile",
     "History",
+    "Log",
+    "LogState",
+    "Logs",
+    "Readable",
     "State",
     "Store",
     "Swapping",

@@ -18,12 +18,13 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
-from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Self
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.model import DocPath
+from anima.store import LogState, Mend, Readable, never_whole
 from anima.store.folder import Folder, write_all
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import STAGE, TORN, Machine
@@ -40,33 +41,6 @@ _ID = re.compile(
 )
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 
-Mend = Callable[[bytes, bytes], bytes | None]
-"""(an unfinished last line, some bytes before it) -> what completes it, or None when it is torn."""
-
-
-class Readable(Protocol):
-    """Bytes that can be read anywhere. A LineFile is one."""
-
-    def size(self) -> int: ...
-
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes of a range, fewer where the file ends before it."""
-        ...
-
-
-class Seen(NamedTuple):
-    """A line file as a walk sees it; whatever is derived from the file holds as long as this is the same."""
-
-    id: str
-    inode: int
-    size: int
-    mtime: int  # in nanoseconds
-
-
-def never_whole(tail: bytes, before: bytes) -> bytes | None:
-    """The strict `Mend`: a line without its end is torn."""
-    return None
-
 
 class LineFolder:
     """The line files of one folder, each by its id. Lives as long as the home's store."""
@@ -74,9 +48,10 @@ class LineFolder:
     def __init__(
         self, store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
     ) -> None:
-        self.store, self.machine = store, machine
+        self._store, self._machine = store, machine
         self.folder = DocPath.parse(folder).text
         self.suffix, self.mend = suffix, mend
+        self.name = f"{self.folder}/*{suffix}"
 
     def path_of(self, id: str) -> str:
         """Where a session's file is, beneath the home. Raises NoSuchSession for an id that can be none."""
@@ -84,49 +59,28 @@ class LineFolder:
             raise NoSuchSession(f"{printable(id)}: there is no such session")
         return f"{self.folder}/{id}{self.suffix}"
 
-    def walk(self) -> Iterator[Seen]:
-        """Every line file with its stat, in no order. Links and other things that are no files are left out."""
+    def versions(self) -> dict[str, str]:
+        """The version of every file that has an id for a name, in no order: a walk that costs little more than its
+        stats. Links and other things that are no files are left out."""
         try:
-            fd = open_folder(self.store.fd, self.folder)
+            fd = open_folder(self._store.fd, self.folder)
         except OSError:
-            return
+            return {}
+        suffix, cut, is_id = self.suffix, -len(self.suffix), _ID.match
+        found: dict[str, str] = {}
         try:
             with os.scandir(fd) as names:
                 for item in names:
-                    id = item.name.removesuffix(self.suffix)
-                    if id != item.name and _ID.match(id) and (found := _stat(item)):
-                        yield Seen(id, found.st_ino, found.st_size, found.st_mtime_ns)
+                    if item.name.endswith(suffix) and is_id(id := item.name[:cut]) and (seen := _stat(item)):
+                        found[id] = f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
         finally:
             os.close(fd)
+        return found
 
-    def stats(self) -> list[str]:
-        """`<id>:<mtime>.<size>` of everything that has an id for a name, in no order: a walk that costs little more than
-        its stats, so that thousands of files can be compared with what they were."""
-        try:
-            fd = open_folder(self.store.fd, self.folder)
-        except OSError:
-            return []
-        suffix, cut, is_id = self.suffix, -len(self.suffix), _ID.match
-        try:
-            with os.scandir(fd) as names:
-                return [
-                    f"{id}:{found.st_mtime_ns}.{found.st_size}"
-                    for item in names
-                    if item.name.endswith(suffix)
-                    and is_id(id := item.name[:cut])
-                    and (found := item.stat(follow_symlinks=False))
-                ]
-        except OSError:  # one vanished while we looked
-            return [f"{id}:{mtime}.{size}" for id, _, size, mtime in self.walk()]
-        finally:
-            os.close(fd)
-
-    def look(self, id: str) -> Seen | None:
-        """One file's stat; None when there is no such file, or no file can have that name."""
-        found = self.store.stat(f"{self.folder}/{id}{self.suffix}") if _ID.match(id) else None
-        if found is None or not stat.S_ISREG(found.st_mode):
-            return None
-        return Seen(id, found.st_ino, found.st_size, found.st_mtime_ns)
+    def look(self, id: str) -> LogState | None:
+        """One file's state; None when there is no such file, or no file can have that name."""
+        found = self._store.stat(f"{self.folder}/{id}{self.suffix}") if _ID.match(id) else None
+        return _state(id, found) if found and stat.S_ISREG(found.st_mode) else None
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -134,7 +88,7 @@ class LineFolder:
         """A file to read. Raises NoSuchSession or Damaged; the caller closes it."""
         path = self.path_of(id)
         try:
-            fd, _ = open_regular(self.store.fd, path)
+            fd, _ = open_regular(self._store.fd, path)
         except OSError as error:
             raise _explained(id, error) from None
         return LineFile(self, id, fd)
@@ -148,17 +102,17 @@ class LineFolder:
         if not _ID.match(id):
             raise BadArguments(f"{printable(id)} cannot name a session: letters, digits, dots, dashes, 120 at most")
         try:
-            self.machine.make()
-            self.store.make_folder(self.folder)
+            self._machine.make()
+            self._store.make_folder(self.folder)
             fd = self._open(id, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-            self.machine.sync_folder(self.folder)  # or a crash could lose the name and keep the bytes
+            self._machine.sync_folder(self.folder)  # or a crash could lose the name and keep the bytes
         except (OSError, NoSuchSession):
             raise Damaged(f"{self.folder} cannot hold transcripts; it must be a folder that is ours to write") from None
         return LineFile(self, id, fd)
 
     def _open(self, id: str, flags: int) -> int:
         try:
-            fd = open_beneath(self.store.fd, self.path_of(id), flags | os.O_NONBLOCK, 0o600)
+            fd = open_beneath(self._store.fd, self.path_of(id), flags | os.O_NONBLOCK, 0o600)
         except OSError as error:
             raise _explained(id, error) from None
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -173,7 +127,7 @@ class LineFolder:
     def get(self, name: str) -> bytes | None:
         """A whole file of the folder, such as the session list; None when it is not there or cannot be read."""
         try:
-            fd, found = open_regular(self.store.fd, f"{self.folder}/{name}")
+            fd, found = open_regular(self._store.fd, f"{self.folder}/{name}")
         except OSError:
             return None
         try:
@@ -186,37 +140,47 @@ class LineFolder:
     def put(self, name: str, data: bytes) -> bool:
         """Replaces a whole file of the folder atomically; False when that cannot be done. For what is derived."""
         try:
-            self.machine.make()
-            staged = self.machine.stage(data)
+            self._machine.make()
+            staged = self._machine.stage(data)
         except (OSError, Damaged):
             return False
         try:
-            os.rename(staged, f"{self.folder}/{name}", src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
+            os.rename(staged, f"{self.folder}/{name}", src_dir_fd=self._store.fd, dst_dir_fd=self._store.fd)
         except OSError:
-            self.machine.unstage(staged)
+            self._machine.unstage(staged)
             return False
         return True
 
-    def torn(self, id: str) -> tuple[str, ...]:
-        """The names, beneath `.anima`, of what was put aside of a session."""
-        found = self.machine.names(TORN)
-        return tuple(sorted(f"{TORN}/{name}" for name in found if name.rsplit(".", 2)[0] == id))
+    def drop(self, id: str) -> bool:
+        """Removes a file; whether there was one."""
+        try:
+            os.unlink(self.path_of(id), dir_fd=self._store.fd)
+        except OSError:
+            return False
+        return True
+
+    def torn(self, id: str) -> dict[str, bytes]:
+        """What was put aside of a session, by its name beneath `.anima`."""
+        names = sorted(f"{TORN}/{name}" for name in self._machine.names(TORN) if name.rsplit(".", 2)[0] == id)
+        return {name: self._machine.get(name) or b"" for name in names}
+
+    def drop_torn(self, name: str) -> None:
+        self._machine.remove(name)
 
 
 class LineFile:
     """One line file. Safe to share by threads; close it."""
 
     def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
-        self.folder, self.id = folder, id
+        self._logs, self.id = folder, id
+        self._store, self._machine = folder._store, folder._machine
         self.replaced = 0  # how often another file took this one's place while it was open
         self._fd, self._mutex = fd, threading.RLock()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -225,9 +189,8 @@ class LineFile:
                 os.close(self._fd)
                 self._fd = -1
 
-    def seen(self) -> Seen:
-        found = os.fstat(self._open_fd())
-        return Seen(self.id, found.st_ino, found.st_size, found.st_mtime_ns)
+    def state(self) -> LogState:
+        return _state(self.id, os.fstat(self._open_fd()))
 
     def size(self) -> int:
         return os.fstat(self._open_fd()).st_size
@@ -296,16 +259,16 @@ class LineFile:
     def _replace(self, name: str, make: Callable[[], Iterable[bytes]]) -> None:
         try:
             self._stage(name, make())
-            os.rename(name, self.folder.path_of(self.id), src_dir_fd=self._root, dst_dir_fd=self._root)
-            self.folder.machine.sync_folder(self.folder.folder)
+            os.rename(name, self._logs.path_of(self.id), src_dir_fd=self._root, dst_dir_fd=self._root)
+            self._machine.sync_folder(self._logs.folder)
         except OSError as error:
             raise _explained(self.id, error) from None
         finally:
-            self.folder.machine.unstage(name)
+            self._machine.unstage(name)
 
     @property
     def _root(self) -> int:
-        return self.folder.store.fd
+        return self._store.fd
 
     def _open_fd(self) -> int:
         if self._fd < 0:
@@ -327,12 +290,12 @@ class LineFile:
             return size
         start, tail = last_line(self, size)
         before = os.pread(self._fd, min(start, _BEFORE), max(0, start - _BEFORE))
-        ending = self.folder.mend(tail, before) if len(tail) < MAX_LINE else b"\n"
+        ending = self._logs.mend(tail, before) if len(tail) < MAX_LINE else b"\n"
         if ending is not None:
             self._write(ending, size)
             return size + len(ending)
         mark = hashlib.sha256(tail).hexdigest()[:12]
-        self.folder.machine.put(f"{TORN}/{self.id}.{start}.{mark}", tail)
+        self._machine.put(f"{TORN}/{self.id}.{start}.{mark}", tail)
         os.ftruncate(self._fd, start)
         return start
 
@@ -345,7 +308,7 @@ class LineFile:
             raise
 
     def _stage(self, name: str, pieces: Iterable[bytes]) -> None:
-        self.folder.machine.make()
+        self._machine.make()
         fd = open_beneath(self._root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.fchmod(fd, 0o600)
@@ -370,13 +333,13 @@ class LineFile:
             self._reopen()
 
     def _is_current(self) -> bool:
-        found = self.folder.store.stat(self.folder.path_of(self.id))
+        found = self._store.stat(self._logs.path_of(self.id))
         if found is None:
             raise NoSuchSession(f"{self.id}: its transcript was removed")
         return found.st_ino == os.fstat(self._fd).st_ino
 
     def _reopen(self) -> None:
-        fresh = self.folder._open(self.id, os.O_RDWR | os.O_APPEND)
+        fresh = self._logs._open(self.id, os.O_RDWR | os.O_APPEND)
         os.close(self._fd)
         self._fd = fresh
         self.replaced += 1
@@ -462,6 +425,15 @@ def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
+def _state(id: str, found: os.stat_result) -> LogState:
+    try:
+        moment = datetime.fromtimestamp(found.st_mtime, UTC)
+    except (ValueError, OverflowError, OSError):
+        moment = datetime.fromtimestamp(0, UTC)
+    version = f"{found.st_ino}.{found.st_mtime_ns}.{found.st_size}"
+    return LogState(id, str(found.st_ino), found.st_size, version, moment)
+
+
 def _explained(id: str, error: OSError) -> Exception:
     if error.errno in _ABSENT:
         return NoSuchSession(f"{id}: there is no such session")
@@ -474,12 +446,8 @@ __all__ = [
     "MAX_LINE",
     "LineFile",
     "LineFolder",
-    "Mend",
-    "Readable",
-    "Seen",
     "block_before",
     "blocks",
     "last_line",
     "line_at",
-    "never_whole",
 ]

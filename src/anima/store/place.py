@@ -20,10 +20,11 @@ from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, 
 from anima.ledger.chain import FORMAT, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, DocPath, Kind, Verdict
-from anima.store import Batch, Written
+from anima.store import Batch, Mend, Written, never_whole
 from anima.store.batch import Batches
 from anima.store.folder import Folder, is_restoring, refuse_newer_home
 from anima.store.lock import PATIENCE
+from anima.store.logs import LineFolder
 from anima.store.private import TORN, Machine
 from anima.store.steps import Steps
 from anima.store.whole import FolderWhole
@@ -125,6 +126,10 @@ class FolderStore:
         if make:
             self.machine.make()
         return f"{self.documents.root}/.anima/{name}"
+
+    def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> LineFolder:
+        """The line files of one folder whose names end so."""
+        return LineFolder(self.documents, self.machine, folder, suffix=suffix, mend=mend)
 
     # -- ledger ---------------------------------------------------------------------------------------------------------
 

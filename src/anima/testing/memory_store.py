@@ -7,23 +7,36 @@ MemoryStores over one `Shelf` are one home opened several times. Not here: whate
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Self
 
-from anima.errors import BadText, HomeBusy, NoSuchDocument, NoSuchRevision, Refused, StaleWrite
+from anima.errors import (
+    BadArguments,
+    BadText,
+    HomeBusy,
+    NoSuchDocument,
+    NoSuchRevision,
+    NoSuchSession,
+    Refused,
+    StaleWrite,
+)
 from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import MAX_BYTES, Batch, Written
+from anima.store import MAX_BYTES, Batch, LogState, Mend, Written, never_whole
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
 from anima.store.place import Rules
 from anima.store.revision import Note, Revision, message_of, patch_of
+
+_LOG_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z")
 
 
 @dataclass(slots=True)
@@ -46,6 +59,9 @@ class Shelf:
     tokens: dict[str, int] = field(default_factory=dict)  # of leases
     gone: list[tuple[int, str]] = field(default_factory=list)  # when a document went, and its path
     scratch: str | None = None  # a folder for derived files
+    logs: dict[str, dict[str, _LogBytes]] = field(default_factory=dict)
+    torn: dict[str, bytes] = field(default_factory=dict)
+    beside: dict[str, bytes] = field(default_factory=dict)
     counter: int = 0
 
     def next_version(self) -> int:
@@ -164,6 +180,163 @@ class MemoryLog:
         del self._shelf.ledger[size:]
 
 
+@dataclass(slots=True)
+class _LogBytes:
+    data: bytearray
+    of: int
+    version: int
+    time: datetime
+
+
+class MemoryLogFile:
+    """One log of a home in memory."""
+
+    def __init__(self, logs: MemoryLogs, id: str, *, writes: bool) -> None:
+        self.id, self.replaced = id, 0
+        self._logs, self._writes, self._of = logs, writes, logs.held(id).of
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._writes = False
+
+    def size(self) -> int:
+        return len(self._held().data)
+
+    def read(self, start: int, end: int) -> bytes:
+        return bytes(self._held().data[start:end])
+
+    def state(self) -> LogState:
+        self._held()
+        return self._logs.state_of(self.id)
+
+    def append(self, record: bytes, *, sync: bool) -> int:
+        with self._logs.lock:
+            held = self._writable()
+            self.end_last_line()
+            at = len(held.data)
+            held.data += record
+            self._logs.touch(held)
+            return at
+
+    def begin(self, record: bytes) -> None:
+        with self._logs.lock:
+            if self._writable().data:
+                raise BadArguments(f"there is a session {self.id} already; it can be resumed")
+            self.append(record, sync=True)
+
+    def end_last_line(self) -> bool:
+        with self._logs.lock:
+            held = self._writable()
+            start = held.data.rfind(b"\n") + 1
+            tail = bytes(held.data[start:])
+            if not tail:
+                return False
+            if (ending := self._logs.mend(tail, bytes(held.data[:start][-64:]))) is not None:
+                held.data += ending
+            else:
+                del held.data[start:]
+                self._logs.put_torn(self.id, start, tail)
+            self._logs.touch(held)
+            return True
+
+    def sync(self) -> None:
+        self._writable()
+
+    def follow(self) -> None:
+        self._held()
+
+    def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
+        with self._logs.lock:
+            held = self._writable()
+            held.data, held.of = bytearray(b"".join(make())), self._logs.touch(held)
+            self._held()
+
+    def _held(self) -> _LogBytes:
+        held = self._logs.held(self.id)
+        if held.of != self._of:
+            self._of, self.replaced = held.of, self.replaced + 1
+        return held
+
+    def _writable(self) -> _LogBytes:
+        if not self._writes:
+            raise BadArguments(f"the log of session {self.id} is closed, or was opened to be read")
+        return self._held()
+
+
+class MemoryLogs:
+    """The logs of one folder of a home in memory."""
+
+    def __init__(self, shelf: Shelf, folder: str, suffix: str, mend: Mend, clock: Callable[[], datetime]) -> None:
+        self.name, self.mend = f"{folder}/*{suffix}", mend
+        self._shelf, self._folder, self._suffix, self._clock = shelf, folder, suffix, clock
+        self._all: dict[str, _LogBytes] = shelf.logs.setdefault(self.name, {})
+        self.lock = shelf.locks.setdefault(f"logs {self.name}", threading.RLock())
+
+    def held(self, id: str) -> _LogBytes:
+        if id not in self._all:
+            raise NoSuchSession(f"{id}: there is no such session")
+        return self._all[id]
+
+    def touch(self, held: _LogBytes) -> int:
+        held.version, held.time = self._shelf.next_version(), self._clock()
+        return held.version
+
+    def state_of(self, id: str) -> LogState:
+        held = self.held(id)
+        return LogState(id, str(held.of), len(held.data), str(held.version), held.time)
+
+    def path_of(self, id: str) -> str:
+        if not _LOG_ID.match(id):
+            raise NoSuchSession(f"{id}: there is no such session")
+        return f"{self._folder}/{id}{self._suffix}"
+
+    def versions(self) -> dict[str, str]:
+        return {id: str(held.version) for id, held in self._all.items()}
+
+    def look(self, id: str) -> LogState | None:
+        return self.state_of(id) if id in self._all else None
+
+    def open(self, id: str) -> MemoryLogFile:
+        self.path_of(id)
+        return MemoryLogFile(self, id, writes=False)
+
+    def append_to(self, id: str) -> MemoryLogFile:
+        self.path_of(id)
+        return MemoryLogFile(self, id, writes=True)
+
+    def create(self, id: str) -> MemoryLogFile:
+        if not _LOG_ID.match(id):
+            raise BadArguments(f"{id!r} cannot name a session")
+        with self.lock:
+            version = self._shelf.next_version()
+            self._all.setdefault(id, _LogBytes(bytearray(), version, version, self._clock()))
+        return MemoryLogFile(self, id, writes=True)
+
+    def drop(self, id: str) -> bool:
+        return self._all.pop(id, None) is not None
+
+    def torn(self, id: str) -> Mapping[str, bytes]:
+        return {name: data for name, data in self._shelf.torn.items() if name.startswith(f"{self.name}:{id}:")}
+
+    def put_torn(self, id: str, start: int, tail: bytes) -> None:
+        self._shelf.torn[f"{self.name}:{id}:{start}.{self._shelf.next_version()}"] = tail
+
+    def drop_torn(self, name: str) -> None:
+        self._shelf.torn.pop(name, None)
+
+    def get(self, name: str) -> bytes | None:
+        return self._shelf.beside.get(f"{self._folder}/{name}")
+
+    def put(self, name: str, data: bytes) -> bool:
+        self._shelf.beside[f"{self._folder}/{name}"] = data
+        return True
+
+
 class MemoryHistory:
     """Every version of every document, in memory."""
 
@@ -239,6 +412,9 @@ class MemoryStore:
     @property
     def identity(self) -> str:
         return str(id(self._shelf))
+
+    def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> MemoryLogs:
+        return MemoryLogs(self._shelf, folder, suffix, mend, self.rules.clock)
 
     @property
     def begun(self) -> bool:

@@ -20,7 +20,16 @@ from typing import Any
 
 import pytest
 
-from anima.errors import BadText, HomeBusy, NoSuchDocument, NoSuchRevision, Refused, StaleWrite
+from anima.errors import (
+    BadArguments,
+    BadText,
+    HomeBusy,
+    NoSuchDocument,
+    NoSuchRevision,
+    NoSuchSession,
+    Refused,
+    StaleWrite,
+)
 from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict, digest_of
 from anima.store import MAX_BYTES, Batch, Store, Written
 
@@ -348,6 +357,101 @@ class StoreContract:
         assert list(store.documents.list_all()) == []
         place.unlink()
         assert not Path(home().scratch("derived.sqlite")).exists()
+
+    # -- logs -----------------------------------------------------------------------------------------------------------
+
+    def test_a_log_is_read_back_from_any_place_by_whoever_opens_it(self, home: Opens) -> None:
+        logs = home().logs("talks")
+        with logs.create("one") as log:
+            log.begin(b"first\n")
+            assert [log.append(b"second\n", sync=True), log.append(b"third\n", sync=False)] == [6, 13]
+            log.sync()
+        with home().logs("talks").open("one") as log:
+            assert (log.id, log.size(), log.read(6, 13), log.read(13, 999)) == ("one", 19, b"second\n", b"third\n")
+        with logs.append_to("one") as log, pytest.raises(BadArguments):
+            log.begin(b"another first\n")
+
+    def test_logs_of_another_folder_or_ending_are_others(self, home: Opens) -> None:
+        store = home()
+        places = [store.logs("talks"), store.logs("other"), store.logs("talks", suffix=".log.jsonl")]
+        places[0].create("one").close()
+        assert [[*logs.versions()] for logs in places] == [["one"], [], []]
+        assert len({logs.name for logs in places}) == len({logs.path_of("one") for logs in places}) == 3
+
+    def test_what_is_no_log_is_said_so(self, home: Opens) -> None:
+        logs = home().logs("talks")
+        assert logs.versions() == {} == logs.torn("one")
+        assert logs.look("one") is None is logs.get("list.json")
+        assert not logs.drop("one")
+        for opens in (logs.open, logs.append_to):
+            with pytest.raises(NoSuchSession):
+                opens("one")
+        for id in ("", "..", "a/b", "x" * 200):
+            with pytest.raises(BadArguments):
+                logs.create(id)
+            with pytest.raises(NoSuchSession):
+                logs.path_of(id)
+
+    def test_a_state_tells_grown_from_written_anew(self, home: Opens) -> None:
+        logs = home().logs("talks")
+        with logs.create("one") as log, logs.append_to("one") as other:
+            log.append(b"first\n", sync=True)
+            first = logs.look("one")
+            log.append(b"second\n", sync=True)
+            grown = log.state()
+            assert first and grown == logs.look("one") and logs.versions() == {"one": grown.version}
+            assert (grown.of, grown.size) == (first.of, 13) and grown.version != first.version
+            other.rewrite(lambda: [b"second\n"])
+            anew = logs.look("one")
+            assert anew and (anew.of != grown.of, anew.size) == (True, 7)
+            assert log.append(b"third\n", sync=True) == 7
+            log.follow()
+            assert log.replaced == 1
+
+    def test_a_log_that_is_dropped_is_gone_for_whoever_has_it_open(self, home: Opens) -> None:
+        logs = home().logs("talks")
+        with logs.create("one") as log:
+            log.append(b"first\n", sync=True)
+            assert home().logs("talks").drop("one")
+            with pytest.raises(NoSuchSession):
+                log.append(b"second\n", sync=True)
+        assert logs.versions() == {}
+
+    def test_a_line_without_its_end_is_completed_or_put_aside(self, home: Opens) -> None:
+        store = home()
+        logs = store.logs("talks", mend=lambda tail, before: b"\n" if tail == b"whole" else None)
+        with logs.create("one") as log:
+            log.append(b"whole", sync=True)
+            log.append(b"torn", sync=True)
+            assert log.end_last_line() and not log.end_last_line()
+            assert log.read(0, 99) == b"whole\n"
+        assert [*logs.torn("one").values()] == [b"torn"] and logs.torn("two") == {}
+        for name in logs.torn("one"):
+            logs.drop_torn(name)
+        assert logs.torn("one") == {}
+
+    def test_a_file_beside_the_logs_is_replaced_whole(self, home: Opens) -> None:
+        logs = home().logs("talks")
+        logs.create("one").close()
+        assert logs.put("list.json", b"{}") and logs.put("list.json", b"[]")
+        assert home().logs("talks").get("list.json") == b"[]"
+
+    def test_writers_of_many_threads_share_a_log_and_tear_nothing(self, home: Opens) -> None:
+        home().logs("talks").create("one").close()
+
+        def work(name: str) -> None:
+            with home().logs("talks").append_to("one") as log:
+                for n in range(20):
+                    log.append(f"{name} {n}\n".encode(), sync=False)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with home().logs("talks").open("one") as log:
+            lines = log.read(0, log.size()).decode().splitlines()
+        assert sorted(lines) == sorted(f"{name} {n}" for name in "abc" for n in range(20))
 
     # -- the lock -------------------------------------------------------------------------------------------------------
 

@@ -63,7 +63,6 @@ TRUST = "look through the lines that are left out, then `anima trust --all`, or 
 _REBUILT = (
     "whole revisions are put together anew; the broken repository is set aside; documents are committed as they stand"
 )
-_LISTED = "set aside and made again from the transcripts"
 _RESTORE = "restore the home from a snapshot or backup"
 
 _HOME = _rows(
@@ -303,7 +302,6 @@ _TALKS = _rows(
         "",
         "nothing is lost but that line: it is passed over, and its session counts as untrusted",
     ),
-    ("sessions-list-broken", "`sessions.json` cannot be read", "it does not match its own sum", _LISTED, ""),
 )
 
 _DOCUMENTS = _rows(
@@ -440,13 +438,6 @@ _ADVICE = _rows(
         "the lock is younger than a minute",
         "",
         "wait until it has ended",
-    ),
-    (
-        "sessions-list-missing",
-        "`sessions.json` was deleted",
-        "there are transcripts",
-        "made again from the transcripts",
-        "",
     ),
     (
         "sessions-foreign",

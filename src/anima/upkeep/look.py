@@ -29,6 +29,7 @@ from anima.memory.proposals import FOLDER as PENDING
 from anima.memory.proposals import Proposals
 from anima.model import DocPath
 from anima.site import rules_for
+from anima.store import Logs
 from anima.store.aside import everything_in, free_bytes, kind_of, leads_somewhere
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
@@ -464,9 +465,10 @@ def _index(patient: Patient) -> Iterator[Remark]:
 
 
 def _talks(patient: Patient) -> Iterator[Remark]:
-    from anima.sessions.talks import Talks
+    from anima.sessions.find import TranscriptIndex
+    from anima.sessions.record import unchanged
 
-    if why := Talks(f"{patient.store.root}/{FOLDER}/{TALKS}").check():
+    if why := TranscriptIndex(patient.books.scratch(TALKS), redact=unchanged).check():
         yield remark("talks-damaged", TALKS, f"The index of transcripts will not do: {why}.")
 
 
@@ -474,20 +476,20 @@ def _talks(patient: Patient) -> Iterator[Remark]:
 
 
 def _transcripts(patient: Patient) -> Iterator[Remark]:
-    from anima.sessions.listing import FILE, is_sound
     from anima.sessions.record import transcripts_in
+    from anima.sessions.transcripts import LIST
 
     if not patient.config.sessions.dir:
         return
     place = patient.table.transcripts_of(patient.agent, patient.config.sessions.dir)
-    talks, store = transcripts_in(patient.store, patient.machine, place.folder, suffix=place.log), patient.store
-    ids = [seen.id for seen in talks.walk()]
+    talks, store = transcripts_in(patient.books, place.folder, suffix=place.log), patient.store
+    ids = talks.versions()
     for id in sorted(ids):
         yield from _transcript(talks, id)
     known = (place.log, place.context or place.log)
     for name in sorted(store.raw_names(place.folder)):
         if (
-            name != FILE
+            name != LIST
             and not name.startswith(".")
             and (not name.endswith(known) or talks.look(_id(name, known)) is None)
         ):
@@ -496,22 +498,15 @@ def _transcripts(patient: Patient) -> Iterator[Remark]:
                 f"{place.folder}/{name}",
                 f"{place.folder}/{name} is no transcript; nothing reads it.",
             )
-    data = talks.get(FILE)
-    if data is None and ids and not place.context:
-        yield remark("sessions-list-missing", f"{place.folder}/{FILE}", "The list of sessions is gone.")
-    elif data is not None and not (_is_json(data) if place.context else is_sound(data)):
-        yield remark("sessions-list-broken", f"{place.folder}/{FILE}", "The list of sessions cannot be read.")
 
 
 def _id(name: str, suffixes: tuple[str, ...]) -> str:
     return next((name.removesuffix(end) for end in suffixes if name.endswith(end)), name)
 
 
-def _transcript(talks: object, id: str) -> Iterator[Remark]:
+def _transcript(talks: Logs, id: str) -> Iterator[Remark]:
     from anima.sessions.replay import check, header_of
-    from anima.store.logs import LineFolder
 
-    assert isinstance(talks, LineFolder)
     path = talks.path_of(id)
     with talks.open(id) as file:
         found, header = check(file), header_of(file)

@@ -383,8 +383,6 @@ def _small_files(work: _Work) -> None:
         work.tell("forgotten-broken", FORGOTTEN, f"set aside in {place}; nothing is held back now")
     for each in work.of("sweep-state-broken"):
         work.tell(each.name, each.about, f"set aside in {work.aside.move(each.about)}")
-    for each in work.of("sessions-list-broken"):
-        work.tell(each.name, each.about, f"set aside in {work.aside.move(each.about)}")
 
 
 def _configuration(work: _Work) -> None:
@@ -476,16 +474,6 @@ def _index(work: _Work, home: Home) -> None:
 def _transcripts(work: _Work, home: Home) -> None:
     if not home.config.sessions.dir:
         return
-    talks = home.sessions
     for each in work.of("transcript-torn"):
-        id = each.about.rpartition("/")[2].removesuffix(talks.folder.suffix)
-        with talks.folder.append_to(id) as file:
-            file.end_last_line()
+        home.sessions.end_last_line(each.about)
         work.tell(each.name, each.about, "its last line has an end again, or is set aside in .anima/aside/torn")
-    if work.has("sessions-list"):
-        many = talks.refresh()
-        work.tell(
-            "sessions-list-missing" if work.has("sessions-list-missing") else "sessions-list-broken",
-            f"{talks.folder.folder}/sessions.json",
-            f"made again from {many:,} transcripts",
-        )

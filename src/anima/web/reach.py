@@ -6,7 +6,7 @@ Promise: looking begins nothing where nothing was ever written. Not here: what a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -24,8 +24,7 @@ from anima.sessions.replay import time_of as time_of
 if TYPE_CHECKING:
     from anima.search.current import IndexReport
     from anima.search.graph import About, Graph
-    from anima.sessions.find import Found
-    from anima.sessions.listing import Listed
+    from anima.sessions.find import Mentions, Rows
     from anima.sessions.sessions import Sessions
 
 
@@ -87,12 +86,12 @@ class Reach:
         """What was said; None where no transcripts are kept."""
         return self.home.sessions if self.home.sessions.kept else None
 
-    def sessions(self, *, scope: Scope | None, limit: int | None = None) -> Sequence[Listed]:
+    def sessions(self, *, scope: Scope | None, limit: int | None = None) -> Rows:
         """Every session of this agent's, the latest first."""
         talks = self.home.sessions
         return talks.list(replace(talks.owner(), scopes=_only(scope)), limit)
 
-    def find_said(self, query: str, *, scope: Scope | None, limit: int) -> Found:
+    def find_said(self, query: str, *, scope: Scope | None, limit: int) -> Mentions:
         """Entries of sessions that hold the words."""
         talks = self.home.sessions
         return talks.find(query, replace(talks.owner(), scopes=_only(scope)), limit=limit, max_chars=300)

@@ -37,10 +37,11 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         return given
     if wish["q"]:
         found = here.find_said(wish["q"], scope=wish["scope"], limit=HITS)
-        about = {hit.session_id: here.talks.listing.get(hit.session_id) for hit in found.hits}
+        about = {hit.session_id: here.talks.get(hit.session_id) for hit in found.hits}
         return given | {"hits": found.hits, "notes": found.notes, "about": about}
-    every, start = here.sessions(scope=wish["scope"]), wish["start"]
-    return given | {"rows": every[start : start + ROWS], "total": len(every), "size": ROWS}
+    start = wish["start"]
+    rows = here.sessions(scope=wish["scope"], limit=start + ROWS)
+    return given | {"rows": rows[start:], "total": rows.total, "size": ROWS}
 
 
 def _state(now: datetime, row: Any) -> str:
