@@ -56,15 +56,11 @@ DOORS = ("cli", "web", "mcp", "connect")
 STILL: dict[str, str] = {
     "backup/export.py": "home sessions",
     "backup/import_.py": "home sessions",
-    "cli/command.py": "layout",
-    "cli/home.py": "config upkeep",
-    "mcp/server.py": "sessions",
-    "mcp/shapes.py": "sessions",
-    "mcp/visits.py": "sessions",
+    "cli/home.py": "upkeep",
     "upkeep/health.py": "home",
     "upkeep/look.py": "sessions",
     "upkeep/repair.py": "home",
-    "web/reach.py": "dream layout search sessions upkeep",
+    "web/served.py": "upkeep",
 }
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.

@@ -33,8 +33,8 @@ PUBLIC = """
     About Actor BadArguments BadConfig BadInput BadPath BadText Candidate Damaged DocPath Document Done Entry Exported Figures
     Finding Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line Listed Look Mended MissingExtra NewerFormat
     NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
-    Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Sweep Turn Why __version__
-    front_matter_end highlight lines_of merge restore sections unified verify_archive
+    Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Sweep Tool Turn Why __version__
+    front_matter_end highlight lines_of merge restore sections time_of unified verify_archive
 """.split()
 
 

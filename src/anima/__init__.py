@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from anima.search.graph import About
     from anima.search.rank import Hit
     from anima.sessions.find import Listed
-    from anima.sessions.replay import Turn
+    from anima.sessions.replay import Turn, time_of
     from anima.sessions.session import Session
+    from anima.sessions.tools import Tool
     from anima.store.git import Revision
     from anima.store.shelf import Snapshot
     from anima.text.diff import merge, unified
@@ -88,7 +89,8 @@ _HOMES = {
     "anima.dream.material": "Candidate",
     "anima.dream.sweep": "Sweep",
     "anima.sessions.find": "Listed",
-    "anima.sessions.replay": "Turn",
+    "anima.sessions.replay": "Turn time_of",
+    "anima.sessions.tools": "Tool",
     "anima.upkeep.numbers": "Figures",
     "anima.upkeep.repair": "Mended",
     "anima.upkeep.tidy": "Look Suggestion",
@@ -148,6 +150,7 @@ __all__ = [
     "StaleWrite",
     "Suggestion",
     "Sweep",
+    "Tool",
     "Turn",
     "Why",
     "__version__",
@@ -157,6 +160,7 @@ __all__ = [
     "merge",
     "restore",
     "sections",
+    "time_of",
     "unified",
     "verify_archive",
 ]

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from anima.config import HygieneConfig
+from anima.config import Config, HygieneConfig, load
 from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout.listener import Listener, layer_of
-from anima.layout.trust import Register
+from anima.layout.trust import Register, default_home, served
 from anima.layout.trust import folder as user_folder
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
@@ -173,7 +173,23 @@ class Home:
 
     @property
     def root(self) -> str:
-        return self.site.store.name
+        return self.name
+
+    @property
+    def credentials(self) -> Path:
+        """Where the credentials of whoever serves this home lie: in the user's own configuration."""
+        return served(self.site.env, self.name)
+
+    def settings(self) -> list[tuple[str, Any, str]]:
+        """Every setting with where its value came from; where the configuration says nothing, the dialect decides."""
+        names = ("file_chars", "total_chars", "memory_tokens")
+        budgets = {f"prompt.{name}": getattr(self.layout, name) for name in names}
+        return [
+            (key, budgets[key], f"dialect {self.dialect}")
+            if value is None and budgets.get(key)
+            else (key, value, source)
+            for key, value, source in self.config.rows()
+        ]
 
     @property
     def store(self) -> Folder:
@@ -306,6 +322,13 @@ class Home:
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if "index" in self._parts:
             self.index.touched(paths)
+
+    def next_snapshot(self) -> datetime | None:
+        """When the next snapshot is taken where this home is served; None where none is."""
+        from anima.dream.when import following
+
+        at = self.config.snapshot.at
+        return following(at, str(self.site.zone() or "UTC"), self.clock()) if at else None
 
     # -- the prompt -----------------------------------------------------------------------------------------------------
 
@@ -555,12 +578,12 @@ class Home:
 
     def trust(self) -> None:
         """Trusts this folder's anima.toml from the next opening on; kept in the user's own configuration."""
-        self.site.register.note(self.root, identity=self.site.store.identity, trusted=True)
+        self.site.register.note(self.name, identity=self.site.store.identity, trusted=True)
 
     @property
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
-        return self.site.register.trusts(self.root, self.site.store.identity)
+        return self.site.register.trusts(self.name, self.site.store.identity)
 
 
 def restore(
@@ -606,3 +629,13 @@ def restore(
         dry_run=dry_run,
         progress=progress,
     )
+
+
+def default_path(env: Mapping[str, str] | None = None) -> Path:
+    """Where a home stands that nobody gave a place: in the user's data folder."""
+    return default_home(os.environ if env is None else env)
+
+
+def default_settings(flags: Mapping[str, Any]) -> Config:
+    """The settings where there is no home: defaults, variables and flags."""
+    return load(None, env=os.environ, flags=flags, trusted=True)

@@ -17,7 +17,6 @@ from test_web import HOSTILE, Outside
 
 from anima import Home
 from anima.web.pages.tidy import MANY
-from anima.web.reach import Reach
 from anima.web.served import Tidiness
 from serving import PRODUCT, Desk, desk_in
 
@@ -72,7 +71,7 @@ def texts(home: Home) -> dict[str, str]:
 
 def slow(desk: Desk) -> Tidiness:
     """Served as a home that takes long to look at."""
-    desk.app.state.served.tidiness = made = Tidiness(Reach(desk.home), quick=-1)
+    desk.app.state.served.tidiness = made = Tidiness(desk.home, quick=-1)
     return made
 
 

@@ -135,6 +135,11 @@ class Snapshots:
             )
         return folder, name
 
+    @property
+    def place(self) -> str:
+        """Where snapshots are kept, for people: as the configuration says it, or within the home."""
+        return self._site.config.snapshot.dir or self.whole.snapshots.removeprefix(f"{self._site.store.name}/")
+
     def _folder(self) -> str:
         """Where this home's snapshots are kept. In a folder of the owner's each home has one of its own."""
         if not self._site.config.snapshot.dir:

@@ -226,9 +226,9 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
         return Path(os.path.expanduser(given))
     if (near := _nearest()) is not None:
         return near
-    from anima.layout.trust import default_home
+    from anima.home import default_path
 
-    default = default_home(os.environ)
+    default = default_path()
     if may_be_missing or default.is_dir():
         return default
     raise NoSuchHome(

@@ -47,7 +47,7 @@ def init(path: str | None, name: str, emoji: str | None, again: bool, home: str 
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
     before = _files_in(place)
     with Home.create(place, name=name, emoji=emoji, again=again) as made:
-        root, dialect, who, files = made.root, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
+        root, dialect, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
     lines = (
@@ -95,7 +95,7 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
     place = home_path(path or home)
     with Home.open(place, settings={"dialect": dialect} if dialect else None) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
-        root, why, trusted = opened.root, opened.site.detected_by, opened.config.trusted
+        root, why, trusted = opened.name, opened.site.detected_by, opened.config.trusted
         name, peers, warnings, spoken = (
             opened.identity.name,
             opened.identity.peers(),
@@ -161,7 +161,7 @@ def up(path: str | None, name: str, serve: bool, port: int | None, home: str | N
         need_serving()
     place = home_path(path or home, may_be_missing=True)
     with Home.create(place, name=name) if _is_vacant(place) else Home.open(place) as opened:
-        prompt, remarks, root = opened.prompt(scope=Scope.MAIN), look(opened), opened.root
+        prompt, remarks, root = opened.prompt(scope=Scope.MAIN), look(opened), opened.name
         if serve and not json:
             _show_remarks(remarks)
             say()
@@ -314,28 +314,17 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
 
 def _settings(home: str | None, set_: Sequence[str]) -> tuple[list[tuple[str, Any, str]], Any]:
     """The settings of the home that is meant, or the defaults where there is none."""
-    from anima import config as configs
+    from anima.home import default_settings
 
     try:
         with open_home(home, set_) as opened:
-            return _with_dialect(opened), opened.config
+            return opened.settings(), opened.config
     except NoSuchHome:
         if home or os.environ.get("ANIMA_HOME"):
             raise
     whisper("no home here: these are the defaults")
-    settings = configs.load(None, env=os.environ, flags=parsed(set_), trusted=True)
+    settings = default_settings(parsed(set_))
     return settings.rows(), settings
-
-
-def _with_dialect(home: Home) -> list[tuple[str, Any, str]]:
-    """Where the configuration says nothing, the dialect decides; show what it says."""
-    names = ("file_chars", "total_chars", "memory_tokens")
-    budgets = {f"prompt.{name}": getattr(home.layout, name) for name in names}
-    source = f"dialect {home.layout.dialect}"
-    return [
-        (key, budgets[key], source) if value is None and budgets.get(key) else (key, value, said)
-        for key, value, said in home.config.rows()
-    ]
 
 
 def _as_toml(value: Any) -> str:
@@ -357,7 +346,7 @@ def trust_home(home: Home, yes: bool, json: bool) -> Reply:
     if not yes:
         _ask(home, can_ask=not json)
     home.trust()
-    value = {"home": home.root, "trusted": True, "now_used": [key for key, _ in home.config.ignored]}
+    value = {"home": home.name, "trusted": True, "now_used": [key for key, _ in home.config.ignored]}
     return Reply(value, "Trusted. It holds until the folder is replaced by another.")
 
 
@@ -370,5 +359,5 @@ def _ask(home: Home, *, can_ask: bool) -> None:
         raise Refused(f"{refusal}; nothing was changed", rule="needs-a-yes", hint=hint)
     for key, why in home.config.ignored:
         say(f"  {flat(key)}: {flat(why)}")
-    if not click.confirm(f"Trust {flat(home.root)} with everything in its anima.toml?"):
+    if not click.confirm(f"Trust {flat(home.name)} with everything in its anima.toml?"):
         raise Refused("not trusted; nothing was changed", rule="needs-a-yes")

@@ -107,7 +107,7 @@ def watch(home: Home) -> None:
     \b
     anima watch --home ~/aria
     """
-    say(f"watching {home.root}; Ctrl-C ends it")
+    say(f"watching {home.name}; Ctrl-C ends it")
     for report in home.index.watch():
         say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
 

@@ -55,10 +55,10 @@ def serve_home(home: Home, *, port: int | None, json: bool) -> None:
 
     def ready(address: Address) -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
-        host = {"command": _program(), "args": ["mcp", "--home", home.root, "--scope", "main"]}
+        host = {"command": _program(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
         if json:
-            say_json({"home": home.root, "url": address.url, "link": address.link, "mcp": line})
+            say_json({"home": home.name, "url": address.url, "link": address.link, "mcp": line})
         else:
             say("Serving on this machine until Ctrl-C. The link works once, for ten minutes; then: anima token link")
             say(f"Open:  {address.link}")

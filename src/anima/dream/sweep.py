@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, tzinfo
 from anima.dream import consult, diary
 from anima.dream.bank import Reflection
 from anima.dream.diary import Item, Place, traces
-from anima.dream.material import Held, LogNote, Material, Retirement, SweepPlan
+from anima.dream.material import BUDGET, Held, LogNote, Material, Retirement, SweepPlan
 from anima.dream.plan import key_of, plan_sweep
 from anima.dream.when import Due, due, following
 from anima.dream.worth import Preset, Tallies, preset_of
@@ -107,6 +107,8 @@ class _Draft:
 
 class Dreams:
     """The dreaming of one home. Lives as long as the home; keeps tallies and logs between sweeps."""
+
+    budget, opening = BUDGET, diary.OPENING  # characters of MEMORY.md; how a diary begins
 
     def __init__(self, site: Site, writer: Callable[[], Writer], *, zone: Callable[[], tzinfo | None]) -> None:
         self._site, self._store, self._layout = site, site.store, site.layout

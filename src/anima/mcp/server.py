@@ -25,7 +25,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
 from anima.mcp import approvals, prompts, shapes
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
-from anima.sessions.tools import chosen
 
 log = logging.getLogger("anima.mcp")
 
@@ -87,7 +86,7 @@ class _Desk:
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         visitor = self._who(ctx)
         try:
-            chosen(params.name, visitor.home.sessions.tools(visitor.scope))
+            visitor.home.sessions.tool(params.name, visitor.scope)
         except BadArguments as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         try:
@@ -95,7 +94,7 @@ class _Desk:
                 return await self._resumed(ctx, params)
             return await self._called(ctx, params)
         except HomeError as error:
-            return shapes.failed(shapes.sentence_of(error, root=visitor.home.root))
+            return shapes.failed(shapes.sentence_of(error, root=visitor.home.name))
         except MCPError:
             raise
         except Exception:
@@ -223,7 +222,7 @@ class _Desk:
         except HomeError as error:
             if absent is not None and isinstance(error, (NotFound, BadArguments)):
                 raise absent from None
-            raise MCPError(types.INTERNAL_ERROR, shapes.sentence_of(error, root=self._who(ctx).home.root)) from None
+            raise MCPError(types.INTERNAL_ERROR, shapes.sentence_of(error, root=self._who(ctx).home.name)) from None
         except Exception:
             log.exception("%s failed", ctx.method)
             raise MCPError(types.INTERNAL_ERROR, INSIDE) from None

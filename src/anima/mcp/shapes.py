@@ -13,9 +13,8 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from anima import HomeError, NoSuchDocument
+from anima import HomeError, NoSuchDocument, Tool
 from anima.model import Entry
-from anima.sessions.tools import Tool
 
 PREFIX = "home:///"
 MARKDOWN = "text/markdown"

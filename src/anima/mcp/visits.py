@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from anima import BadArguments, Home, Scope, Session
 from anima.model import Access
-from anima.sessions.tools import chosen
 
 Answer = dict[str, Any]
 T = TypeVar("T")
@@ -95,7 +94,7 @@ class Visit:
 
     def call(self, wish: Wish) -> Answer:
         """A tool's answer. The same write again gives the first answer, marked `repeated`."""
-        if chosen(wish.name, self.session.tools()).read_only:
+        if self.session.tool(wish.name).read_only:
             return self.session.call(wish.name, wish.arguments)
         slot, key = wish.slot, wish.key
         with self._mutex:

@@ -142,6 +142,11 @@ class Past:
         """Differs when the ledger grew. Nothing is read for it."""
         return self.store.log.size() if self.store.begun else 0
 
+    def commit(self) -> None:
+        """Gives what was appended its revision. Begins nothing where nothing was ever written."""
+        if self.store.begun:
+            self.store.commit()
+
     def tell(self, watcher: Callable[[tuple[DocPath, ...]], None]) -> Callable[[], None]:
         """Tells a watcher of every write of this process, until what is returned is called."""
         self.writer.watchers.append(watcher)

@@ -168,6 +168,10 @@ class Session(Hand):
         """The tools this session has: those of its scope that the configuration allows its agent."""
         return tools_for(self.site, self.listener.scope)
 
+    def tool(self, name: str) -> Tool:
+        """The tool of that name. Raises BadArguments; one that exists elsewhere only is not there."""
+        return chosen(name, self.tools())
+
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments."""
         self._check_open()

@@ -24,7 +24,7 @@ from anima.sessions.flush import Flushed
 from anima.sessions.hand import Rooms
 from anima.sessions.record import stamp
 from anima.sessions.session import Session
-from anima.sessions.tools import Tool, tools_for
+from anima.sessions.tools import Tool, chosen, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent
 
@@ -176,6 +176,10 @@ class Sessions(Transcripts):
     def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
         """The tools an agent has in a scope: those of the table that the configuration allows it."""
         return tools_for(self.site, Scope.parse(scope))
+
+    def tool(self, name: str, scope: Scope | str) -> Tool:
+        """The tool of that name. Raises BadArguments; one that exists elsewhere only is not there."""
+        return chosen(name, self.tools(scope))
 
     def agent_for(self, *, channel: str | None = None, account: str | None = None, chat: str | None = None) -> str:
         """Which agent answers there: the first binding that fits, else the first agent of the configuration."""

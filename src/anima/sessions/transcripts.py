@@ -130,9 +130,9 @@ class Transcripts:
         layers = frozenset({listener.layer}) if listener.scope is Scope.MAIN else frozenset[str]()
         return Asker(agent=self.site.agent, layers=layers, scopes=None)
 
-    def owner(self) -> Asker:
-        """The owner at hand sees what everybody said to this agent."""
-        return Asker(agent=self.site.agent, layers=None, scopes=None)
+    def owner(self, within: Scope | None = None) -> Asker:
+        """The owner at hand sees what everybody said to this agent, in one scope or in all."""
+        return Asker(agent=self.site.agent, layers=None, scopes=frozenset({str(within)}) if within else None)
 
     # Whoever names no asker is the owner.
 

@@ -411,14 +411,14 @@ def trust(here: Here, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Respons
 @router.get("/sessions", tags=["sessions"], response_model=bodies.Paged[bodies.SessionRow])
 def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
-    return _page(here.sessions(scope=None, limit=start + limit + 1), start, limit)
+    return _page(here.home.sessions.list(limit=start + limit + 1), start, limit)
 
 
 @router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
 def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
-    talks = here.talks
-    if talks is None:
+    talks = here.home.sessions
+    if not talks.kept:
         raise NoSuchSession(f"there is no session {id!r}")
     page = talks.read(id, talks.owner(), start=start, limit=limit)
     more = start + limit if page.total > start + limit else None

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web.events import Bulletin
-from anima.web.reach import Reach
 
 log = logging.getLogger("anima.web")
 
@@ -65,13 +64,13 @@ class Rounds:
 
 def _watch(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Keeps the index in step with edits from outside, and tells of them."""
-    for report in Reach(home).watch(stop):
+    for report in home.index.watch(stop):
         bulletin.tell("files", {"put": report.put, "dropped": report.dropped})
 
 
 def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Appended lines get their revision in time, also while nobody closes a session."""
-    Reach(home).commit()
+    home.past.commit()
 
 
 def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:

@@ -22,10 +22,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from anima import HomeError, Source, __version__, front_matter_end, highlight, lines_of
+from anima import HomeError, Source, __version__, front_matter_end, highlight, lines_of, time_of
 from anima.model import UNTRUSTED, Actor
 from anima.web.query import SCOPES
-from anima.web.reach import time_of
 
 if TYPE_CHECKING:
     from anima.web.served import Served

@@ -8,17 +8,19 @@ change, and does nothing when one of them no longer stands. Lives as long as the
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from anima import (
+    About,
     BadArguments,
     DocPath,
     Home,
@@ -33,24 +35,24 @@ from anima import (
 )
 from anima.web.events import Bulletin
 from anima.web.guard import Limits, who_of
-from anima.web.reach import Reach
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
-class Served(Reach):
+class Served:
     """One home as the web face holds it. Safe to share by threads."""
 
     def __init__(self, home: Home, *, keyring: Keyring, limits: Limits, bulletin: Bulletin) -> None:
-        super().__init__(home)
+        self.home = home
+        self._graph: tuple[str, int, Any] | None = None
         self.keyring, self.limits, self.bulletin = keyring, limits, bulletin
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
         self._looking = threading.Lock()
-        self.tidiness = Tidiness(self)
+        self.tidiness = Tidiness(home)
         self.snapping = threading.Lock()  # held while a snapshot is taken that somebody asked for
 
     def remarks(self) -> list[Remark]:
@@ -59,9 +61,22 @@ class Served(Reach):
             remarks, at, cost = self._looked
             if cost <= QUICK or time.monotonic() - at > 20 * cost:
                 began = time.monotonic()
-                remarks = self.look_at_health()
+                from anima.upkeep.health import look
+
+                remarks = look(self.home)
                 self._looked = (remarks, time.monotonic(), time.monotonic() - began)
             return remarks
+
+    def graph(self, most: int) -> Any:
+        """Who and what the home speaks of; made again when something changed."""
+        stamp, held = _stamp(self.home), self._graph
+        if held is None or held[:2] != (stamp, most):
+            held = stamp, most, self.home.index.graph(self.home.listener(scope=Scope.MAIN), most=most)
+            self._graph = held
+        return held[2]
+
+    def about(self, name: str, *, limit: int) -> About:
+        return self.home.index.about(name, self.home.listener(scope=Scope.MAIN), limit=limit)
 
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
@@ -103,6 +118,14 @@ class Served(Reach):
             session.close()
 
 
+def _stamp(home: Home) -> str:
+    """Differs when a document, the ledger or the day does. No file is opened for it."""
+    made = hashlib.sha256(f"{home.past.size()} {home.site.today()}".encode())
+    for entry in home.list_all():
+        made.update(f"{entry.path}\0{entry.size}\0{entry.time.timestamp()}\n".encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
+
+
 # -- tidying ----------------------------------------------------------------------------------------------------------------
 
 
@@ -123,20 +146,20 @@ class Looked:
 class Tidiness:
     """The last look at what could be tidied in one home. Safe to share by threads."""
 
-    def __init__(self, reach: Reach, *, quick: float = QUICK) -> None:
-        self._reach, self._home, self._quick = reach, reach.home, quick
+    def __init__(self, home: Home, *, quick: float = QUICK) -> None:
+        self._home, self._quick = home, quick
         self._seen: Looked | None = None
         self._looking = threading.Lock()
 
     def known(self) -> Looked | None:
         """The last look, if nothing changed since; nobody waits for it."""
         seen = self._seen
-        return seen if seen is not None and seen.stamp == self._reach.stamp() else None
+        return seen if seen is not None and seen.stamp == _stamp(self._home) else None
 
     def look(self, *, afresh: bool = False) -> Looked:
         """What is found now. A look that took long is made again only when it is asked for, `afresh`."""
         with self._looking:
-            seen, stamp = self._seen, self._reach.stamp()
+            seen, stamp = self._seen, _stamp(self._home)
             is_quick = seen is not None and seen.cost <= self._quick
             if seen is None or (seen.stamp != stamp and (afresh or is_quick)) or (seen.outdated and afresh):
                 seen = self._looked(stamp)

@@ -26,7 +26,6 @@ from typing import Any, Literal
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
 from anima.model import Scope
-from anima.web.reach import credentials_folder
 
 Kind = Literal["owner", "agent", "page"]
 FORMAT = 1
@@ -76,7 +75,7 @@ class Keyring:
     @classmethod
     def of(cls, home: Home) -> Keyring:
         """The credentials of a home that is open, found by where it stands."""
-        return cls(credentials_folder(home), clock=home.clock)
+        return cls(home.credentials, clock=home.clock)
 
     @property
     def cookie(self) -> str:
@@ -189,7 +188,7 @@ class Keyring:
     def _held(self) -> _Held:
         """What the file says, read again only when it changed."""
         try:
-            found = os.stat(self._file)
+            found = self._file.stat()
         except OSError:
             return _Held({}, {})
         mark = (found.st_mtime_ns, found.st_size, found.st_ino)

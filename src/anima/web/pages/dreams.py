@@ -39,7 +39,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
             "curated": here.home.layout.curated,
         }
     if part != "night":
-        given |= {"days": here.figures().days, "budget": here.memory_budget}
+        given |= {"days": here.home.upkeep.numbers().days, "budget": here.home.dreams.budget}
     if part is None and request.query_params.get("undo"):
         given["undo"] = _undo(here)
     return given
@@ -48,7 +48,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 def _when(here: Served) -> dict[str, Any]:
     """When the next night comes, in the user's own time, and when the last one was."""
     asked, dreams = here.home.config.dream, here.home.dreams
-    found: dict[str, Any] = {"asked": asked, "zone": here.zone(), "next": None, "due": False, "never": ""}
+    found: dict[str, Any] = {"asked": asked, "zone": here.home.site.zone(), "next": None, "due": False, "never": ""}
     found["last"] = dreams.last if here.home.past.tip else None
     try:
         return found | ({"next": dreams.coming(), "due": dreams.due() is not None} if asked.enabled else {})
@@ -89,7 +89,7 @@ def _diary(here: Served, older: int) -> dict[str, Any]:
         text = here.home.dreams.diary()
     except HomeError as error:
         unread = str(error)
-    nights = list(_nights(text, here.diary_opening))[::-1]
+    nights = list(_nights(text, here.home.dreams.opening))[::-1]
     return {"nights": nights, "many_nights": NIGHTS, "diary": path, "unread": unread}
 
 

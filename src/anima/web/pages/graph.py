@@ -30,7 +30,7 @@ _AGES = ((30, 0), (120, 1), (365, 2))  # days since it was last named, and how f
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     most = query.number(request, "most", default=MOST, least=1, most=MOST)
-    graph, today = here.graph(most), here.today()
+    graph, today = here.graph(most), here.home.site.today()
     ties: dict[int, list[str]] = {}
     for edge in graph.edges:
         ties.setdefault(edge.one, []).append(f"{edge.other}*{edge.weight}{'l' if edge.linked else ''}")
@@ -65,7 +65,7 @@ def about(here: Served, request: Request) -> dict[str, Any]:
 
 def _months(here: Served, name: str, found: Any) -> list[int]:
     """How often it was named in each of the last months, from every mention."""
-    every, today = found if found.total <= MENTIONS else here.about(name, limit=5_000), here.today()
+    every, today = found if found.total <= MENTIONS else here.about(name, limit=5_000), here.home.site.today()
     counts = [0] * MONTHS
     for mention in every.mentions:
         back = (today.year - mention.day.year) * 12 + today.month - mention.day.month if mention.day else MONTHS

@@ -27,7 +27,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         "ledger": ledger,
         "fault": fault,
         "tokens": here.keyring.all(),
-        "root": here.home.root,
+        "root": here.home.name,
         "dialect": here.home.dialect,
         **_snapshots(here),
     }
@@ -35,9 +35,15 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 
 def _snapshots(here: Served) -> dict[str, Any]:
     """Those that are kept, by name alone: an archive holds the home's key, so none is given out here."""
-    given: dict[str, Any] = {"snapshots": [], "wrong": "", "next": None, "place": here.snapshot_place(), "many": MANY}
+    given: dict[str, Any] = {
+        "snapshots": [],
+        "wrong": "",
+        "next": None,
+        "place": here.home.snapshots.place,
+        "many": MANY,
+    }
     try:
-        return given | {"snapshots": here.home.snapshots.all(), "next": here.next_snapshot()}
+        return given | {"snapshots": here.home.snapshots.all(), "next": here.home.next_snapshot()}
     except HomeError as error:
         return given | {"wrong": str(error)}
 

@@ -97,7 +97,7 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "words": WORDS,
         "headings": _headings(here),
         "curated": home.layout.curated,
-        "today": home.layout.daily_path(here.today()).text,
+        "today": home.layout.daily_path(home.site.today()).text,
     }
 
 

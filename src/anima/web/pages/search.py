@@ -14,10 +14,9 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from anima import Scope
+from anima import Scope, time_of
 from anima.web import query
 from anima.web.pages import Page, View
-from anima.web.reach import time_of
 from anima.web.served import Served
 
 FEW, MANY = 10, 40
@@ -37,7 +36,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {"wish": wish, "spans": DAYS, "address": partial(_address, wish)}
     if not wish["q"]:
         return given
-    since = here.today() - timedelta(days=wish["days"] - 1) if wish["days"] else None
+    since = here.home.site.today() - timedelta(days=wish["days"] - 1) if wish["days"] else None
     search = partial(here.home.search, wish["q"], explain=wish["explain"])
     answer = search(scope=wish["scope"], since=since, limit=wish["limit"] + 1)
     return given | {
@@ -69,11 +68,12 @@ def _instead(search: Any, wish: dict[str, Any], since: date | None) -> Iterator[
 
 def _talks(here: Served, wish: dict[str, Any], since: date | None) -> dict[str, Any]:
     """What was said in sessions, as the chosen listener may search it."""
-    if here.talks is None:
+    talks = here.home.sessions
+    if not talks.kept:
         return {"hits": [], "notes": ["No transcripts are kept here: sessions.dir in anima.toml is empty."]}
     if wish["scope"] is not Scope.MAIN:
         return {"hits": [], "notes": ["Only you, alone, may search what was said in sessions."]}
-    found = here.find_said(wish["q"], scope=None, limit=TALKS)
+    found = talks.find(wish["q"], limit=TALKS, max_chars=300)
     times = [time_of(hit.timestamp) for hit in found.hits]
     kept = [hit for hit, time in zip(found.hits, times, strict=True) if not since or (time and time.date() >= since)]
     return {"hits": kept, "notes": found.notes}

@@ -31,7 +31,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         "souls": _souls(here),
         "rule": home.config.persona,
         "other_is_there": home.exists(home.config.persona.file),
-        "now": here.now(),
+        "now": here.home.site.now(),
         "worn_now": home.identity.persona(roll=False).file,
         "worn": [
             (file, list(rows))

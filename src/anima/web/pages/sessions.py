@@ -13,11 +13,11 @@ from typing import Any
 
 from starlette.requests import Request
 
+from anima import time_of
 from anima.errors import NoSuchSession, printable
 from anima.web import query
 from anima.web.draw import TURNS
 from anima.web.pages import Page, View
-from anima.web.reach import time_of
 from anima.web.served import Served
 
 ROWS, HITS = 40, 40
@@ -32,15 +32,16 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         "start": query.number(request, "start", default=0, least=0, most=1_000_000),
     }
     state_of = partial(_state, here.home.clock())
-    given = {"wish": wish, "kept": here.talks is not None, "hits": None, "measures": here.figures, "state_of": state_of}
-    if here.talks is None:
+    talks, measures = here.home.sessions, here.home.upkeep.numbers
+    given = {"wish": wish, "kept": talks.kept, "hits": None, "measures": measures, "state_of": state_of}
+    if not talks.kept:
         return given
     if wish["q"]:
-        found = here.find_said(wish["q"], scope=wish["scope"], limit=HITS)
-        about = {hit.session_id: here.talks.get(hit.session_id) for hit in found.hits}
+        found = talks.find(wish["q"], talks.owner(wish["scope"]), limit=HITS, max_chars=300)
+        about = {hit.session_id: talks.get(hit.session_id) for hit in found.hits}
         return given | {"hits": found.hits, "notes": found.notes, "about": about}
     start = wish["start"]
-    rows = here.sessions(scope=wish["scope"], limit=start + ROWS)
+    rows = talks.list(talks.owner(wish["scope"]), limit=start + ROWS)
     return given | {"rows": rows[start:], "total": rows.total, "size": ROWS}
 
 
@@ -50,8 +51,8 @@ def _state(now: datetime, row: Any) -> str:
 
 
 def replay(here: Served, request: Request) -> dict[str, Any]:
-    id, talks = str(request.path_params["id"]), here.talks
-    if talks is None or len(id) > 200:
+    id, talks = str(request.path_params["id"]), here.home.sessions
+    if not talks.kept or len(id) > 200:
         raise NoSuchSession("there is no such session", hint="the list of sessions shows those there are")
     row = talks.get(id, talks.owner())
     newest = max(0, (row.entries - 1) // TURNS * TURNS)
