@@ -32,7 +32,7 @@ from anima.search.embed import open_embedder
 from anima.search.field import Filter
 from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run
-from anima.search.sqlite import SqliteTables
+from anima.search.tables import SqliteTables
 
 BUDGETS = (500, 1000)
 _SMALL = (

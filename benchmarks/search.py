@@ -28,7 +28,7 @@ from anima.search.embed.static import StaticEmbedder
 from anima.search.field import Filter
 from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run
-from anima.search.sqlite import SqliteTables
+from anima.search.tables import SqliteTables
 
 UNITS_A_DOCUMENT = 25
 SYLLABLES = ("ba", "ko", "ri", "ten", "mu", "sal", "do", "vi", "ner", "qua", "lo", "pes", "ta", "gi", "fen", "zu")

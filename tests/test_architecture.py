@@ -97,7 +97,7 @@ MAY_OPEN_FILES = {
     "layout/starter/__init__.py": "documents that come with the package",
     "text/words.py": "tables that come with the package",
     "search/embed/": "weights of models, which lie outside every home",
-    "search/sqlite.py": "derived indexes, which may be deleted; never a document",
+    "search/tables.py": "derived indexes, which may be deleted; never a document",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "cli/__init__.py": "the null device, when a pipe is closed",
     "cli/tour.py": "the tour's own temporary home",

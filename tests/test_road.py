@@ -27,7 +27,7 @@ EXCEPTIONS = {
         {"self.file.parent.mkdir", "open", "os.open", "temp.replace", "self.file.replace", "file.replace"},
         "the user's own list of homes, and what of it is damaged put beside it",
     ),
-    "search/sqlite.py": (
+    "search/tables.py": (
         {"sqlite3.connect", "os.open", "os.unlink", "os.fchmod"},
         "the indexes of documents and of transcripts: derived, can be deleted",
     ),

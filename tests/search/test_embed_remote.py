@@ -19,19 +19,20 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
 from anima.model import Embedder
-from anima.search.embed import remote
+from anima.search.embed import client, endpoint_for, endpoint_in, provider_in
 from anima.search.embed.client import (
     DOCUMENT_PATIENCE,
     LONGEST_REST,
     QUERY_PATIENCE,
     Breaker,
     EmbedderDown,
+    Endpoint,
     Limits,
     Patience,
     Prefixes,
     prefixes_for,
+    remote_embedder,
 )
-from anima.search.embed.remote import Endpoint, endpoint_for, endpoint_in, provider_in, remote_embedder
 from fake_embeddings import (
     EmbeddingServer,
     Reply,
@@ -425,7 +426,7 @@ def test_a_huge_answer_is_not_read_to_its_end(
     server: EmbeddingServer, length: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.always = lambda exchange: exchange.send(200, b"[" + b"1," * 500_000, length=length)
-    monkeypatch.setattr(remote, "ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(client, "ANSWER_BYTES", 10_000)
     desk = Desk(server.url)
 
     failure = desk.failure()

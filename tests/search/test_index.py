@@ -18,8 +18,7 @@ from anima.search.embed.client import EmbedderDown
 from anima.search.field import SCALE, Filter, Packed, quantised
 from anima.search.index import DocumentIn, Index, Label
 from anima.search.rank import Answer, Query, run
-from anima.search.sqlite import SqliteTables
-from anima.search.tables import Mark, Tables
+from anima.search.tables import Mark, SqliteTables, Tables
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
 from anima.text.words import ask

@@ -16,7 +16,7 @@ from test_index import document, found
 
 from anima.search.field import Filter
 from anima.search.index import Index
-from anima.search.sqlite import SqliteTables
+from anima.search.tables import SqliteTables
 from anima.testing.embedder import MockEmbedder
 
 Open = Callable[[], Index]
@@ -116,7 +116,7 @@ WORKER = """
     from anima.testing.embedder import MockEmbedder
     from anima.search.field import Filter
     from anima.search.index import DocumentIn, Index
-    from anima.search.sqlite import SqliteTables
+    from anima.search.tables import SqliteTables
     from anima.search.rank import Query, run
 
     path, role, number = sys.argv[1:]

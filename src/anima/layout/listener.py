@@ -85,6 +85,13 @@ class Listener:
             return NOTHING  # whatever its headings share
         return view(text, scope=self.scope, visible=visible, owner=self.owns(path), marked=marked)
 
+    def why_hidden(self, row: Row, *, copy: bool = False) -> str:
+        """Why a text of this row is not shown; `copy` says that it is also the text of a file that is kept."""
+        if self.sees_all and not copy:
+            return f"only for {', '.join(sorted(row.scopes))}"
+        who = f"{self.scope} sessions" if self.is_owner or self.scope is not Scope.MAIN else "this sender"
+        return f"the same text as a file that is kept from {who}" if copy else f"kept from {who}"
+
     def sees(self, layout: Layout, path: DocPath) -> bool:
         """Whether this listener may see a document's unmarked text."""
         return self.scope in self.scopes_of(layout, path)

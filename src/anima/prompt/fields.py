@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from anima.errors import BadArguments, printable
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter_end, heading_of, newline_of
@@ -86,8 +87,7 @@ _DECORATION = re.compile("[*_()（）\u2010-\u2015-]")
 _HIDDEN = "\0"  # stands for each character of a comment, so that offsets stay true
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     start: int
     text: str  # as it stands, without its ending; characters of comments are _HIDDEN
     ending: str
@@ -103,8 +103,7 @@ class _Line:
         return self.end + len(self.ending)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bullet:
+class _Bullet(NamedTuple):
     key: str
     value: str | None
     line: _Line
@@ -136,6 +135,8 @@ def _lines(text: str) -> Iterator[_Line]:
 
 def _hide_comments(shown: str, inside: bool) -> tuple[str, bool]:
     """The line with comments hidden, and whether one is still open at its end."""
+    if not inside and "<!--" not in shown:
+        return shown, False
     pieces, at, seek = [], 0, 0
     while at < len(shown):
         found = shown.find("-->", seek) if inside else shown.find("<!--", at)

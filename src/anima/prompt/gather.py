@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
@@ -60,7 +61,10 @@ class Prompts:
         """The prompt for a listener, from what stands in the store now."""
         gathering = _Gathering(self, listener)
         full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
-        pieces = gathering.privacy.passed(list(gathering.pieces(full)), self._hook)
+        ours = list(gathering.pieces(full))
+        pieces = ours if self._hook is None else list(self._hook(tuple(ours)))
+        if not listener.sees_all:
+            pieces = gathering.privacy.passed(pieces, ours)
         asked = self.site.config.prompt
         return compose(
             pieces,
@@ -85,10 +89,14 @@ class _Gathering:
         self._read: dict[str, Document] = {}
         self.notes: list[str] = []
         self.persona: str | None = None  # the file of the soul that is worn
-        self.privacy = Privacy(
-            self._layout, prompts.table, listener, self._documents, self._document_or_none, self._read
-        )
         self._is_begun, self._is_doubted = self._store.begun, self._store.doubted
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        """The filter; the owner's own prompt needs none."""
+        return Privacy(
+            self._layout, self._prompts.table, self._listener, self._documents, self._document_or_none, self._read
+        )
 
     def pieces(self, runtime: Runtime) -> Iterator[Piece]:
         """Every row of the table as this listener may see it."""
@@ -103,7 +111,7 @@ class _Gathering:
                 yield from self._knowledge(row)
             elif self._listener.scope not in row.scopes:
                 if row.form == "skills":
-                    yield self.privacy.hidden(row, "skills/")
+                    yield self._hidden(row, "skills/")
             elif row.form == "skills":
                 yield from self._skills(row)
             elif row.form == "fixed":
@@ -114,6 +122,10 @@ class _Gathering:
             elif row.form == "runtime":
                 text = self._runtime_text(runtime)
                 yield Piece(row=row, path="", text=text, chars_raw=len(text))
+
+    def _hidden(self, row: Row, path: str) -> Piece:
+        """What stands for a piece that this listener may not see."""
+        return Piece(row=row, path=path, text="", problem="hidden", reason=self._listener.why_hidden(row))
 
     # -- documents ----------------------------------------------------------------------------------------------------
 
@@ -143,10 +155,10 @@ class _Gathering:
         try:
             document = self._read_document(path)
         except HomeError as error:
-            return self._unread(row, path, error) if visible else self.privacy.hidden(row, path)
+            return self._unread(row, path, error) if visible else self._hidden(row, path)
         part = self._listener.view(self._layout, document.path, document.text, visible=visible)
         if not visible and not part.text.strip():
-            return self.privacy.hidden(row, path)
+            return self._hidden(row, path)
         reasons = [] if visible else ["only the sections shared with this scope"]
         if part.hidden:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
@@ -254,7 +266,7 @@ class _Gathering:
                 yield replace(piece, when=when, first=first)
                 first = first and not piece.text.strip()
         if not visible and (kept_back or first):
-            yield self.privacy.hidden(row, f"{folder}/")  # one row for all: their names may tell something too
+            yield self._hidden(row, f"{folder}/")  # one row for all: their names may tell something too
         elif first and not kept_back:
             yield self._no_log(row, folder, today.isoformat())
 
@@ -301,7 +313,7 @@ class _Gathering:
             return
         entry = self._document(row, f"{folder or row.path.rstrip('/')}/KNOWLEDGE.md", visible)
         if folder is None or not visible:
-            yield entry if not entry.problem else self.privacy.hidden(row, row.path)
+            yield entry if not entry.problem else self._hidden(row, row.path)
             return
         others = [path for path in self._beneath(folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
         listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from anima.errors import BadPath, HomeError
 from anima.layout.listener import Listener, layer_at
-from anima.layout.table import Layout, Row
-from anima.model import DocPath, Document, Scope
+from anima.layout.table import Layout
+from anima.model import DocPath, Document
 from anima.prompt.compose import Piece
 from anima.store import Documents
 from anima.text.markdown import marks_in, sections
@@ -54,30 +54,21 @@ class Privacy:
         """Whether a file of the owner's choice may stand in this listener's prompt."""
         return self.is_free(path) or self._listener.sees(self._table, path)
 
-    def hidden(self, row: Row, path: str, *, copy: bool = False) -> Piece:
-        """What stands for a piece that this listener may not see."""
-        listener = self._listener
-        who = f"{listener.scope} sessions" if listener.is_owner or listener.scope is not Scope.MAIN else "this sender"
-        if listener.sees_all and not copy:
-            why = f"only for {', '.join(sorted(row.scopes))}"
-        else:
-            why = f"the same text as a file that is kept from {who}" if copy else f"kept from {who}"
-        return Piece(row=row, path=path, text="", problem="hidden", reason=why)
+    def passed(self, pieces: Sequence[Piece], ours: Sequence[Piece]) -> list[Piece]:
+        """The pieces, with every one hidden that this listener may not see; those that are not `ours` are a hook's."""
+        own = set(map(id, ours))
+        return [self._our_own(piece) if id(piece) in own else self._foreign(piece) for piece in pieces]
 
-    def passed(self, pieces: list[Piece], hook: Hook | None) -> list[Piece]:
-        """The pieces after the hook, with every one hidden that this listener may not see."""
-        made = pieces if hook is None else list(hook(tuple(pieces)))
-        if self._listener.sees_all:
-            return made
-        ours = set(map(id, pieces))
-        return [self._our_own(piece) if id(piece) in ours else self._foreign(piece) for piece in made]
+    def _hidden(self, piece: Piece, *, copy: bool = False) -> Piece:
+        why = self._listener.why_hidden(piece.row, copy=copy)
+        return Piece(row=piece.row, path=piece.path, text="", problem="hidden", reason=why)
 
     def _our_own(self, piece: Piece) -> Piece:
         if piece.problem or piece.source is None:
             return piece
         wide = piece.row.form == "additional" or (piece.row.role == "soul" and self.alternate)
         is_kept = self._tells_secret(piece.text, piece.source, wide=wide)
-        return self.hidden(piece.row, piece.path, copy=True) if is_kept else piece
+        return self._hidden(piece, copy=True) if is_kept else piece
 
     def _foreign(self, piece: Piece) -> Piece:
         """A hook's piece: it may stand in no row and name no file that this listener may not see."""
@@ -85,12 +76,12 @@ class Privacy:
         try:
             place = piece.source or (DocPath.parse(piece.path) if piece.path else None)
         except BadPath:
-            return self.hidden(row, piece.path)
+            return self._hidden(piece)
         is_rows_own = row.form == "additional" or self._listener.scope in row.scopes
         if not is_rows_own or (place and not (self.is_free(place) or self._listener.sees(self._layout, place))):
-            return self.hidden(row, piece.path)
+            return self._hidden(piece)
         if self._tells_secret(piece.text, place, wide=True):
-            return self.hidden(row, piece.path, copy=True)
+            return self._hidden(piece, copy=True)
         part = self._listener.view(self._layout, None, piece.text, visible=True)
         return piece if part.whole else replace(piece, text=part.text, whole=False)
 

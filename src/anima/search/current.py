@@ -1,8 +1,9 @@
 """Keeping the index in step with the files, and asking it for whoever is listening.
 
-Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up costs a stat
-a file; a listener's scope and layer, private sections and untrusted lines become labels that the query filters by. A
-lost or damaged index is built again and said; it never stops a write. Not here: ranking (`rank`), storing (`index`).
+Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up reads only
+what has another version; a listener's scope and layer, private sections and untrusted lines become labels that the query
+filters by. A lost or damaged index is built again and said; it never stops a write. Not here: ranking (`rank`), units
+and vectors (`index`), where rows are kept (`tables`).
 """
 
 from __future__ import annotations
@@ -23,17 +24,15 @@ from anima.search.field import Filter
 from anima.search.graph import MOST, About, Graph, links_of, look_up
 from anima.search.index import DocumentIn, Index, Label
 from anima.search.rank import Answer, Query, run
-from anima.search.sqlite import SqliteTables
-from anima.search.tables import Tables
-from anima.search.watch import changes_in
+from anima.search.tables import SqliteTables
 from anima.site import Site
-from anima.store.folder import signature_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, lines_shown, marks_in
 
+FILE = "index.sqlite"
 EVERY = 1.0  # seconds between two walks
 SHARED = "*"  # the layer of documents that are nobody's own
-_FRESH_NS = 100_000_000
+_FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
 _OWNER_ALONE = 1 << len(Scope)  # private sections: the owner in MAIN, and nobody else who is in MAIN
 # What every prompt holds anyway, or is a ritual: instructions, not memory.
@@ -72,7 +71,7 @@ class Search:
         self._site, self._store, self._layout, self._books = site, site.store.documents, site.layout, site.store
         self._embedder_of, self._left_out_of = embedder, left_out
         self._left_out: Callable[[DocPath], bool] = lambda path: False
-        self._tables: Tables | None = None
+        self._tables = tables_of(site.store.scratch)
         self._index: Index | None = None
         self._made = False
         self._embedder: Embedder | None = None
@@ -96,18 +95,11 @@ class Search:
             return self._embedder
 
     @property
-    def tables(self) -> Tables:
-        with self._mutex:
-            if self._tables is None:
-                self._tables = tables_of(self._store.root)
-            return self._tables
-
-    @property
     def _kept(self) -> Index:
         with self._mutex:
             if self._index is None:
-                self._books.machine.make()
-                self._index = Index(self.tables, self.embedder)
+                self._books.scratch(FILE, make=True)
+                self._index = Index(self._tables, self.embedder)
             return self._index
 
     def close(self) -> None:
@@ -131,16 +123,27 @@ class Search:
             if not is_due and not self._dirty:
                 return None
             self._books.need_ledger()
-            started = time.monotonic()
+            started, notes, dropped = time.monotonic(), list[str](), 0
             dirty, self._dirty = self._dirty, set()
             self._left_out = self._left_out_of()
             stale = None if is_due else self._standing(dirty)
-            if stale is not None:
-                self._here |= stale.keys()
-                return self._taken(stale, 0, started, progress)
-            report = self._walk(started, progress)
-            self._walked = time.monotonic()
-            return report
+            if stale is None:
+                known, here = self._kept.known(), dict(self._marks())
+                stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
+                dropped = self._kept.drop(known.keys() - here.keys())
+                self._here = set(here)
+                self._walked = time.monotonic()
+            self._here |= stale.keys()
+            done = self._kept.put(self._documents_in(stale, progress, notes))
+            return IndexReport(
+                documents=len(self._here),
+                put=len(stale),
+                dropped=dropped,
+                units=done.units,
+                embedded=done.embedded,
+                seconds=time.monotonic() - started,
+                notes=(*notes, *done.notes),
+            )
 
     def _standing(self, paths: set[str]) -> dict[str, str] | None:
         """The marks of documents we wrote; None when one is gone or is spelt otherwise, which only a walk makes out."""
@@ -149,37 +152,9 @@ class Search:
             checked = DocPath.parse(path)
             if self._store.actual(checked) != path:
                 return None
-            if mark := self._mark(checked):
+            if mark := self._mark(checked, None):
                 found[path] = mark
         return found
-
-    def _walk(self, started: float, progress: Callable[[int, int], None] | None) -> IndexReport:
-        known = self._kept.known()
-        here = dict(self._marks())
-        gone = [path for path in known if path not in here]
-        stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
-        dropped = self._kept.drop(gone) if gone else 0
-        self._here = set(here)
-        return self._taken(stale, dropped, started, progress)
-
-    def _taken(
-        self, stale: dict[str, str], dropped: int, started: float, progress: Callable[[int, int], None] | None
-    ) -> IndexReport:
-        units = embedded = 0
-        notes: list[str] = []
-        if stale:
-            done = self._kept.put(self._documents_in(stale, progress, notes))
-            units, embedded = done.units, done.embedded
-            notes += done.notes
-        return IndexReport(
-            documents=len(self._here),
-            put=len(stale),
-            dropped=dropped,
-            units=units,
-            embedded=embedded,
-            seconds=time.monotonic() - started,
-            notes=tuple(notes),
-        )
 
     def _documents_in(
         self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
@@ -196,29 +171,26 @@ class Search:
     def _marks(self) -> Iterator[tuple[str, str]]:
         """(path, mark) of every document that belongs into the index."""
         for entry in self._store.list_all():
-            if mark := self._mark(DocPath.parse(entry.path)):
+            if mark := self._mark(DocPath.parse(entry.path), entry.time):
                 yield entry.path, mark
 
-    def _mark(self, path: DocPath) -> str:
-        """What changes whenever a document may have; "" for one that is not here or does not belong into the index."""
-        if not path.is_markdown or not self._is_memory(path):
-            return ""
-        found = self._store.stat(path.text)
-        if found is None:
-            return ""
-        signature, now = signature_of(found), time.time_ns()
-        fresh = f"~{now}" if signature[3] > now - _FRESH_NS else ""  # it may change again within this tick
-        return ":".join(map(str, signature)) + self._doubt(path) + fresh
+    def _mark(self, path: DocPath, written: datetime | None) -> str:
+        """What changes whenever a document may have; "" for one that is not here or does not belong into the index.
 
-    def _is_memory(self, path: DocPath) -> bool:
+        One that was `written` a moment ago (None: just now) has a mark for once, and is looked at again.
+        """
         row = self._layout.row_of(path)
-        held = row.policy is not Policy.CLOSED and row.role not in _NOT_MEMORY
-        return held and not self._left_out(path)
-
-    def _doubt(self, path: DocPath) -> str:
-        if not self._books.begun or not self._books.provenance.has_doubt(path):
+        if not path.is_markdown or row.policy is Policy.CLOSED or row.role in _NOT_MEMORY or self._left_out(path):
             return ""
-        return f"?{self._books.provenance.distrusted_in(path)}"
+        version, now = self._store.version(path.text), time.time()
+        if version is None:
+            return ""
+        doubt = f"?{self._books.provenance.distrusted_in(path)}" if self._is_doubted(path) else ""
+        is_fresh = written is None or written.timestamp() > now - _FRESH
+        return version + doubt + (f"~{now}" if is_fresh else "")
+
+    def _is_doubted(self, path: DocPath) -> bool:
+        return self._books.begun and self._books.provenance.has_doubt(path)
 
     def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
@@ -233,14 +205,15 @@ class Search:
 
     def freshen(self, *, anew: bool) -> None:
         """Brings an index that is there up to date now, since something was forgotten; with `anew`, in a new file."""
-        if self.tables.exists:
+        if self._tables.exists:
             self.bring_up(rebuild=anew)
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing because the embedder was away; how many it made."""
         made, (missing, paths) = 0, self._kept.incomplete()
+        marks = dict(self._marks()) if paths else {}
         for path in paths:
-            if mark := self._mark(DocPath.parse(path)):
+            if mark := marks.get(path):
                 done = self._kept.put(self._documents_in({path: mark}, None, []), complete=True)
                 made += done.embedded
                 if progress is not None:
@@ -252,7 +225,7 @@ class Search:
     def watch(self, stop: threading.Event | None = None) -> Iterator[IndexReport]:
         """A report after each change from outside that was taken in; the first one at once. Ends when `stop` is set."""
         yield self.bring_up()
-        for _ in changes_in(self._store.root, stop):
+        for _ in self._books.changes(stop):
             report = self.bring_up()
             if report.put or report.dropped:
                 yield report
@@ -307,7 +280,7 @@ class Search:
 
     def _labels(self, document: Document, bits: int, by_line: list[int] | None) -> Iterator[Label]:
         """Runs of lines that differ from the document's own scopes, or are not trusted."""
-        doubtful = self._books.begun and self._books.provenance.has_doubt(document.path)
+        doubtful = self._is_doubted(document.path)
         if by_line is None and not doubtful:
             return
         lines = lines_of(document.text)
@@ -346,6 +319,6 @@ def scopes_by_line(layout: Layout, path: DocPath, text: str) -> tuple[int, list[
     return bits, by_line
 
 
-def tables_of(root: str) -> SqliteTables:
-    """The tables of the index of a home in a folder."""
-    return SqliteTables(f"{root}/.anima/index.sqlite", lock=f"{root}/.anima/index.lock")
+def tables_of(place: Callable[[str], str]) -> SqliteTables:
+    """The tables of a home's index, in derived files that stand where `place` says."""
+    return SqliteTables(place(FILE), lock=place("index.lock"))

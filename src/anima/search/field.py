@@ -93,9 +93,7 @@ class UnitRow:
     start_line: int
     end_line: int
     text: str  # the whole lines
-    trail: str
     kind: str
-    layer: str
     date: date | None
     trusted: bool
     document_id: str
@@ -173,10 +171,9 @@ class Field:
     def __init__(self) -> None:
         self.docs: dict[int, DocumentRow] = {}
         self.units: NDArray[Any] = np.zeros(0, dtype=_HELD)
-        self.speakers: list[str] = [""]  # by number
+        self.speakers: dict[str, int] = {"": 0}  # their numbers
         self._ids: dict[str, int] = {}  # of documents, by path
         self._parts: dict[int, list[HeldPart]] = {}  # by document
-        self._numbers: dict[str, int] = {"": 0}
         self._matrix = _Column("<f4", 0)
         self._clear_words()
         self._sights: dict[Filter, Sight] = {}
@@ -284,21 +281,16 @@ class Field:
         units["doc"] = np.repeat([row.document for row in rows], sizes)
         units["n"] = np.repeat([part.first_unit for part in parts], sizes) + within
         runs = [units[end - size : end] for size, end in zip(sizes.tolist(), ends.tolist(), strict=True)]
+        number = lambda speaker: self.speakers.setdefault(speaker, len(self.speakers))  # noqa: E731
         for part, run in zip(parts, runs, strict=True):
             if part.speakers:
-                run["speaker"] = np.array([0, *map(self._number_of, part.speakers)])[run["speaker"]]
+                run["speaker"] = np.array([0, *map(number, part.speakers)])[run["speaker"]]
         self._add_places([part.places for part in parts], sizes, len(self.units) + ends - sizes)
         self._add_vectors([row.vectors for row in rows], runs)
         for row, part, run in zip(rows, parts, runs, strict=True):
             held = HeldPart(row.id, part.place, len(run), part.chars, part.print, int(run["embedded"].sum()))
             self._parts.setdefault(row.document, []).append(held)
         self.units = np.concatenate([self.units, units])
-
-    def _number_of(self, speaker: str) -> int:
-        number = self._numbers.setdefault(speaker, len(self.speakers))
-        if number == len(self.speakers):
-            self.speakers.append(speaker)
-        return number
 
     def _add_places(self, packed: Sequence[bytes], sizes: Ints, slots: Ints) -> None:
         places = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 3)
@@ -398,7 +390,7 @@ class View:
     total: int  # units in the index, visible or not
     model: str | None  # what made the vectors; None when there are none
     missing: int  # units that still have no vector
-    speakers: Sequence[str]
+    speakers: Mapping[str, int]
     shown: Callable[[Collection[int]], Mapping[int, ShownPart]]
     matrix: NDArray[np.float32] | None
     postings: Mapping[str, Posting]
@@ -444,16 +436,14 @@ def _unit_row(row: Any, document: DocumentRow, part: ShownPart | None) -> UnitRo
     if part is None:
         return None
     start, end, number = int(row["start"]), int(row["end"]), int(row["key"]) & ((1 << SHIFT) - 1)
-    line, text, trails, tags = json.loads(part.said)
+    line, text, _, tags = json.loads(part.said)
     lines = text.split("\n")[start - line : end - line + 1]
     return UnitRow(
         path=document.path,
         start_line=start,
         end_line=end,
         text="\n".join(line.rstrip("\r") for line in lines),
-        trail=trails[number],
         kind=document.kind,
-        layer=document.layer,
         date=date.fromordinal(document.day) if document.day else None,
         trusted=bool(row["trusted"]),
         document_id=hashlib.blake2b(document.path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import Bools, Filter, Floats, Ints, UnitRow, View
+from anima.search.field import Bools, Filter, Floats, Ints, View
 from anima.search.index import Index
 from anima.text.dates import Span, spans_in
 from anima.text.words import ask, cut, first_person
@@ -170,7 +170,8 @@ def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
-        return Answer(notes=(*index.notes(), _why_nothing_visible(view)))
+        hidden = "nothing that is indexed is open to this listener and these filters"
+        return Answer(notes=(*index.notes(), hidden if view.total else "nothing is indexed yet"))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
         return Answer(notes=(*index.notes(), *notes))
@@ -196,12 +197,6 @@ def _check(query: Query) -> None:
 
 def _day(at: date | datetime | None) -> date | None:
     return at.date() if isinstance(at, datetime) else at
-
-
-def _why_nothing_visible(view: View) -> str:
-    if view.total == 0:
-        return "nothing is indexed yet"
-    return "nothing that is indexed is open to this listener and these filters"
 
 
 def _why_no_hits(hits: Sequence[Hit], query: Query) -> str:
@@ -239,9 +234,7 @@ def _weighed(embedder: WordEmbedder, text: str, view: View, vector: NDArray[np.f
     """The question's vector drawn towards its rare words: they say what it is about."""
     raw = text.split()[:64]
     weights = np.array([_rarity(view, word) for word in raw], dtype=np.float32)
-    drawn = (embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)
-    total = vector + _unit(drawn)
-    return _unit(total)
+    return _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
 
 
 def _rarity(view: View, word: str) -> float:
@@ -261,8 +254,8 @@ def _signals(
     view: View, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None, spans: Sequence[Span]
 ) -> _Signals:
     sight = view.sight
-    named = [word for word in words if _is_speaker(view, word)]
-    own = [word for word in words if word not in named] or list(words)
+    spoken = {word: lines for word in words if (lines := _lines_of(view, word)) is not None}
+    own = [word for word in words if word not in spoken] or list(words)
     unit, window, file = _word_scores(view, words, frozenset(own))
     meaning = view.nearest(vector) if vector is not None else np.zeros(view.count)
     return _Signals(
@@ -271,7 +264,7 @@ def _signals(
         window_words=window,
         window_meaning=sight.windowed(meaning) / sight.window_count if vector is not None else meaning,
         file_words=file,
-        speaker=_spoken_by(view, named),
+        speaker=sum(spoken.values(), np.zeros(view.count)),
         first_person=_own_life(view, query.text),
         date=_dated(view, spans),
         is_exact_date=any(span.exact for span in spans),
@@ -325,19 +318,13 @@ def _around(view: View, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
     return around, dense[around]
 
 
-def _is_speaker(view: View, word: str) -> bool:
+def _lines_of(view: View, word: str) -> Floats | None:
+    """1 for each line that a word's bearer speaks; None when it is no speaker's name."""
     if word not in view.speakers:
-        return False
-    number = list(view.speakers).index(word)
-    lines = int(np.count_nonzero(view.sight.rows["speaker"] == number))
-    return lines >= max(SPEAKER_LINES, SPEAKER_SHARE * view.count)
-
-
-def _spoken_by(view: View, names: Sequence[str]) -> Floats:
-    if not names:
-        return np.zeros(view.count)
-    numbers = [list(view.speakers).index(name) for name in names]
-    return np.isin(view.sight.rows["speaker"], numbers).astype(np.float64)
+        return None
+    lines = view.sight.rows["speaker"] == view.speakers[word]
+    is_speaker = np.count_nonzero(lines) >= max(SPEAKER_LINES, SPEAKER_SHARE * view.count)
+    return lines.astype(np.float64) if is_speaker else None
 
 
 def _own_life(view: View, text: str) -> Floats:
@@ -492,33 +479,26 @@ def _hits(
     for place, key, row in zip(places, _lines(view, places), rows, strict=True):
         if row is None:
             continue
-        provider = embedder.name if embedder is not None and signals.has_meaning else "words"
-        why = {name: float(part[place]) for name, part in scored.parts.items()} if query.explain else None
-        hits.append(_hit(row, float(score[place]), lists["words"].get(key), lists["meaning"].get(key), provider, why))
+        hit = Hit(
+            path=DocPath.parse(row.path),
+            start_line=row.start_line,
+            end_line=row.end_line,
+            text=row.text,
+            score=float(score[place]),
+            document_id=row.document_id,
+            chunk_id=row.chunk_id,
+            fts_rank=lists["words"].get(key),
+            vector_rank=lists["meaning"].get(key),
+            provider=embedder.name if embedder is not None and signals.has_meaning else "words",
+            kind=row.kind,
+            date=row.date,
+            trusted=row.trusted,
+            tags=row.tags,
+            why={name: float(part[place]) for name, part in scored.parts.items()} if query.explain else None,
+        )
+        hits.append(hit)
     gone = len(rows) - len(hits)
     return hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
-
-
-def _hit(
-    row: UnitRow, score: float, fts: int | None, vector: int | None, provider: str, why: Mapping[str, float] | None
-) -> Hit:
-    return Hit(
-        path=DocPath.parse(row.path),
-        start_line=row.start_line,
-        end_line=row.end_line,
-        text=row.text,
-        score=score,
-        document_id=row.document_id,
-        chunk_id=row.chunk_id,
-        fts_rank=fts,
-        vector_rank=vector,
-        provider=provider,
-        kind=row.kind,
-        date=row.date,
-        trusted=row.trusted,
-        tags=row.tags,
-        why=why,
-    )
 
 
 def _aged(view: View, query: Query, score: Floats) -> Floats:
@@ -568,9 +548,5 @@ def _diverse(hits: Sequence[Hit], share: float, limit: int) -> list[Hit]:
         left.remove(best)
         chosen.append(best)
         for n in left:
-            likeness[n] = max(likeness[n], _overlap(bags[best], bags[n]))
+            likeness[n] = max(likeness[n], len(bags[best] & bags[n]) / max(1, len(bags[best] | bags[n])))
     return [hits[n] for n in chosen]
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other) if one or other else 0.0

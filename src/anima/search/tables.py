@@ -1,19 +1,50 @@
-"""The seam of the index: what an engine keeps of the units of one home, and the methods by which it gives them back.
+"""The tables of the index: what an engine keeps of the units of one home, and the engine that is a SQLite file.
 
 Promise: an engine keeps rows and knows nothing of words, scopes or scores; the same rows in any engine give the same
-answers. A number of a part or a document is never used twice within an epoch, so that a new one is known by a number
-above all before; a document's path, kind, layer and day never change under one number. Every engine passes
-`anima.testing.tables.TablesContract`. Bound to one home when made, and safe to share by threads.
-Not here: cutting, counting and vectors (`index`), arrays (`field`), the engine itself (`sqlite`).
+answers, which `anima.testing.tables.TablesContract` holds. A number of a part or a document is never used twice within an
+epoch; a document's path, kind, layer and day never change under one number. A SQLite file of ours is derived: on any
+doubt (damage, a link in its place, another schema) it is deleted and begun again, and said in the notes. Writers and
+checkpoints of all processes stand in one line behind a lock file (SQLite before 3.51.3 can lose a WAL that is reset
+under a reader). Not here: cutting, counting and vectors (`index`), arrays (`field`), other files' rows (`sessions.talks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+import sqlite3
+import stat
+import threading
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote
 
 from anima.errors import HomeError
+from anima.store.lock import flock
+
+T = TypeVar("T")
+FORMAT: Final = 4
+CHECKPOINT_BYTES: Final = 4 << 20
+_PRAGMAS: Final = (
+    "busy_timeout = 10000",
+    "trusted_schema = off",
+    "cell_size_check = on",
+    "synchronous = normal",
+    "temp_store = memory",
+    "cache_size = -65536",
+)
+_WAL: Final = ("journal_mode = wal", "wal_autocheckpoint = 0")
+_TRUNCATE: Final = ("journal_mode = truncate", "secure_delete = on")
+# What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
+_TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
+_PASSING = {
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in "PERM BUSY LOCKED NOMEM READONLY INTERRUPT IOERR FULL CANTOPEN PROTOCOL".split()
+}
 
 
 class IndexDown(HomeError):
@@ -134,3 +165,414 @@ class Tables(Protocol):
     def close(self) -> None:
         """Lets go. Closing twice is fine; any method opens again."""
         ...
+
+
+# -- SQLite files --------------------------------------------------------------------------------------------------------
+
+
+class SqliteFile:
+    """A derived database file. Safe to share by threads and processes.
+
+    `schema` are statements; `fill` adds the first rows of a new file. With `wal` readers never wait; without, what is
+    deleted leaves no byte in the file. `again` is what the notes say when the file is begun again, with a place for why.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        lock: str,
+        schema: str,
+        version: int,
+        wal: bool,
+        again: str,
+        fill: Callable[[sqlite3.Connection], object] = lambda db: None,
+    ) -> None:
+        self._path, self._lock_path, self._schema, self._version = path, lock, schema, version
+        self._wal, self._again, self._fill = wal, again, fill
+        self._mutex = threading.RLock()
+        self._depth = 0
+        self._db: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        self._notes: list[str] = []
+
+    @property
+    def exists(self) -> bool:
+        return os.path.lexists(self._path)
+
+    def read(self, work: Callable[[sqlite3.Connection], T], *, again: bool = True) -> T:
+        """What `work` gives, in one transaction. A damaged file is begun again, and `work` done on the new one unless
+        `again` says that this makes no sense. Raises IndexDown."""
+        return self._tried(work, writing=False, again=again)
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same for a transaction that writes, alone among all processes. `work` must stand being done twice."""
+        return self._tried(work, writing=True, again=True)
+
+    def begin_again(self, why: object = "") -> None:
+        """Deletes the file, with all that stands beside it, and makes a new one. Raises IndexDown when that cannot be."""
+        try:
+            with self._mutex, self._alone():
+                self._shut()
+                for ending in ("", "-wal", "-shm", "-journal"):
+                    if os.path.lexists(self._path + ending):
+                        os.unlink(self._path + ending)
+                self._opened()
+        except _TROUBLE as error:
+            raise IndexDown(_reason(error)) from error
+        if why:
+            self.note(self._again.format(why))
+
+    def note(self, text: str) -> None:
+        with self._mutex:
+            if text not in self._notes:
+                self._notes.append(text)
+
+    def notes(self) -> tuple[str, ...]:
+        with self._mutex:
+            said, self._notes = tuple(self._notes), []
+        return said
+
+    def close(self) -> None:
+        """Lets go. Closing folds a log back into the file, so it happens behind the lock."""
+        with self._mutex:
+            if self._db is None:
+                return
+            try:
+                with self._alone():
+                    if self._wal:
+                        self._db.execute("pragma wal_checkpoint(passive)")
+                    self._shut()
+            except _TROUBLE:
+                self._shut()
+
+    def check(self, look: Callable[[sqlite3.Connection], object] = lambda db: None) -> str:
+        """What is wrong with the file, in a few words, `look` among what is tried; "" when nothing is, when there is no
+        file, and when somebody writes just now. Changes nothing."""
+        with self._quiet() as is_quiet:
+            logged = bool(_identity(self._path + "-wal")[2])
+            if not is_quiet or os.path.islink(self._path) or not os.path.isfile(self._path):
+                return ""
+            if logged and not os.path.lexists(self._path + "-shm"):
+                return "its log is there without its shared memory"
+            how = "mode=ro" if logged else "immutable=1"
+            try:
+                with closing(sqlite3.connect(f"file:{quote(self._path)}?{how}", uri=True, timeout=1.0)) as db:
+                    self._is_new(db)
+                    said = db.execute("pragma quick_check(1)").fetchone()[0]
+                    look(db)
+            except _TROUBLE as error:
+                return "" if _is_passing(error) else str(error)
+            return "" if said == "ok" else str(said).splitlines()[-1]
+
+    # -- transactions ---------------------------------------------------------------------------------------------------
+
+    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool, again: bool) -> T:
+        with self._mutex:
+            try:
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                if _is_passing(error):
+                    raise IndexDown(_reason(error)) from error
+                self.begin_again(error)
+                if not again:
+                    raise IndexDown(_reason(error)) from error
+            try:
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                raise IndexDown(_reason(error)) from error
+
+    def _transacted(self, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:
+        with self._alone() if writing else nullcontext():
+            db = self._opened()
+            db.execute("begin immediate" if writing else "begin")
+            try:
+                found = work(db)
+                db.execute("commit")
+            finally:
+                if db.in_transaction:
+                    db.execute("rollback")
+            # SQLite's own moments are switched off: a checkpoint happens behind the lock.
+            if writing and self._wal and _identity(self._path + "-wal")[2] > CHECKPOINT_BYTES:
+                db.execute("pragma wal_checkpoint(truncate)")
+        return found
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The writers' lock. Whoever holds the mutex may take it again."""
+        self._depth += 1
+        fd = -1
+        try:
+            if self._depth == 1:
+                if os.path.islink(self._lock_path):
+                    os.unlink(self._lock_path)
+                fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                flock(fd, wait=True)
+            yield
+        finally:
+            self._depth -= 1
+            if fd >= 0:
+                os.close(fd)
+
+    @contextmanager
+    def _quiet(self) -> Iterator[bool]:
+        """Whether nobody writes, and nobody begins to while we look. A lock file that is not there is held by nobody."""
+        try:
+            fd = os.open(self._lock_path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            yield True
+            return
+        try:
+            yield flock(fd)
+        finally:
+            os.close(fd)
+
+    # -- the file -------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> sqlite3.Connection:
+        """The connection, anew when the file at our path is another one than we opened."""
+        if self._db is not None and self._file == _identity(self._path)[:2]:
+            return self._db
+        with self._alone():
+            self._shut()
+            self._make()
+            self._db = sqlite3.connect(self._path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._file = _identity(self._path)[:2]
+            for pragma in (*_PRAGMAS, *(_WAL if self._wal else _TRUNCATE)):
+                self._db.execute(f"pragma {pragma}")
+            if self._is_new(self._db):
+                self._db.execute("begin immediate")
+                for statement in self._schema.split(";"):
+                    self._db.execute(statement)
+                self._fill(self._db)
+                self._db.execute(f"pragma user_version = {self._version}")
+                self._db.execute("commit")
+        return self._db
+
+    def _make(self) -> None:
+        """The file, ours alone. What is no file of its own that we may write (a link of either kind, a pipe) is not opened
+        but removed. A write that was cut short is doubt enough: a journal names a file to delete once it is played back.
+        """
+        for ending in ("", "-wal", "-shm", "-journal"):
+            try:
+                found = Path(self._path + ending).lstat()
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not os.access(self._path + ending, os.W_OK):
+                os.unlink(self._path + ending)
+            elif ending == "-journal" and found.st_size:
+                raise sqlite3.DatabaseError("a write was cut short")
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.fchmod(fd, 0o600)
+        os.close(fd)
+
+    def _is_new(self, db: sqlite3.Connection) -> bool:
+        """Whether a file is still empty. Raises DatabaseError for one that is not ours, or of another version."""
+        version, held = db.execute("pragma user_version").fetchone()[0], _schema_in(db)
+        if version == 0 and not held:
+            return True
+        if version != self._version or held != _schema_of(self._schema):
+            raise sqlite3.DatabaseError("it was made by another version")
+        return False
+
+    def _shut(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+
+@cache
+def _schema_of(statements: str) -> list[tuple[str, ...]]:
+    """What SQLite itself makes of these statements."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in statements.split(";"):
+            db.execute(statement)
+        return _schema_in(db)
+
+
+def _schema_in(db: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return db.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name limit 100").fetchall()
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether an error says nothing about the file: somebody else writes, or the disk is full."""
+    code = getattr(error, "sqlite_errorcode", None)
+    is_passing = code is not None and code & 0xFF in _PASSING
+    return is_passing or isinstance(error, OSError) or "no such module" in str(error)
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+
+
+def _identity(path: str) -> tuple[int, int, int]:
+    """Device, number and size of a file; zeros where there is none."""
+    try:
+        found = Path(path).lstat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_dev, found.st_ino, found.st_size
+
+
+# -- the tables of the index -----------------------------------------------------------------------------------------------
+
+_SCHEMA = """
+create table made(epoch text not null, made_for text not null, generation integer not null);
+create table document(
+    id integer primary key autoincrement, path text not null unique, digest text not null, kind text not null,
+    layer text not null, day integer not null);
+create table part(
+    id integer primary key autoincrement, document integer not null, sum integer not null, packed blob not null,
+    vectors blob not null, said_sum integer not null, said text not null);
+create index part_document on part(document)
+"""
+_NEW_DOCUMENTS = "select id, path, kind, layer, day from document where id > ? order by id"
+_NEW_PARTS = "select id, document, packed, vectors, sum from part where id > ? order by id"
+_SHOWN = """
+    select document.digest, part.said, part.said_sum
+    from part join document on document.id = part.document where part.id = ?
+"""
+_PUT_PART = "insert into part(document, sum, packed, vectors, said_sum, said) values(?, ?, ?, ?, ?, ?)"
+_NEXT = "update made set generation = generation + 1"
+
+
+class SqliteTables:
+    """`Tables` in one file. Each part carries sums of its own, since SQLite has none and would not notice a changed byte."""
+
+    def __init__(self, path: str, *, lock: str) -> None:
+        self._made_for = ""
+        self._file = SqliteFile(
+            path,
+            lock=lock,
+            schema=_SCHEMA,
+            version=FORMAT,
+            wal=True,
+            again="the index was damaged ({}) and is begun again from the documents",
+            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)), ?, 0)", (self._made_for,)),
+        )
+        self.notes, self.close = self._file.notes, self._file.close
+
+    @property
+    def exists(self) -> bool:
+        return self._file.exists
+
+    def begin(self, made_for: str, *, anew: bool = False) -> None:
+        self._made_for = made_for
+        if anew:
+            self._file.begin_again()
+        held = self._file.read(lambda db: db.execute("select made_for from made").fetchone())
+        if held != (made_for,):
+            self._file.note("the index is being rebuilt for another model or cutting")
+            self._file.begin_again()
+
+    def known(self) -> dict[str, str]:
+        return self._file.read(lambda db: dict(db.execute("select path, digest from document order by path")))
+
+    def since(self, mark: Mark) -> Changes:
+        def read(db: sqlite3.Connection) -> Changes:
+            epoch, made_for, generation = db.execute("select epoch, made_for, generation from made").fetchone()
+            if (epoch, generation) == (mark.epoch, mark.generation):
+                return Changes(mark=mark)
+            part, document = (mark.part, mark.document) if epoch == mark.epoch else (0, 0)
+            documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
+            parts = [_part(*row) for row in db.execute(_NEW_PARTS, (part,))]
+            part = parts[-1].id if parts else part
+            document = documents[-1].id if documents else document
+            return Changes(
+                mark=Mark(epoch, made_for, generation, part, document),
+                alive=dict(db.execute("select id, document from part")),
+                documents=documents,
+                parts=parts,
+            )
+
+        return self._file.read(read)
+
+    def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
+        def write(db: sqlite3.Connection) -> list[str]:
+            if db.execute("select epoch from made").fetchone()[0] != epoch:
+                return [one.row.path for one in documents]
+            refused = [one.row.path for one in documents if _parts_of(db, one.row.path) != list(one.before)]
+            changed = [_replace(db, one) for one in documents if one.row.path not in refused]
+            if any(changed):
+                db.execute(_NEXT)
+            return refused
+
+        return self._file.write(write)
+
+    def drop(self, paths: Collection[str]) -> int:
+        def write(db: sqlite3.Connection) -> int:
+            gone = sum(_erase(db, path) for path in paths)
+            if gone:
+                db.execute(_NEXT)
+            return gone
+
+        return self._file.write(write) if paths else 0
+
+    def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
+        def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
+            rows = {key: db.execute(_SHOWN, (key,)).fetchone() for key in parts}
+            return {key: _shown(*row) for key, row in rows.items() if row is not None}
+
+        return self._file.read(read)
+
+    def check(self) -> str:
+        """What is wrong with the file, in a few words; "" when nothing is. Changes nothing."""
+
+        def look(db: sqlite3.Connection) -> None:
+            for row in db.execute(_NEW_PARTS, (0,)):
+                _part(*row)
+            for (key,) in db.execute("select id from part").fetchall():
+                _shown(*db.execute(_SHOWN, (key,)).fetchone())
+
+        return self._file.check(look)
+
+
+def _parts_of(db: sqlite3.Connection, path: str) -> list[int]:
+    sql = "select id from part where document = (select id from document where path = ?) order by id"
+    return [row[0] for row in db.execute(sql, (path,))]
+
+
+def _replace(db: sqlite3.Connection, one: Writing) -> bool:
+    """Writes a document; whether a row changed that a search would see."""
+    if one.kept:
+        db.execute("update document set digest = ? where path = ?", (one.digest, one.row.path))
+        db.executemany("delete from part where id = ?", ((key,) for key in one.before[one.kept :]))
+    else:
+        _erase(db, one.row.path)
+        sql = "insert into document(path, kind, layer, day, digest) values(?, ?, ?, ?, ?)"
+        db.execute(sql, (*one.row[1:], one.digest))
+    key = db.execute("select id from document where path = ?", (one.row.path,)).fetchone()[0]
+    rows = [(key, _sum(p.packed, p.vectors), p.packed, p.vectors, _sum(p.said), p.said) for p in one.parts]
+    db.executemany(_PUT_PART, rows)
+    return bool(one.parts or one.kept < len(one.before))
+
+
+def _erase(db: sqlite3.Connection, path: str) -> int:
+    db.executemany("delete from part where id = ?", ((key,) for key in _parts_of(db, path)))
+    return db.execute("delete from document where path = ?", (path,)).rowcount
+
+
+def _sum(*parts: bytes | str) -> int:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part.encode() if isinstance(part, str) else part, found)
+    return found
+
+
+def _sound(*values: bytes | str, sum: int) -> None:
+    try:
+        if _sum(*values) == sum:
+            return
+    except (TypeError, ValueError):
+        pass
+    raise sqlite3.DatabaseError("a row is not what was put in")
+
+
+def _part(id: int, document: int, packed: bytes, vectors: bytes, sum: int) -> PartRow:
+    _sound(packed, vectors, sum=sum)
+    return PartRow(id, document, packed, vectors)
+
+
+def _shown(digest: str, said: str, sum: int) -> ShownPart:
+    _sound(said, sum=sum)
+    return ShownPart(digest, said)

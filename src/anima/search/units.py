@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from anima.errors import BadArguments
 from anima.text.markdown import bullet_of, fence_after, heading_of
 from anima.text.words import fold
 
@@ -66,23 +65,6 @@ class Part:
     units: tuple[Unit, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkConfig:
-    """Plain chunking by characters, as the seeds have it."""
-
-    size: int = 1000
-    overlap: int = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """A plain chunk: whole lines where they fit, parts of a line where one line is longer than a chunk."""
-
-    start_line: int
-    end_line: int
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class _Block:
     start: int
@@ -90,11 +72,6 @@ class _Block:
     block: str
     trail: str
     speaker: str
-
-
-def cut_units(text: str, *, borders: Sequence[int] = ()) -> list[Unit]:
-    """The units of a document, in order. `borders` are line numbers at which a new unit must begin."""
-    return [unit for part in cut_parts(text, Place(front=front_of(text)), borders=borders) for unit in part.units]
 
 
 def cut_parts(rest: str, place: Place, *, borders: Sequence[int] = ()) -> Iterator[Part]:
@@ -123,43 +100,6 @@ def front_of(text: str) -> int:
         if line.rstrip() in ("---", "..."):
             return number
     return 0
-
-
-def chunk_document(text: str, config: ChunkConfig | None = None) -> list[Chunk]:
-    """Chunks of about `size` characters along lines, each beginning with about `overlap` of the one before."""
-    config = config or ChunkConfig()
-    if config.size < 1 or not 0 <= config.overlap < config.size:
-        raise BadArguments("a chunk has a size of at least 1 and an overlap smaller than its size")
-    parts = list(_line_parts(text.split("\n"), config.size))
-    chunks: list[Chunk] = []
-    first = 0
-    while first < len(parts):
-        last, size = first, 0
-        while last < len(parts) and (last == first or size + len(parts[last][1]) + 1 <= config.size):
-            size += len(parts[last][1]) + 1
-            last += 1
-        chosen = parts[first:last]
-        if any(part.strip() for _, part in chosen):
-            chunks.append(Chunk(start_line=chosen[0][0], end_line=chosen[-1][0], text="\n".join(p for _, p in chosen)))
-        if last == len(parts):
-            break
-        first = _overlapping(parts, first, last, config.overlap)
-    return chunks
-
-
-def _line_parts(lines: list[str], size: int) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(lines, 1):
-        for start in range(0, max(len(line), 1), size):
-            yield number, line[start : start + size]
-
-
-def _overlapping(parts: list[tuple[int, str]], first: int, last: int, overlap: int) -> int:
-    """Where the next chunk begins: whole parts worth at most `overlap`, and always further than this one began."""
-    begin, size = last, 0
-    while begin > first + 1 and size + len(parts[begin - 1][1]) + 1 <= overlap:
-        begin -= 1
-        size += len(parts[begin][1]) + 1
-    return begin
 
 
 class _Reading:
@@ -206,21 +146,17 @@ def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Read
         if kind == "blank" or number == beyond:
             continue
         if kind == "heading":
-            yield _heading(reading, line, number)
+            if heading := heading_of(line):
+                reading.enter(*heading)
+            made = _Block(number, number, "heading", reading.text, "")
+            reading.below()
+            yield made
             continue
         if not start:
             start, size = number, 0
             block = "text" if kind == "indented" else kind
             speaker = _speaker(reading, line, block)
         size += len(line) + 1
-
-
-def _heading(reading: _Reading, line: str, number: int) -> _Block:
-    heading = heading_of(line)
-    reading.enter(*heading) if heading else None
-    made = _Block(number, number, "heading", reading.text, "")
-    reading.below()
-    return made
 
 
 def _kind(line: str, number: int, front: int, fence: str) -> str:

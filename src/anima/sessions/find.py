@@ -22,8 +22,7 @@ from itertools import chain, product
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from anima.errors import HomeError
-from anima.search.sqlite import SqliteFile
-from anima.search.tables import IndexDown
+from anima.search.tables import IndexDown, SqliteFile
 from anima.search.units import CUTTING
 from anima.sessions.record import Redact, stamp
 from anima.sessions.replay import (

@@ -131,6 +131,25 @@ class FolderStore:
         """The line files of one folder whose names end so."""
         return LineFolder(self.documents, self.machine, folder, suffix=suffix, mend=mend)
 
+    def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
+        """Something after each change to the folder's documents from outside, until `stop` is set.
+
+        Changes are gathered for half a second; when the system loses events, or every two minutes anyway, it is said that
+        all may have changed.
+        """
+        from watchfiles import watch
+
+        return watch(
+            self.documents.root,
+            watch_filter=_matters,
+            debounce=500,
+            step=50,
+            stop_event=stop,
+            rust_timeout=120_000,
+            yield_on_timeout=True,
+            raise_interrupt=True,
+        )
+
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property
@@ -450,6 +469,13 @@ class FolderStore:
         self.log.close()
         self.documents.close()
         self.machine.lock.close()
+
+
+def _matters(_change: object, path: str) -> bool:
+    """Whether a file that changed is a document: temporary names and what lies in folders of ours are passed over."""
+    folder, _, name = path.rpartition("/")
+    is_document = name.casefold().endswith(".md") and not name.startswith((".", "~", "#"))
+    return is_document and {".anima", ".git"}.isdisjoint(folder.split("/"))
 
 
 def _newest_anchor(history: History) -> int:

@@ -460,7 +460,7 @@ def broken_repositories(patient: Patient) -> list[str]:
 def _index(patient: Patient) -> Iterator[Remark]:
     from anima.search.current import tables_of
 
-    if why := tables_of(patient.store.root).check():
+    if why := tables_of(lambda name: f"{patient.store.root}/{FOLDER}/{name}").check():
         yield remark("index-damaged", INDEX, f"The index will not do: {why}.")
 
 

@@ -1,8 +1,8 @@
-"""Embedders, by name: what turns texts into vectors.
+"""Embedders, by name: what turns texts into vectors, and which of them this home asks.
 
 Promise: an embedder is chosen by the configuration, else by the environment, and none is imported before it is chosen.
-Not here: the embedders themselves (`static`, `remote`, `local`; for tests `anima.testing`), and where vectors are kept
-(`index`).
+The environment alone has keys, and one goes along only to the address it is for.
+Not here: the embedders themselves (`static`, `client`, `local`; for tests `anima.testing`), and where vectors are kept.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import random
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib import import_module
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from anima.config import Config
 from anima.errors import BadConfig
 from anima.model import Embedder
+from anima.search.embed.client import Endpoint, remote_embedder
 
 # Embedders that need no settings: module and class. The mock comes along for whoever tries things out.
 _PLAIN = {"static": ("anima.search.embed.static", "StaticEmbedder"), "mock": ("anima.testing.embedder", "MockEmbedder")}
@@ -38,8 +41,6 @@ def embedder_for(
     config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
 ) -> Embedder | None:
     """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
-    from anima.search.embed.remote import HOSTS, endpoint_for, endpoint_in, provider_in, remote_embedder
-
     asked = config.index
     provider = "" if "index.embedder" in config.sources else provider_in(env)
     if provider in HOSTS:
@@ -54,3 +55,97 @@ def embedder_for(
 
         return local_embedder(asked.model or DEFAULT_MODEL, runtime=asked.embedder, clock=clock, dice=dice)
     return open_embedder(asked.embedder)
+
+
+# -- which server ---------------------------------------------------------------------------------------------------------
+
+
+class _Host(NamedTuple):
+    """A provider: its address and model, and the variables that name others; `key` is the variable with its key."""
+
+    title: str
+    url: str
+    model: str
+    url_variable: str
+    model_variable: str
+    key: str
+
+
+HOSTS: Final = {
+    "openai": _Host(
+        "OpenAI",
+        "https://api.openai.com/v1",
+        "text-embedding-3-small",
+        "OPENAI_BASE_URL",
+        "EMBEDDING_MODEL",
+        "OPENAI_API_KEY",
+    ),
+    "near": _Host(
+        "NEAR AI",
+        "https://cloud-api.near.ai/v1",
+        "text-embedding-3-small",
+        "",
+        "EMBEDDING_MODEL",
+        "NEAR_EMBEDDING_API_KEY",
+    ),
+    "ollama": _Host(
+        "Ollama", "http://localhost:11434", "nomic-embed-text", "OLLAMA_BASE_URL", "OLLAMA_EMBEDDING_MODEL", ""
+    ),
+}
+
+
+def provider_in(env: Mapping[str, str]) -> str:
+    """The provider that EMBEDDING_PROVIDER names; "" when it names none.
+
+    A key alone chooses nothing: memory leaves the machine only when somebody said so.
+    """
+    named = _variable(env, "EMBEDDING_PROVIDER").casefold()
+    provider = "near" if named == "nearai" else named
+    if provider not in ("", "mock", "static", "none", *HOSTS):
+        raise BadConfig(
+            "there is no such embedding provider",
+            where="EMBEDDING_PROVIDER",
+            hint="openai, ollama, near, static, mock or none",
+        )
+    return provider
+
+
+def endpoint_in(provider: str, env: Mapping[str, str]) -> Endpoint:
+    """The endpoint that the environment asks for. Raises BadConfig with the variable's name."""
+    host = HOSTS[provider]
+    url = _variable(env, host.url_variable)
+    return endpoint_for(provider, url=url, model=_variable(env, host.model_variable), env=env)
+
+
+def endpoint_for(provider: str, *, url: str, model: str, env: Mapping[str, str]) -> Endpoint:
+    """The endpoint at this address, or at the provider's own. The environment alone has keys, and one goes along only
+    where it is for that very address. Raises BadConfig."""
+    host = HOSTS[provider]
+    key = _key_for(url or host.url, env)
+    if host.key and not url and key is None:
+        raise BadConfig(f"{host.title} needs a key", where=host.key)
+    return Endpoint(provider=provider, url=url or host.url, model=model or host.model, api_key=key)
+
+
+def _key_for(url: str, env: Mapping[str, str]) -> str | None:
+    """The key that is for this address, if there is one: OpenAI's is for OPENAI_BASE_URL where the same environment
+    names it, else for OpenAI's own address."""
+    keys = {
+        _origin((host.url_variable and _variable(env, host.url_variable)) or host.url): _variable(env, host.key)
+        for host in HOSTS.values()
+        if host.key
+    }
+    return keys.get(_origin(url)) or None
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Which server an address names; that it is one we can ask is checked elsewhere."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return "", "", None
+
+
+def _variable(env: Mapping[str, str], name: str) -> str:
+    return env.get(name, "").strip()

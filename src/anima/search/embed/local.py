@@ -3,7 +3,7 @@
 Promise: nothing is downloaded and no code of a model's folder is run. A model is looked for in the folder that was
 named, in an installed package that carries it, and in the hub's cache on disk, in this order. The model is loaded at
 the first text.
-Not here: choosing an embedder, caching vectors, prefixes put before texts (`client`), and servers (`remote`).
+Not here: choosing an embedder, caching vectors, prefixes put before texts , and servers (`client`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: no network, no cache folder, no environment; the weights are mapped and only the rows that are needed are
 read, so a cold process pays little. A text's vector is the sum of its words' vectors, made of sub-words as the model
 was trained, in linear time; equal texts give equal vectors, whatever they are embedded together with.
-Not here: other models (`local`, `remote`).
+Not here: other models (`local`, `client`).
 """
 
 from __future__ import annotations
