@@ -26,7 +26,6 @@ from pathlib import Path
 from anima import Home, Scope
 from anima.errors import HomeError, NoSuchDocument, NoSuchProposal, StaleWrite
 from anima.store.git import blob_id
-from anima.upkeep.health import look
 
 LOGS = ("memory/2026-05-08.md", "memory/2026-05-09.md", "notes/shared.md")
 COUNTERS = ("counters/one.md", "counters/two.md")
@@ -266,7 +265,7 @@ def _counters(home: Home, story: Story) -> Iterator[str]:
 def _agreement(home: Home) -> Iterator[str]:
     if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
-    yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
+    yield from (f"doctor: {remark.message}" for remark in home.upkeep.doctor() if remark.level == "damage")
     if home.books.provenance.intents():
         yield "a batch is still begun"
     files = {entry.path: home.read(entry.path) for entry in home.list_all()}

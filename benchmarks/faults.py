@@ -39,7 +39,6 @@ from anima.errors import Damaged, HomeError
 from anima.memory.write import owners
 from anima.model import DocPath, Kind
 from anima.store.git import blob_id
-from anima.upkeep.health import look
 
 HERE = Path(__file__).resolve().parent
 SHIM = "ANIMA_FAULTS_SHIM"
@@ -410,7 +409,7 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
         yield "staged texts were left behind"
     if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
-    yield from (f"doctor: {remark.message}" for remark in look(home) if remark.level == "damage")
+    yield from (f"doctor: {remark.message}" for remark in home.upkeep.doctor() if remark.level == "damage")
     for kept in home.snapshots.all():
         home.snapshots.verify(kept.path)
     if (waiting := home.inbox.all()) and case.operation.name == "approve" and docs == case.after:

@@ -10,26 +10,19 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from anima import Home
+from anima import Health, Home, Remark, doctor
 from anima.layout.trust import served
-from anima.upkeep.damages import Remark
-from anima.upkeep.health import examine
-from anima.upkeep.repair import Mended, repair
 
 ROOT = Path(__file__).parent.parent
 FIRST = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)
 DOCUMENTS = ("SOUL.md", "MEMORY.md", "notes/a.md", "memory/2026-05-08.md", "USER.md")
 Damaging = Callable[[Path], object]
-
-
-def clock() -> datetime:
-    return datetime.now(UTC)
 
 
 # -- the home ---------------------------------------------------------------------------------------------------------------
@@ -71,16 +64,16 @@ def env_of(root: Path) -> dict[str, str]:
     return {"ANIMA_CONFIG": str(root.parent / "config")}
 
 
-def looked(root: Path) -> list[Remark]:
-    return examine(root, clock=clock, env=env_of(root))
+def looked(root: Path) -> tuple[Remark, ...]:
+    return doctor(root, env=env_of(root)).found
 
 
-def names(remarks: list[Remark] | tuple[Remark, ...]) -> set[str]:
+def names(remarks: Iterable[Remark]) -> set[str]:
     return {remark.name for remark in remarks if remark.name and remark.level != "fine"}
 
 
-def mended(root: Path, *, dry_run: bool = False) -> Mended:
-    return repair(root, clock=clock, env=env_of(root), dry_run=dry_run)
+def mended(root: Path, *, dry_run: bool = False) -> Health:
+    return doctor(root, repair=True, env=env_of(root), dry_run=dry_run)
 
 
 def documents(root: Path) -> dict[str, str]:
@@ -360,149 +353,231 @@ def unmark(root: Path) -> None:
     (root / ".anima/doubt").unlink()
 
 
-HOW: dict[str, list[Damaging]] = {
-    "home-vanished": [shutil.rmtree],
-    "home-empty": [lambda root: instead(root, Path.mkdir)],
-    "home-wiped": [wipe],
-    "home-not-a-folder": [lambda root: instead(root, lambda path: path.write_text("x"))],
-    "home-owner": [lambda root: os.chown(root, 12345, 12345)],
-    "config-broken": [
-        lambda root: (root / "anima.toml").write_text("dialect = [broken"),
-        lambda root: (root / "anima.toml").write_text("dialect = 'klingon'\n"),
-        lambda root: (root / "anima.toml").write_bytes(b"\xff\xfe\x00"),
-    ],
-    "config-not-a-file": [
-        lambda root: instead(root / "anima.toml", Path.mkdir),
-        lambda root: instead(root / "anima.toml", os.mkfifo),
-        lambda root: instead(root / "anima.toml", lambda path: path.symlink_to("/etc/hostname")),
-    ],
-    "machine-unreadable": [
-        lambda root: (root / ".anima").chmod(0),
-        lambda root: (root / ".anima/ledger.jsonl").chmod(0),
-        lambda root: (root / ".anima/key").chmod(0),
-        lambda root: (root / ".git").chmod(0),
-        lambda root: [path.chmod(0) for path in (root / ".git/objects/pack", root / ".git/objects")],
-    ],
-    "machine-missing": [lambda root: shutil.rmtree(root / ".anima")],
-    "machine-not-a-folder": [
-        lambda root: instead(root / ".anima", lambda path: path.write_text("a file")),
-        lambda root: instead(root / ".anima", os.mkfifo),
-    ],
-    "machine-link": [lambda root: instead(root / ".anima", lambda path: path.symlink_to("/nowhere/at/all"))],
-    "machine-not-a-file": [
-        lambda root: instead(ledger(root), Path.mkdir),
-        lambda root: instead(root / ".anima/lock", Path.mkdir),
-        lambda root: instead(root / ".anima/lock", os.mkfifo),
-        lambda root: instead(index(root), lambda path: path.symlink_to("/etc/hostname")),
-        lambda root: instead(root / ".anima/stage", lambda path: path.write_text("x")),
-        lambda root: os.link(ledger(root), root.parent / "second-name"),
-    ],
-    "batch-interrupted": [interrupt],
-    "proposal-broken": [
-        lambda root: proposal(root).write_text("{"),
-        lambda root: proposal(root).write_text(proposal(root).read_text().replace("buy walnut", "buy gold")),
-        lambda root: (root / ".anima/pending/p9.json").write_bytes(b"\xff" * 40),
-    ],
-    "forgotten-broken": [
-        lambda root: (root / ".anima/forgotten").write_text("[1,2"),
-        lambda root: (root / ".anima/forgotten").write_text('{"format": 1, "phrases": [["x", 1, 2]]}'),
-    ],
-    "ledger-torn": [lambda root: cut(ledger(root), ledger(root).stat().st_size - 9)],
-    "ledger-altered": [lambda root: flip(ledger(root), ledger(root).stat().st_size // 2)],
-    "ledger-unlinked": [
-        lambda root: lines(root, lambda all: [*all[:6], *all[7:]]),
-        lambda root: lines(root, lambda all: [*all[:6], all[7], all[6], *all[8:]]),
-        lambda root: lines(root, lambda all: [*all[:6], all[5], *all[6:]]),
-    ],
-    "ledger-headless": [lambda root: lines(root, lambda all: all[1:]), lambda root: flip(ledger(root), 40)],
-    "ledger-cut": [lambda root: lines(root, lambda all: all[:8])],
-    "ledger-rewritten": [rewrite],
-    "ledger-missing": [lambda root: ledger(root).unlink(), lambda root: cut(ledger(root), 0)],
-    "ledger-format": [newer],
-    "key-missing": [lambda root: (root / ".anima/key").unlink()],
-    "key-replaced": [lambda root: (root / ".anima/key").write_bytes(b"k" * 32)],
-    "key-broken": [
-        lambda root: (root / ".anima/key").write_bytes(b"short"),
-        lambda root: (root / ".anima/key").write_bytes(bytes(32)),
-    ],
-    "doubt-missing": [unmark],
-    "history-lock": [lambda root: old(root / ".git/index.lock"), lambda root: old(root / ".git/refs/heads/main.lock")],
-    "history-head-broken": [
-        lambda root: (root / ".git/HEAD").write_bytes(b"\x00garbage"),
-        lambda root: (root / ".git/HEAD").unlink(),
-    ],
-    "history-broken": [
-        lambda root: main_of(root).unlink(),
-        lambda root: main_of(root).write_text("f" * 40 + "\n"),
-        lambda root: main_of(root).write_text("nothing\n"),
-        lambda root: main_of(root).write_bytes(b""),
-        lambda root: object_of(root, "notes/a.md").unlink(),
-        lambda root: object_of(root, "notes").unlink(),
-        damage_object,
-        lambda root: os.truncate(packed(root), packed(root).stat().st_size - 30),
-        lambda root: flip(packed(root), 100),
-        lambda root: packed(root).unlink(),
-    ],
-    "history-unsafe": [
-        lambda root: (root / ".git/objects/zz").symlink_to("/etc"),
-        lambda root: instead(root / ".git/objects", lambda path: path.write_text("x")),
-        lambda root: os.mkfifo(root / ".git/objects/pack/pack-x.pack"),
-    ],
-    "history-gone": [lambda root: shutil.rmtree(root / ".git")],
-    "history-unmarked": [unmarked],
-    "index-damaged": [
-        lambda root: index(root).write_bytes(b"my own poem\n" * 700),
-        lambda root: cut(index(root), 4096 * 4),
-        lambda root: cut(index(root), 5000),
-        lambda root: cut(index(root), 50),
-        zero_page,
-        damage_page,
-        change_text,
-        without_memory,
-        other_format,
-    ],
-    "talks-damaged": [
-        lambda root: (root / ".anima/talks.sqlite").write_bytes(b"x" * 9000),
-        lambda root: cut(root / ".anima/talks.sqlite", 5000),
-    ],
-    "transcript-torn": [lambda root: cut(transcript(root), transcript(root).stat().st_size - 7)],
-    "transcript-damaged": [lambda root: flip(transcript(root), transcript(root).read_bytes().index(b'"content"'))],
-    "document-not-utf8": [lambda root: (root / "notes/a.md").write_bytes(b"caf\xe9\n")],
-    "document-too-large": [lambda root: os.truncate(root / "notes/a.md", 9 * 2**20)],
-    "document-nul": [lambda root: (root / "MEMORY.md").write_bytes(b"# Memory\n\n- a\x00b\n")],
-    "document-conflict": [conflict],
-    "document-twins": [lambda root: (root / "soul.md").write_text("another soul\n")],
-    "document-unreadable": [lambda root: (root / "notes/a.md").chmod(0)],
-    "document-owner": [lambda root: os.chown(root / "notes/a.md", 12345, 12345)],
-    "folder-unreadable": [lambda root: (root / "notes").chmod(0)],
-    "tokens-broken": [lambda root: tokens(root).write_text("{")],
-    "register-broken": [lambda root: (root.parent / "config/homes.json").write_text("[")],
-    "modes": [lambda root: (root / "SOUL.md").chmod(0o644), lambda root: root.chmod(0o755)],
-    "machine-modes": [lambda root: ledger(root).chmod(0o644), lambda root: (root / ".anima").chmod(0o755)],
-    "machine-foreign": [lambda root: (root / ".anima/shopping.txt").write_text("milk")],
-    "stage-leftover": [lambda root: (root / ".anima/stage/0123456789abcdef").write_text("staged and never used")],
-    "temp-leftover": [
-        lambda root: shutil.copytree(root / ".git", root / ".git.new"),
-        lambda root: (root / ".anima/torn").mkdir(),
-    ],
-    "history-other-branch": [
-        lambda root: (root / ".git/HEAD").write_text("ref: refs/heads/other\n"),
-        lambda root: (root / ".git/HEAD").write_text(main_of(root).read_text()),
-    ],
-    "history-foreign": [foreign_git],
-    "history-busy": [lambda root: (root / ".git/index.lock").write_bytes(b"")],
-    "sessions-foreign": [
-        lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),
-        lambda root: (root / "sessions/notes.jsonl").write_text("just\nsome\nlines\n"),
-    ],
-    "sweep-state-broken": [lambda root: (root / "memory/.consolidation_state").write_text("{")],
-    "document-link": [lambda root: instead(root / "USER.md", lambda path: path.symlink_to("/etc/hostname"))],
-    "document-folder": [lambda root: instead(root / "TOOLS.md", Path.mkdir)],
-    "document-special": [lambda root: os.mkfifo(root / "notes/pipe.md"), lambda root: a_socket(root / "notes/s.md")],
-    "document-emptied": [lambda root: (root / "MEMORY.md").write_bytes(b"")],
-    "document-hardlinked": [lambda root: os.link(root / "notes/a.md", root.parent / "second.md")],
-    "clock-backwards": [future, lambda root: (root / "memory/2099-01-01.md").write_text("# later\n")],
+# Each way to damage a home, by a name of its own, and the row of the table that it is.
+WAYS: dict[str, tuple[str, list[Damaging]]] = {
+    "home-vanished": ("home-gone", [shutil.rmtree]),
+    "home-empty": ("home-gone", [lambda root: instead(root, Path.mkdir)]),
+    "home-wiped": ("home-wiped", [wipe]),
+    "home-not-a-folder": ("home-gone", [lambda root: instead(root, lambda path: path.write_text("x"))]),
+    "home-owner": ("not-yours", [lambda root: os.chown(root, 12345, 12345)]),
+    "config-broken": (
+        "config-broken",
+        [
+            lambda root: (root / "anima.toml").write_text("dialect = [broken"),
+            lambda root: (root / "anima.toml").write_text("dialect = 'klingon'\n"),
+            lambda root: (root / "anima.toml").write_bytes(b"\xff\xfe\x00"),
+        ],
+    ),
+    "config-not-a-file": (
+        "config-broken",
+        [
+            lambda root: instead(root / "anima.toml", Path.mkdir),
+            lambda root: instead(root / "anima.toml", os.mkfifo),
+            lambda root: instead(root / "anima.toml", lambda path: path.symlink_to("/etc/hostname")),
+        ],
+    ),
+    "machine-unreadable": (
+        "unreadable",
+        [
+            lambda root: (root / ".anima").chmod(0),
+            lambda root: (root / ".anima/ledger.jsonl").chmod(0),
+            lambda root: (root / ".anima/key").chmod(0),
+            lambda root: (root / ".git").chmod(0),
+            lambda root: [path.chmod(0) for path in (root / ".git/objects/pack", root / ".git/objects")],
+        ],
+    ),
+    "machine-missing": ("ledger-missing", [lambda root: shutil.rmtree(root / ".anima")]),
+    "machine-not-a-folder": (
+        "machine-broken",
+        [
+            lambda root: instead(root / ".anima", lambda path: path.write_text("a file")),
+            lambda root: instead(root / ".anima", os.mkfifo),
+        ],
+    ),
+    "machine-link": (
+        "machine-broken",
+        [lambda root: instead(root / ".anima", lambda path: path.symlink_to("/nowhere/at/all"))],
+    ),
+    "machine-not-a-file": (
+        "machine-broken",
+        [
+            lambda root: instead(ledger(root), Path.mkdir),
+            lambda root: instead(root / ".anima/lock", Path.mkdir),
+            lambda root: instead(root / ".anima/lock", os.mkfifo),
+            lambda root: instead(index(root), lambda path: path.symlink_to("/etc/hostname")),
+            lambda root: instead(root / ".anima/stage", lambda path: path.write_text("x")),
+            lambda root: os.link(ledger(root), root.parent / "second-name"),
+        ],
+    ),
+    "batch-interrupted": ("batch-interrupted", [interrupt]),
+    "proposal-broken": (
+        "proposal-broken",
+        [
+            lambda root: proposal(root).write_text("{"),
+            lambda root: proposal(root).write_text(proposal(root).read_text().replace("buy walnut", "buy gold")),
+            lambda root: (root / ".anima/pending/p9.json").write_bytes(b"\xff" * 40),
+        ],
+    ),
+    "forgotten-broken": (
+        "forgotten-broken",
+        [
+            lambda root: (root / ".anima/forgotten").write_text("[1,2"),
+            lambda root: (root / ".anima/forgotten").write_text('{"format": 1, "phrases": [["x", 1, 2]]}'),
+        ],
+    ),
+    "ledger-torn": ("torn", [lambda root: cut(ledger(root), ledger(root).stat().st_size - 9)]),
+    "ledger-altered": ("ledger-damaged", [lambda root: flip(ledger(root), ledger(root).stat().st_size // 2)]),
+    "ledger-unlinked": (
+        "ledger-damaged",
+        [
+            lambda root: lines(root, lambda all: [*all[:6], *all[7:]]),
+            lambda root: lines(root, lambda all: [*all[:6], all[7], all[6], *all[8:]]),
+            lambda root: lines(root, lambda all: [*all[:6], all[5], *all[6:]]),
+        ],
+    ),
+    "ledger-headless": (
+        "ledger-damaged",
+        [lambda root: lines(root, lambda all: all[1:]), lambda root: flip(ledger(root), 40)],
+    ),
+    "ledger-cut": ("ledger-damaged", [lambda root: lines(root, lambda all: all[:8])]),
+    "ledger-rewritten": ("ledger-damaged", [rewrite]),
+    "ledger-missing": ("ledger-missing", [lambda root: ledger(root).unlink(), lambda root: cut(ledger(root), 0)]),
+    "ledger-format": ("ledger-format", [newer]),
+    "key-missing": ("key-damaged", [lambda root: (root / ".anima/key").unlink()]),
+    "key-replaced": ("key-damaged", [lambda root: (root / ".anima/key").write_bytes(b"k" * 32)]),
+    "key-broken": (
+        "key-damaged",
+        [
+            lambda root: (root / ".anima/key").write_bytes(b"short"),
+            lambda root: (root / ".anima/key").write_bytes(bytes(32)),
+        ],
+    ),
+    "doubt-missing": ("doubt-missing", [unmark]),
+    "history-lock": (
+        "history-damaged",
+        [lambda root: old(root / ".git/index.lock"), lambda root: old(root / ".git/refs/heads/main.lock")],
+    ),
+    "history-head-broken": (
+        "history-damaged",
+        [
+            lambda root: (root / ".git/HEAD").write_bytes(b"\x00garbage"),
+            lambda root: (root / ".git/HEAD").unlink(),
+        ],
+    ),
+    "history-broken": (
+        "history-damaged",
+        [
+            lambda root: main_of(root).unlink(),
+            lambda root: main_of(root).write_text("f" * 40 + "\n"),
+            lambda root: main_of(root).write_text("nothing\n"),
+            lambda root: main_of(root).write_bytes(b""),
+            lambda root: object_of(root, "notes/a.md").unlink(),
+            lambda root: object_of(root, "notes").unlink(),
+            damage_object,
+            lambda root: os.truncate(packed(root), packed(root).stat().st_size - 30),
+            lambda root: flip(packed(root), 100),
+            lambda root: packed(root).unlink(),
+        ],
+    ),
+    "history-unsafe": (
+        "history-damaged",
+        [
+            lambda root: (root / ".git/objects/zz").symlink_to("/etc"),
+            lambda root: instead(root / ".git/objects", lambda path: path.write_text("x")),
+            lambda root: os.mkfifo(root / ".git/objects/pack/pack-x.pack"),
+        ],
+    ),
+    "history-gone": ("history-damaged", [lambda root: shutil.rmtree(root / ".git")]),
+    "history-unmarked": ("history-damaged", [unmarked]),
+    "index-damaged": (
+        "index-damaged",
+        [
+            lambda root: index(root).write_bytes(b"my own poem\n" * 700),
+            lambda root: cut(index(root), 4096 * 4),
+            lambda root: cut(index(root), 5000),
+            lambda root: cut(index(root), 50),
+            zero_page,
+            damage_page,
+            change_text,
+            without_memory,
+            other_format,
+        ],
+    ),
+    "talks-damaged": (
+        "index-damaged",
+        [
+            lambda root: (root / ".anima/talks.sqlite").write_bytes(b"x" * 9000),
+            lambda root: cut(root / ".anima/talks.sqlite", 5000),
+        ],
+    ),
+    "transcript-torn": ("torn", [lambda root: cut(transcript(root), transcript(root).stat().st_size - 7)]),
+    "transcript-damaged": (
+        "transcript-damaged",
+        [lambda root: flip(transcript(root), transcript(root).read_bytes().index(b'"content"'))],
+    ),
+    "document-not-utf8": ("document-not-text", [lambda root: (root / "notes/a.md").write_bytes(b"caf\xe9\n")]),
+    "document-too-large": ("document-not-text", [lambda root: os.truncate(root / "notes/a.md", 9 * 2**20)]),
+    "document-nul": ("document-not-text", [lambda root: (root / "MEMORY.md").write_bytes(b"# Memory\n\n- a\x00b\n")]),
+    "document-conflict": ("document-conflict", [conflict]),
+    "document-twins": ("document-twins", [lambda root: (root / "soul.md").write_text("another soul\n")]),
+    "document-unreadable": ("unreadable", [lambda root: (root / "notes/a.md").chmod(0)]),
+    "document-owner": ("not-yours", [lambda root: os.chown(root / "notes/a.md", 12345, 12345)]),
+    "folder-unreadable": ("unreadable", [lambda root: (root / "notes").chmod(0)]),
+    "tokens-broken": ("user-file-broken", [lambda root: tokens(root).write_text("{")]),
+    "register-broken": ("user-file-broken", [lambda root: (root.parent / "config/homes.json").write_text("[")]),
+    "modes": ("modes", [lambda root: (root / "SOUL.md").chmod(0o644), lambda root: root.chmod(0o755)]),
+    "machine-modes": ("modes", [lambda root: ledger(root).chmod(0o644), lambda root: (root / ".anima").chmod(0o755)]),
+    "machine-foreign": ("foreign-file", [lambda root: (root / ".anima/shopping.txt").write_text("milk")]),
+    "stage-leftover": (
+        "leftover",
+        [lambda root: (root / ".anima/stage/0123456789abcdef").write_text("staged and never used")],
+    ),
+    "temp-leftover": (
+        "leftover",
+        [
+            lambda root: shutil.copytree(root / ".git", root / ".git.new"),
+            lambda root: (root / ".anima/torn").mkdir(),
+        ],
+    ),
+    "history-other-branch": (
+        "history-head",
+        [
+            lambda root: (root / ".git/HEAD").write_text("ref: refs/heads/other\n"),
+            lambda root: (root / ".git/HEAD").write_text(main_of(root).read_text()),
+        ],
+    ),
+    "history-foreign": ("history-foreign", [foreign_git]),
+    "history-busy": ("history-busy", [lambda root: (root / ".git/index.lock").write_bytes(b"")]),
+    "sessions-foreign": (
+        "foreign-file",
+        [
+            lambda root: (root / "sessions/holiday.jpg").write_bytes(b"\xff\xd8"),
+            lambda root: (root / "sessions/notes.jsonl").write_text("just\nsome\nlines\n"),
+        ],
+    ),
+    "sweep-state-broken": ("list-damaged", [lambda root: (root / "memory/.consolidation_state").write_text("{")]),
+    "document-link": (
+        "document-not-a-file",
+        [lambda root: instead(root / "USER.md", lambda path: path.symlink_to("/etc/hostname"))],
+    ),
+    "document-folder": ("document-not-a-file", [lambda root: instead(root / "TOOLS.md", Path.mkdir)]),
+    "document-special": (
+        "document-not-a-file",
+        [lambda root: os.mkfifo(root / "notes/pipe.md"), lambda root: a_socket(root / "notes/s.md")],
+    ),
+    "document-emptied": ("document-emptied", [lambda root: (root / "MEMORY.md").write_bytes(b"")]),
+    "document-hardlinked": (
+        "document-hardlinked",
+        [lambda root: os.link(root / "notes/a.md", root.parent / "second.md")],
+    ),
+    "clock-backwards": (
+        "clock-backwards",
+        [future, lambda root: (root / "memory/2099-01-01.md").write_text("# later\n")],
+    ),
 }
+
+HOW: dict[str, list[Damaging]] = {name: ways for name, (_, ways) in WAYS.items()}
+ROW = {name: row for name, (row, _) in WAYS.items()}
 
 
 def reopen(place: Path) -> None:

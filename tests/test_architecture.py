@@ -56,11 +56,6 @@ DOORS = ("cli", "web", "mcp", "connect")
 STILL: dict[str, str] = {
     "backup/export.py": "home sessions",
     "backup/import_.py": "home sessions",
-    "cli/home.py": "upkeep",
-    "upkeep/health.py": "home",
-    "upkeep/look.py": "sessions",
-    "upkeep/repair.py": "home",
-    "web/served.py": "upkeep",
 }
 
 # What asks the world for time, chance, the environment or a secret; and who may, with the reason.

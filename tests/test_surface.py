@@ -31,10 +31,10 @@ COMMANDS = {
 
 PUBLIC = """
     About Actor BadArguments BadConfig BadInput BadPath BadText Candidate Damaged DocPath Document Done Entry Exported Figures
-    Finding Forgetting Hit Home HomeBusy HomeError Imported IndexReport Line Listed Look Mended MissingExtra NewerFormat
+    Finding Forgetting Health Hit Home HomeBusy HomeError Imported IndexReport Line Listed Look MissingExtra NewerFormat
     NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NotFound Origin Piece Prompt Proposal Receipt Refused Remark
     Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite Suggestion Sweep Tool Turn Why __version__
-    front_matter_end highlight lines_of merge restore sections time_of unified verify_archive
+    doctor front_matter_end highlight lines_of merge restore sections time_of unified verify_archive
 """.split()
 
 

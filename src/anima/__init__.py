@@ -35,11 +35,11 @@ if TYPE_CHECKING:
         StaleWrite,
     )
     from anima.forget.forget import Forgetting
-    from anima.home import Home, restore
+    from anima.home import Home, doctor, restore
     from anima.ledger.provenance import Source
     from anima.memory.past import Done, Why
     from anima.memory.proposals import Proposal
-    from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Runtime, Scope, Severity
+    from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Remark, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
     from anima.search.current import IndexReport
     from anima.search.graph import About
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
     from anima.text.diff import merge, unified
     from anima.text.markdown import front_matter_end, lines_of, sections
     from anima.text.words import highlight
-    from anima.upkeep.damages import Remark
+    from anima.upkeep.doctor import Health
     from anima.upkeep.numbers import Figures
-    from anima.upkeep.repair import Mended
     from anima.upkeep.tidy import Look, Suggestion
 
 __version__ = "0.1.0"
@@ -67,8 +66,8 @@ _HOMES = {
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forget.forget": "Forgetting",
-    "anima.home": "Home restore",
-    "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Runtime Scope Severity",
+    "anima.home": "Home doctor restore",
+    "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.proposals": "Proposal",
     "anima.memory.past": "Done Why",
@@ -77,7 +76,6 @@ _HOMES = {
     "anima.search.graph": "About",
     "anima.search.rank": "Hit",
     "anima.store.git": "Revision",
-    "anima.upkeep.damages": "Remark",
     "anima.prompt.compose": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
     "anima.backup.snapshot": "verify_archive",
@@ -92,7 +90,7 @@ _HOMES = {
     "anima.sessions.replay": "Turn time_of",
     "anima.sessions.tools": "Tool",
     "anima.upkeep.numbers": "Figures",
-    "anima.upkeep.repair": "Mended",
+    "anima.upkeep.doctor": "Health",
     "anima.upkeep.tidy": "Look Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -115,6 +113,7 @@ __all__ = [
     "Figures",
     "Finding",
     "Forgetting",
+    "Health",
     "Hit",
     "Home",
     "HomeBusy",
@@ -124,7 +123,6 @@ __all__ = [
     "Line",
     "Listed",
     "Look",
-    "Mended",
     "MissingExtra",
     "NewerFormat",
     "NoSuchDocument",
@@ -154,6 +152,7 @@ __all__ = [
     "Turn",
     "Why",
     "__version__",
+    "doctor",
     "front_matter_end",
     "highlight",
     "lines_of",

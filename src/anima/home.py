@@ -24,7 +24,7 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout.listener import Listener, layer_of
 from anima.layout.trust import Register, default_home, served
 from anima.layout.trust import folder as user_folder
-from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Checked, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from anima.search.rank import Answer
     from anima.sessions.session import Session
     from anima.sessions.sessions import Sessions
+    from anima.upkeep.doctor import Health, Rooms
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
 
@@ -276,7 +277,7 @@ class Home:
         """What an owner does now and then: tidying, figures, health."""
         from anima.upkeep.upkeep import Others, Upkeep
 
-        others = Others(talks=self._talks, nights=lambda: self.dreams.nights())
+        others = Others(talks=self._talks, nights=lambda: self.dreams.nights(), rooms=_rooms())
         return Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
 
     def _talks(self) -> Iterator[Talk]:
@@ -639,3 +640,51 @@ def default_path(env: Mapping[str, str] | None = None) -> Path:
 def default_settings(flags: Mapping[str, Any]) -> Config:
     """The settings where there is no home: defaults, variables and flags."""
     return load(None, env=os.environ, flags=flags, trusted=True)
+
+
+def doctor(
+    path: str | Path,
+    *,
+    repair: bool = False,
+    dry_run: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Health:
+    """Looks at the health of a home, also of one that does not open, and with `repair` mends what can be mended; with
+    `dry_run` it only says what that would be. No document is changed. Raises NoSuchHome, and HomeBusy for a repair."""
+    from anima.upkeep.doctor import Doctor, Health
+
+    asked = Doctor(
+        path,
+        _rooms(),
+        clock=clock or (lambda: datetime.now(UTC)),
+        dice=random.Random(),
+        env=os.environ if env is None else env,
+        settings=settings,
+        progress=progress,
+    )
+    if repair or dry_run:
+        return asked.repair(dry_run=dry_run)
+    found = tuple(asked.look())
+    return Health(found=found, left=found)
+
+
+def _rooms() -> Rooms:
+    """What the doctor asks of sessions and prompts."""
+    from anima.upkeep.doctor import CheckedIndex, Rooms
+
+    def parts(site: Site) -> tuple[Checked, ...]:
+        from anima.sessions.find import TranscriptIndex
+        from anima.sessions.record import unchanged
+        from anima.sessions.transcripts import CheckedTranscripts
+
+        talks = TranscriptIndex(site.store.scratch("talks.sqlite"), redact=unchanged)
+        index = CheckedIndex(site.store, "talks.sqlite", "The index of transcripts", talks.check)
+        return (index, CheckedTranscripts(site)) if site.config.sessions.dir else (index,)
+
+    def prompt(site: Site) -> Prompt:
+        return Prompts(site, AgentIdentity(site)).prompt(Listener(scope=Scope.MAIN), runtime=Runtime())
+
+    return Rooms(parts=parts, prompt=prompt)

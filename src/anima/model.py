@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -376,3 +376,40 @@ class Runtime:
     channel: str | None = None
     session: str | None = None
     tools: tuple[str, ...] = ()
+
+
+# -- health ----------------------------------------------------------------------------------------------------------------
+
+Level = Literal["fine", "advice", "damage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One sentence about the health of a home. `name` is the row of the table of damages it speaks of, whose `level` and
+    `do` it then gets; `about` is the file or thing, as the store names it. `do` is a command or an action."""
+
+    about: str
+    message: str
+    name: str = ""
+    level: Level = "advice"
+    do: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """One thing that was done, or, in a dry run, would be; `ok` is false where it was tried and could not be. `owner` is
+    what the owner may still want to do about it."""
+
+    name: str
+    about: str
+    said: str
+    ok: bool = True
+    owner: str | None = None  # None: what the table of damages says
+
+
+class Checked(Protocol):
+    """Something that keeps state. Looking changes nothing; a repair mends what a look finds, and finds it itself."""
+
+    def check(self) -> Iterator[Remark]: ...
+
+    def repair(self) -> Iterator[Deed]: ...

@@ -462,7 +462,7 @@ def exercised(home: Home) -> None:
     home.past.audit()
     home.past.why("notes/a.md", 3)
     home.past.history_problems()
-    home.past.repair_history()
+    home.books.repair_history()
 
 
 @pytest.fixture

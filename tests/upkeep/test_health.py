@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anima import Home
-from anima.upkeep.health import Remark, look
+from anima import Home, Remark
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def root(tmp_path: Path) -> Path:
 
 def remarks(root: Path, **settings: object) -> list[Remark]:
     with Home.open(root, settings=settings) as home:
-        return look(home)
+        return home.upkeep.doctor()
 
 
 def said(root: Path, about: str) -> list[tuple[str, str]]:

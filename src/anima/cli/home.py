@@ -18,7 +18,7 @@ from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from anima import Home, Mended, Prompt, Remark
+    from anima import Health, Home, Prompt, Remark
 
 _SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "bold red")}
 
@@ -155,13 +155,12 @@ def up(path: str | None, name: str, serve: bool, port: int | None, home: str | N
       anima up ~/aria --no-serve
     """
     from anima.home import Home
-    from anima.upkeep.health import look
 
     if serve and not json:
         need_serving()
     place = home_path(path or home, may_be_missing=True)
     with Home.create(place, name=name) if _is_vacant(place) else Home.open(place) as opened:
-        prompt, remarks, root = opened.prompt(scope=Scope.MAIN), look(opened), opened.name
+        prompt, remarks, root = opened.prompt(scope=Scope.MAIN), opened.upkeep.doctor(), opened.name
         if serve and not json:
             _show_remarks(remarks)
             say()
@@ -222,25 +221,14 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
       anima doctor --repair --dry-run
       anima doctor --repair
     """
-    from datetime import UTC, datetime
-
-    from anima.upkeep.health import examine
-    from anima.upkeep.repair import repair as mend
+    from anima.home import doctor as look_after
 
     place = home_path(home, may_be_missing=True)
-    asked: dict[str, Any] = {
-        "clock": lambda: datetime.now(UTC),
-        "env": os.environ,
-        "settings": parsed(set_),
-        "progress": _looking(),
-    }
+    health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=_looking())
+    code = 0 if health.ok else 1
     if repair or dry_run:
-        mended = mend(place, dry_run=dry_run, **asked)
-        value = {"ok": mended.ok, **plain(mended), "remarks": mended.left}
-        return Reply(value, lambda: _show_mended(mended), 0 if mended.ok else 1)
-    remarks = examine(place, **asked)
-    damaged = any(remark.level == "damage" for remark in remarks)
-    return Reply({"ok": not damaged, "remarks": remarks}, lambda: _show_remarks(remarks), 1 if damaged else 0)
+        return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)
+    return Reply({"ok": health.ok, "remarks": health.left}, lambda: _show_remarks(health.left), code)
 
 
 def _looking() -> Callable[[str], None]:
@@ -256,7 +244,7 @@ def _looking() -> Callable[[str], None]:
     return progress
 
 
-def _show_mended(mended: Mended) -> None:
+def _show_mended(mended: Health) -> None:
     out = console()
     found = [remark for remark in mended.found if remark.level != "fine"]
     for remark in found if mended.done else ():

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from anima.errors import Damaged, NewerFormat, refuse_newer
+from anima.model import Deed, Remark
 
 FORMAT = 1
 
@@ -155,3 +156,29 @@ class Register:
             yield
         finally:
             os.close(lock)
+
+
+class UserFiles:
+    """The user's own files that speak of one home: the list of homes, and the tokens of a served one."""
+
+    def __init__(self, env: Mapping[str, str], root: str, identity: str) -> None:
+        self._register, self._root, self._identity = Register(folder(env)), root, identity
+        self._tokens = served(env, root) / "passes.json"
+
+    def check(self) -> Iterator[Remark]:
+        if is_broken(self._register.file):
+            said = "Your list of homes cannot be read; no home counts as trusted."
+            yield Remark(name="user-file-broken", about=self._register.file.name, message=said)
+        if is_broken(self._tokens):
+            said = "The tokens of this home cannot be read; nobody can come in."
+            yield Remark(name="user-file-broken", about=self._tokens.name, message=said)
+
+    def repair(self) -> Iterator[Deed]:
+        for file in (self._register.file, self._tokens):
+            if not is_broken(file):
+                continue
+            said = f"it is called {put_beside(file).name} now; make new tokens"
+            if file != self._tokens:
+                self._register.note(self._root, identity=self._identity, trusted=False)
+                said = f"{said.partition(';')[0]}; this home is noted again, not trusted"
+            yield Deed(name="user-file-broken", about=file.name, said=said)

@@ -39,6 +39,10 @@ class Renewed:
     doubted: int  # records that were carried over for their doubts alone
     doubtful: bool  # whether there may have been untrusted lines
 
+    @property
+    def costs_trust(self) -> bool:
+        return bool(self.unvouched or self.doubted)
+
 
 def rechain(
     old: bytes,

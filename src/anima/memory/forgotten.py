@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
-from anima.errors import Damaged, refuse_newer
+from anima.errors import Damaged, HomeError, refuse_newer
 from anima.ledger.chain import Key
 from anima.store import State
 from anima.text.markdown import lines_of
@@ -44,6 +44,14 @@ class Forgotten:
 
     def __bool__(self) -> bool:
         return bool(self._list())
+
+    def is_sound(self) -> bool:
+        """Whether the list can be read, or there is none."""
+        try:
+            self._list()
+        except (HomeError, ValueError, OverflowError):
+            return False
+        return True
 
     def phrase(self, text: str) -> Phrase | None:
         """A phrase as the list keeps it; None for one without a word."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import chain
 
-from anima.errors import BadArguments, Damaged, HomeError, NoSuchRevision, StaleWrite
+from anima.errors import BadArguments, HomeError, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
 from anima.ledger.provenance import OWNERS, Source
 from anima.memory.proposals import content_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
 from anima.site import Site
-from anima.store.git import History, Note, Revision
+from anima.store.git import History, Revision
 from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
@@ -176,16 +176,6 @@ class Past:
         if history is None:
             return [self.problem] if self.problem else []
         return history.check()
-
-    def repair_history(self) -> list[str]:
-        """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
-        self.store.reset_history()
-        history = self.store.history
-        if history is None:
-            raise Damaged(f"history cannot be mended: {self.store.history_problem or 'it is switched off'}")
-        tip = self.store.ledger.tip
-        note = Note(what="repair", actor="owner", author=self.store.author, time=self.clock(), anchor=(tip.n, tip.hash))
-        return history.repair(self.store.held_documents(), note)
 
     # -- taking back ----------------------------------------------------------------------------------------------------
 

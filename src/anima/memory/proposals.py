@@ -85,6 +85,19 @@ class Proposals:
     def ids(self) -> frozenset[str]:
         return frozenset(name.removesuffix(".json") for name in self._state.names(FOLDER))
 
+    def broken(self, now: datetime) -> list[str]:
+        """The files among the waiting changes that are none, or were altered."""
+        return [name for name in sorted(self._state.names(FOLDER)) if not self._is_sound(name, now)]
+
+    def _is_sound(self, name: str, now: datetime) -> bool:
+        try:
+            self.get(name.removesuffix(".json"), now)
+        except Damaged:
+            return False
+        except NoSuchProposal as error:
+            return "lapsed" in str(error)
+        return name.endswith(".json")
+
     def twin(self, content: str, session: str | None, now: datetime) -> Proposal | None:
         """A waiting proposal of the same content from the same session."""
         return next((p for p in self.all(now) if p.content == content and p.session == session), None)

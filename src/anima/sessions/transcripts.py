@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
-from anima.model import UNTRUSTED, DocPath, Origin, Scope
+from anima.model import UNTRUSTED, Deed, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Asker, Listed, Mentions, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
@@ -26,7 +26,7 @@ from anima.sessions.record import (
     touched,
     transcripts_in,
 )
-from anima.sessions.replay import VERSION, Header, Page, Placed, Record, header_of, read, resumed, scan
+from anima.sessions.replay import VERSION, Header, Page, Placed, Record, check, header_of, read, resumed, scan
 from anima.site import Site
 from anima.text.phrases import Left, Sought, Touched
 
@@ -94,11 +94,6 @@ class Transcripts:
             if logs.name.endswith(f"*{self._place.log}"):
                 self._refresh(logs)
                 self.index.catch_up(logs)
-
-    def end_last_line(self, path: str) -> None:
-        """Gives the torn last line of the transcript at a path its end, or puts it aside."""
-        with self.folder.append_to(path.rpartition("/")[2].removesuffix(self._place.log)) as file:
-            file.end_last_line()
 
     def refresh(self) -> None:
         """Brings the list up to date; for when a session has closed."""
@@ -322,3 +317,41 @@ def slim_list(there: bytes, rows: Iterable[Listed]) -> bytes:
         held[row.id] = (old if isinstance(old, dict) else {}) | {"summary": row.summary, "updatedAt": row.updated_at}
     whole = found | {"version": found.get("version", 1), "sessions": held}
     return json.dumps(whole, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
+class CheckedTranscripts:
+    """The transcripts of a home as its health sees them. A line that cannot be read costs itself alone."""
+
+    def __init__(self, site: Site) -> None:
+        self._store, self._place = site.store, site.layout.transcripts_of(site.agent, site.config.sessions.dir)
+        self._logs = transcripts_in(site.store, self._place.folder, suffix=self._place.log)
+
+    def check(self) -> Iterator[Remark]:
+        for id in sorted(self._logs.versions()):
+            yield from self._transcript(id)
+        folder, known = self._place.folder, (self._place.log, self._place.context or self._place.log)
+        for name in sorted(self._store.documents.raw_names(folder)):
+            id = next((name.removesuffix(end) for end in known if name.endswith(end)), "")
+            if name != LIST and not name.startswith(".") and (not id or self._logs.look(id) is None):
+                said = f"{folder}/{name} is no transcript; nothing reads it."
+                yield Remark(name="foreign-file", about=f"{folder}/{name}", message=said)
+
+    def _transcript(self, id: str) -> Iterator[Remark]:
+        path = self._logs.path_of(id)
+        with self._logs.open(id) as file:
+            found, header = check(file), header_of(file)
+        bad = [each for each in found if not each.torn]
+        if header is None and bad and bad[0].line == 1 and len(bad) == bad[-1].line:
+            said = f"{path} is no transcript: not one line of it can be read."
+            yield Remark(name="foreign-file", about=path, message=said)
+            return
+        if bad:
+            many = "1 line" if len(bad) == 1 else f"{len(bad):,} lines"
+            said = f"{path}: {many} cannot be read, the first is line {bad[0].line}; all others can."
+            yield Remark(name="transcript-damaged", about=path, message=said)
+        if len(found) > len(bad):
+            yield Remark(name="torn", about=path, message=f"{path} ends in the middle of a line.")
+
+    def repair(self) -> Iterator[Deed]:
+        """Nothing: what cannot be read is passed over, and the next write ends a torn line."""
+        return iter(())

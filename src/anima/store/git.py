@@ -331,7 +331,8 @@ class History(Repository):
 
     def problems(self) -> list[tuple[str, str]]:
         """What is wrong: the end of the name that the table of damages has for it, and a sentence."""
-        with self._guard():
+        with self._mutex, mapped():  # no lock is taken: looking changes nothing
+            self._bind()
             self._forget()
             found = [self._lock_problem(name) for name in GIT_LOCKS if self._stat(name)]
             if self._strange:

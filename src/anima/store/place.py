@@ -30,7 +30,7 @@ from anima.store.steps import Steps
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
-    from anima.store.git import History
+    from anima.store.git import History, Note
 
 _FOLDED = (
     "intent",
@@ -149,6 +149,10 @@ class FolderStore:
             yield_on_timeout=True,
             raise_interrupt=True,
         )
+
+    def place_of(self, name: str) -> str:
+        """Where a small thing of the machine's own stands, beneath the home."""
+        return f".anima/{name}"
 
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
@@ -330,8 +334,7 @@ class FolderStore:
     def _open_history(self) -> None:
         from anima.store.git import History
 
-        own = self._own_git()
-        place = f"{self.documents.root}/.git" if own else f"{self.documents.root}/.anima/history.git"
+        own, place = self.history_place == _HISTORIES[0], f"{self.documents.root}/{self.history_place}"
         self.machine.make()
         exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
         try:
@@ -339,11 +342,35 @@ class FolderStore:
         except (HomeError, OSError) as error:
             self._history_problem = str(error)
 
-    def _own_git(self) -> bool:
-        """A home we made keeps its history in `.git`, where a person looks for it; elsewhere `.git` is not ours."""
-        if os.path.isfile(f"{self.documents.root}/.git/anima"):
-            return True
-        return self.machine.get("made") is not None and self.documents.stat(".git") is None
+    @property
+    def history_place(self) -> str:
+        """Where history is, or would be made. A home we made keeps it in `.git`, where a person looks for it; elsewhere
+        `.git` is not ours."""
+        own, other = _HISTORIES
+        if os.path.isfile(f"{self.documents.root}/{own}/anima"):
+            return own
+        return own if self.machine.get("made") is not None and self.documents.stat(own) is None else other
+
+    def repair_history(self) -> list[str]:
+        """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
+        self.reset_history()
+        return self._mendable_history().repair(self.held_documents(), self._repair_note())
+
+    def anchor(self) -> None:
+        """Says in history where the ledger is now, so that its end cannot be cut off unnoticed. Raises Damaged."""
+        with self.machine.lock.hold():
+            self._mendable_history().commit({}, self._repair_note())
+
+    def _mendable_history(self) -> History:
+        if (history := self.history) is None:
+            raise Damaged(f"history cannot be mended: {self.history_problem or 'it is switched off'}")
+        return history
+
+    def _repair_note(self) -> Note:
+        from anima.store.git import Note
+
+        tip = self.ledger.tip
+        return Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=(tip.n, tip.hash))
 
     @contextmanager
     def kept_history(self) -> Iterator[History | None]:

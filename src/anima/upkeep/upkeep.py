@@ -19,13 +19,14 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
 from anima.layout.listener import layer_at, row_at
 from anima.layout.table import ANYTHING, Policy, Row
 from anima.memory.past import Past
-from anima.model import Actor, DocPath, Document, Nights, Receipt
+from anima.model import Actor, DocPath, Document, Nights, Receipt, Remark
 from anima.search.current import Search
 from anima.site import Site
 from anima.text.dates import day_in_name
 from anima.text.markdown import evidence_of
 from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
+from anima.upkeep.doctor import Rooms, look
 from anima.upkeep.hygiene import (
     Advice,
     Contradiction,
@@ -59,6 +60,7 @@ class Others:
 
     talks: Callable[[], Iterable[Talk]]
     nights: Callable[[], Nights]
+    rooms: Rooms
 
 
 class Upkeep:
@@ -149,6 +151,10 @@ class Upkeep:
         return figures(
             self._site, past=self._past, talks=tuple(self._others.talks()), nights=self._others.nights(), days=days
         )
+
+    def doctor(self, *, progress: Callable[[str], None] = lambda _: None) -> list[Remark]:
+        """Everything there is to say about the health of this home, damage first. Nothing is changed."""
+        return look(self._site, self._others.rooms, progress=progress)
 
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""

@@ -61,9 +61,7 @@ class Served:
             remarks, at, cost = self._looked
             if cost <= QUICK or time.monotonic() - at > 20 * cost:
                 began = time.monotonic()
-                from anima.upkeep.health import look
-
-                remarks = look(self.home)
+                remarks = self.home.upkeep.doctor()
                 self._looked = (remarks, time.monotonic(), time.monotonic() - began)
             return remarks
 

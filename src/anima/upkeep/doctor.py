@@ -1,0 +1,361 @@
+"""The doctor: everything there is to say about the health of a home, and the repair of what can be mended.
+
+Promise: looking changes nothing and goes on where a home does not open; what cannot be looked at becomes a sentence.
+A repair changes no document; whatever cannot be mended is said and left. Killed half way it can be done again; done
+again it finds nothing to do; of two at once, one waits. Every room checks and repairs what it keeps; this gathers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anima import site as sites
+from anima.config import FILE, Config
+from anima.errors import HomeError, NewerFormat, NoSuchHome, Refused
+from anima.layout.trust import Register, UserFiles
+from anima.layout.trust import folder as user_folder
+from anima.ledger.chain import Key
+from anima.memory.forgotten import FILE as FORGOTTEN
+from anima.memory.forgotten import Forgotten
+from anima.memory.proposals import FOLDER as PENDING
+from anima.memory.proposals import Proposals
+from anima.model import Checked, Deed, Level, Remark
+from anima.search.current import tables_of
+from anima.site import Site
+from anima.store.check import CheckedBatches, CheckedFiles, CheckedHistory, CheckedLedger, set_aside
+from anima.store.folder import Folder
+from anima.store.place import FolderStore, open_home_folder
+from anima.store.whole import bytes_of
+from anima.text.words import read_table
+from anima.upkeep.documents import CheckedDocuments, Drawn
+
+REPAIR = "anima doctor --repair"
+_RANK = {"damage": 0, "advice": 1, "fine": 2}
+_HOPELESS = ("home-gone", "disk-full")
+_UNSOUND = ("batch-", "ledger-", "key-", "machine-")  # what asking for a prompt would mend, or trip over
+_PASSES = 4  # what was hidden behind one damage comes to light when that is mended
+_LAST_NIGHT = ".consolidation_state"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One row of the table. Without `repair` nothing is done by itself; without `owner` nothing is left to decide."""
+
+    name: str
+    level: Level
+    what: str
+    found: str
+    repair: str = ""
+    owner: str = ""
+
+    @property
+    def do(self) -> str:
+        """What somebody who reads of it can do now."""
+        if not self.repair:
+            return self.owner
+        return f"{REPAIR}; {self.owner}" if self.owner.startswith("put a backup") else REPAIR
+
+
+@cache
+def damages() -> Mapping[str, Damage]:
+    """Every damage a home is known to suffer, by name."""
+    return {name: Damage(name=name, **row) for name, row in read_table("upkeep", "damages").items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What was found in a home, what was done about it, and what is left: for the owner to decide, or for another try."""
+
+    found: tuple[Remark, ...]
+    done: tuple[Deed, ...] = ()
+    left: tuple[Remark, ...]
+    dry_run: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged any more."""
+        return all(remark.level != "damage" for remark in self.left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """What the doctor asks of rooms that it does not know: what they keep, and the main prompt of a sound home."""
+
+    parts: Callable[[Site], Sequence[Checked]]
+    prompt: Callable[[Site], Drawn]
+
+
+class CheckedIndex:
+    """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
+
+    def __init__(self, store: FolderStore, name: str, what: str, why: Callable[[], str]) -> None:
+        self._store, self._name, self._what, self._why = store, name, what, why
+
+    def check(self) -> Iterator[Remark]:
+        if why := self._why():
+            said = f"{self._what} will not do: {why}."
+            yield Remark(name="index-damaged", about=self._name, message=said)
+
+    def repair(self) -> Iterator[Deed]:
+        if self._why():
+            for end in ("", "-wal", "-shm", "-journal"):
+                self._store.state.remove(f"{self._name}{end}")
+            yield Deed(name="index-damaged", about=self._name, said="deleted; it is made again when somebody searches")
+
+
+class _SmallFiles:
+    """Waiting changes, the list of what stays forgotten, and the note of the last night."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._store = site, site.store
+
+    def check(self) -> Iterator[Remark]:
+        for name in Proposals(self._store.state).broken(self._site.clock()):
+            said = f"The waiting change {name} cannot be read, or was altered."
+            yield Remark(name="proposal-broken", about=self._store.place_of(f"{PENDING}/{name}"), message=said)
+        if not Forgotten(self._store.state, lambda: Key(bytes(32))).is_sound():
+            said = "The list of what stays forgotten cannot be read; writes are refused."
+            yield Remark(name="forgotten-broken", about=self._store.place_of(FORGOTTEN), message=said)
+        state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
+        if (held := bytes_of(self._store.documents, state)) is not None and not _is_object(held):
+            said = f"{state} cannot be read; the next night writes it again."
+            yield Remark(name="list-damaged", about=state, message=said)
+
+    def repair(self) -> Iterator[Deed]:
+        with self._store.lock():
+            yield from set_aside(self._store, self.check())
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+class Doctor:
+    """One folder, looked at and mended whether or not a home can be opened there."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        rooms: Rooms,
+        *,
+        clock: Callable[[], datetime],
+        dice: random.Random,
+        env: Mapping[str, str],
+        settings: Mapping[str, Any] | None = None,
+        progress: Progress = lambda _: None,
+    ) -> None:
+        self._path, self._rooms, self._clock, self._dice, self._env = path, rooms, clock, dice, env
+        self._settings, self._progress = settings, progress
+        self._register = Register(user_folder(env))
+
+    def look(self) -> list[Remark]:
+        """Everything there is to say, damage first. Raises NoSuchHome where none ever was, and nothing else."""
+        if gone := self._gone():
+            return completed([gone])
+        try:
+            with self._opened() as (site, wrong):
+                if barred := _looked("the folder", CheckedFiles(site.store).barred):
+                    return completed(barred)
+                found = look(site, self._rooms, whole=not wrong, progress=self._progress)
+                return completed([*wrong, *found])
+        except NewerFormat as error:
+            return completed([Remark(name="ledger-format", about=error.file, message=f"{error}.")])
+        except Refused as error:
+            return completed([Remark(name="not-yours", about=str(self._path), message=f"{error}.")])
+        except HomeError as error:
+            said = Remark(name="not-looked-at", about=str(self._path), message=f"{error}.", do=error.hint or "")
+            return completed([said])
+
+    def repair(self, *, dry_run: bool = False) -> Health:
+        """Finds every damage and mends what can be. Raises HomeBusy when somebody holds the home, NoSuchHome."""
+        found = self.look()
+        hopeless = any(each.name in _HOPELESS or each.about == str(self._path) for each in found)
+        if dry_run or hopeless:
+            plan = [
+                Deed(name=r.name, about=r.about, said=damages()[r.name].repair, owner="") for r in found if _mendable(r)
+            ]
+            return Health(found=tuple(found), done=tuple(plan) if dry_run else (), left=tuple(found), dry_run=dry_run)
+        done, left = (self._mended(), self.look()) if any(map(_mendable, found)) else ([], found)
+        return Health(found=tuple(found), done=tuple(done), left=tuple(map(_for_the_owner, left)))
+
+    def _mended(self) -> list[Deed]:
+        done: list[Deed] = []
+        with closing(self._bare(Folder(self._path)).store) as store:
+            done += _tried("machine", CheckedFiles(store).prepare)
+            with store.lease("mending"):
+                for _ in range(_PASSES):
+                    fresh = self._pass()
+                    done += fresh
+                    if not fresh or not all(deed.ok for deed in fresh):
+                        break
+        return done
+
+    def _pass(self) -> list[Deed]:
+        """One repair by every part, each on a store opened anew: another may have replaced what it had open."""
+        done: list[Deed] = []
+        number = 0
+        while True:
+            with self._opened() as (site, wrong):
+                parts = _parts(site, self._rooms, whole=not wrong)
+                if number == len(parts):
+                    return done
+                what, part = parts[number]
+                if done or any(map(_mendable, _looked(what, part.check))):
+                    done += _tried(what, part.repair)
+            number += 1
+
+    # -- opening --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Site, list[Remark]]]:
+        """The site of the home, and what is wrong with its configuration; then the site has that of no home."""
+        wrong: list[Remark] = []
+        site = self._bare(Folder(self._path))
+        if next(CheckedFiles(site.store).barred(), None) is None:
+            site.store.close()
+            try:
+                site = sites.open_site(
+                    self._path,
+                    agent=None,
+                    settings=self._settings,
+                    clock=self._clock,
+                    dice=self._dice,
+                    env=self._env,
+                    finish=False,
+                )
+            except HomeError as error:
+                site = self._bare(open_home_folder(self._path))  # raises where it is not the configuration's fault
+                wrong = [Remark(name="config-broken", about=FILE, message=f"{error}.", do=error.hint or "")]
+        with closing(site.store):
+            yield site, wrong
+
+    def _bare(self, folder: Folder) -> Site:
+        """A site without configuration, for what needs none."""
+        layout, config = sites.laid_out("anima", Config()), Config()
+        store = FolderStore(folder, sites.rules_for(layout, config, clock=self._clock, agent="main"))
+        return Site(store, layout, config, self._clock, self._dice, "main", "", self._env, self._register)
+
+    def _gone(self) -> Remark | None:
+        """Where no home can be at all."""
+        place = Path(sites.place_of(self._path))
+        known = self._register.known(str(place))
+        made = f" made on {known.made[:10]}" if known and known.made else ""
+        if not os.path.lexists(place):
+            if not made:
+                hint = f"anima init {self._path} makes a home there"
+                raise NoSuchHome(f"{self._path}: there is no such folder", hint=hint)
+            said = f"The home{made} has vanished: there is no such folder."
+        elif not place.is_dir():
+            if not made:
+                raise NoSuchHome(f"{self._path}: a home is a folder, and this is a file")
+            said = "A home is a folder, and this is none."
+        else:
+            try:
+                if not made or any(place.iterdir()):
+                    return None
+            except OSError:
+                return None
+            said = f"The home{made} has vanished: the folder is empty."
+        return Remark(name="home-gone", about=str(self._path), message=said)
+
+
+# -- gathering ------------------------------------------------------------------------------------------------------------
+
+
+def look(site: Site, rooms: Rooms, *, whole: bool = True, progress: Progress = lambda _: None) -> list[Remark]:
+    """What every part says, damage first. `whole` is false where the configuration cannot be read."""
+    found: list[Remark] = []
+    for what, part in _parts(site, rooms, whole=whole):
+        progress(what)
+        found += _looked(what, part.check)
+    if not whole:
+        return completed(found)
+    progress("the documents")
+    prompt: Drawn | None = None
+
+    def draw() -> Iterator[Remark]:
+        nonlocal prompt
+        prompt = rooms.prompt(site)
+        yield from ()
+
+    if not any(each.name.startswith(_UNSOUND) for each in found):
+        found += _looked("the prompt", draw)
+    found += _looked("the documents", CheckedDocuments(site, prompt, {each.about for each in found}).check)
+    return completed(found)
+
+
+def _parts(site: Site, rooms: Rooms, *, whole: bool) -> list[tuple[str, Checked]]:
+    """Whoever keeps state, in the order in which it is repaired, with its name."""
+    store = site.store
+    files: list[tuple[str, Checked]] = [
+        ("the folder", CheckedFiles(store)),
+        ("the ledger", CheckedLedger(store, daily=site.layout.daily)),
+        ("small files", _SmallFiles(site)),
+        ("your configuration", UserFiles(site.env, store.name, store.identity)),
+    ]
+    if not whole:
+        return files
+    return [
+        *files,
+        ("interrupted changes", CheckedBatches(store)),
+        ("history", CheckedHistory(store)),
+        ("the index", CheckedIndex(store, "index.sqlite", "The index", tables_of(store.scratch).check)),
+        *(("transcripts", part) for part in rooms.parts(site)),
+    ]
+
+
+def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:
+    """What one check says. A doctor that dies of the illness tells nothing, so whatever goes wrong becomes a sentence."""
+    found: list[Remark] = []
+    try:
+        found.extend(check())
+    except HomeError as error:
+        said = f"{what} could not be looked at: {error}."
+        found.append(Remark(name="not-looked-at", about=what, message=said, do=error.hint or ""))
+    except Exception as error:
+        said = f"{what} could not be looked at ({type(error).__name__}: {error})."
+        found.append(Remark(name="not-looked-at", about=what, message=said))
+    return found
+
+
+def _tried(what: str, repair: Callable[[], Iterable[Deed]]) -> list[Deed]:
+    """What one repair does. What keeps it from being done is said, and the next one goes on."""
+    done: list[Deed] = []
+    try:
+        for deed in repair():
+            owner = damages()[deed.name].owner if deed.owner is None else deed.owner
+            done.append(replace(deed, owner=owner))
+    except (HomeError, OSError) as error:
+        why = error if isinstance(error, HomeError) else os.strerror(error.errno or 0)
+        done.append(Deed(name=what, about=what, said=f"could not be mended: {why}", ok=False, owner=""))
+    return done
+
+
+def completed(found: Iterable[Remark]) -> list[Remark]:
+    """Remarks with what the table says of their damages, damage first."""
+    rows = damages()
+    full = [replace(r, level=rows[r.name].level, do=r.do or rows[r.name].do) if r.name else r for r in found]
+    return sorted(full, key=lambda each: _RANK[each.level])
+
+
+def _mendable(found: Remark) -> bool:
+    return bool(found.name and damages()[found.name].repair)
+
+
+def _for_the_owner(left: Remark) -> Remark:
+    """What is left after a repair is the owner's: the repair is not offered a second time."""
+    row = damages().get(left.name)
+    return replace(left, do=row.owner) if row is not None and row.repair and row.owner else left
