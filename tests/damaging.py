@@ -239,7 +239,7 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.books.ledger\nhome.writing\nfrom anima.store.steps import Steps\n"
+        "home.books.ledger\nhome.writing\nfrom anima.store.batch import Steps\n"
         "Steps.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )

@@ -14,9 +14,9 @@ import pytest
 
 from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
+from anima.store.batch import RECOVERY, FileStep, Steps
 from anima.store.folder import Folder
 from anima.store.private import Machine
-from anima.store.steps import RECOVERY, Step, Steps
 
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
 ASK = Verdict(answer=Answer.ASK, rule="test", reason="somebody must be asked")
@@ -173,7 +173,7 @@ class StoreContract:
 
     def staged(self, parts: Parts, path: DocPath, text: str) -> str:
         """A text that was staged by somebody who is gone."""
-        step: Step = parts.hand.stage(path, parts.hand.look(path), text)
+        step: FileStep = parts.hand.stage(path, parts.hand.look(path), text)
         parts.hand.hold_staged()
         assert step.staged is not None
         return step.staged
@@ -212,7 +212,7 @@ class StoreContract:
         names = [self.staged(parts, NOTE, "x"), self.staged(parts, OTHER, "y")]
         parts.again().hand.sweep()
         assert [parts.hand.staged_bytes(name) for name in names] == [None, None]
-        parts.hand.let_go([Step(path=NOTE, actual="note.md", do="put", staged=names[0])])  # which is gone already
+        parts.hand.let_go([FileStep(path=NOTE, actual="note.md", do="put", staged=names[0])])  # which is gone already
 
     @pytest.mark.parametrize("name", ["", "key", "note.md", "../x", "/etc/passwd", ".anima/key", ".anima/stage/../key"])
     def test_only_names_the_store_gave_are_staged_texts(self, parts: Parts, name: str) -> None:

@@ -236,9 +236,9 @@ def methods_called(name: str) -> set[str]:
 
 
 def test_documents_are_staged_and_carried_out_only_on_the_road_and_in_recovery() -> None:
-    assert methods_called("carry_out") == {"memory/write.py", "store/batch.py", "store/steps.py"}
+    assert methods_called("carry_out") == {"memory/write.py", "store/batch.py"}
     for name in ("hold_staged", "removal", "addition"):
-        assert methods_called(name) <= {"store/batch.py", "store/steps.py"}
+        assert methods_called(name) <= {"store/batch.py"}
     for name in ("finish_put", "finish_removal", "cut_back", "settle"):
         assert methods_called(name) <= {"store/place.py", "store/batch.py"}
 
@@ -295,7 +295,7 @@ def test_nobody_but_the_gate_says_allow() -> None:
         for call in calls(tree)
         if dotted(call.func).rpartition(".")[2] == "Verdict" and "ALLOW" in ast.unparse(call)
     }
-    assert {module for module in makers if not module.startswith(("gate/", "testing/"))} == {"store/steps.py"}
+    assert {module for module in makers if not module.startswith(("gate/", "testing/"))} == {"store/batch.py"}
 
 
 @pytest.mark.parametrize("answer", [Answer.ASK, Answer.DENY])

@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_770,
     "search": 4_290,
     "sessions": 4_280,
-    "store": 6_610,
+    "store": 6_560,
     "testing": 1_600,
     "text": 2_410,
     "upkeep": 3_650,

@@ -13,9 +13,9 @@ import pytest
 
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
+from anima.store.batch import Steps
 from anima.store.folder import Folder
 from anima.store.private import Machine
-from anima.store.steps import Steps
 from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
 
 

@@ -1,25 +1,257 @@
 """A batch of changes written all or nothing into a folder, with its record; and what a crash left of one.
 
-Promise: every base is compared under the lock; texts are staged durably before the ledger says what will happen, so a
-begun batch can always be finished; whoever writes or opens next finishes it, or takes it back where nothing was done.
-What somebody else wrote in between stays theirs. Whoever calls holds the home lock.
-Not here: whether a change may happen (gate), history (place), single files (steps).
+Promise: nothing is carried out without an allowing Verdict; every base is compared under the lock; texts are staged
+durably before the ledger says what will happen, so a begun batch can always be finished; whoever writes or opens next
+finishes it, or takes it back where nothing was done. A document is old or new, never mixed; links are neither followed nor
+written through, and what somebody else wrote in between stays theirs. Whoever calls holds the home lock.
+Not here: whether a change may happen (gate), history (place).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
 
-from anima.errors import Damaged, HomeError, NoSuchDocument, StaleWrite
+from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger.chain import Edit, Intent, Ledger
 from anima.ledger.provenance import Provenance
-from anima.model import UNTRUSTED, Change, DocPath, Kind, digest_of
+from anima.model import UNTRUSTED, Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.folder import Folder, Unconfirmed
-from anima.store.steps import Standing, Step, Steps
+from anima.store.folder import Folder, Signature, Unconfirmed, signature_of, write_all
+from anima.store.private import STAGE, Machine, read_all
+from anima.store.safe_open import open_beneath, regular
+
+# A batch that the gate allowed before the crash is finished, not judged again.
+RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Present):
+    """A document as it stands on disk now, with what tells that it changed; its text is "" where only its size was asked
+    for."""
+
+    signature: Signature | None = None
+    mode: int = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStep:
+    """One file's part of a batch: put a staged text in place, remove the file, or add bytes at its end."""
+
+    path: DocPath
+    actual: str
+    do: Literal["put", "remove", "append"]
+    staged: str | None = None
+    data: bytes = b""
+    was: Signature | None = None  # what stood there when we looked
+
+    @property
+    def folder(self) -> str:
+        return self.actual.rpartition("/")[0]
+
+
+class Steps:
+    """Does the steps that write documents of one folder."""
+
+    def __init__(self, store: Folder, machine: Machine) -> None:
+        self._store, self._machine = store, machine
+
+    # -- before: look, and stage ----------------------------------------------------------------------------------------
+
+    def look(self, path: DocPath, *, whole: bool = True) -> Standing:
+        """What stands at a path, checked to be something we may write: a regular file with one name, or nothing."""
+        actual = self._store.actual(path)
+        found = self._store.stat(actual) if actual is not None else None
+        if actual is None or found is None:
+            return Standing(actual=actual or self._spelt(path), text=None)
+        _check_writable(path, found)
+        text = self._store.read(path).text if whole else ""
+        seen, mode = signature_of(found), stat.S_IMODE(found.st_mode)
+        return Standing(actual=actual, text=text, size=found.st_size, signature=seen, mode=mode)
+
+    def _spelt(self, path: DocPath) -> str:
+        """The path of a document to be, in the spelling of the folders that are there."""
+        spelt, parts = "", path.parts
+        for n, part in enumerate(parts):
+            there = self._store.actual(DocPath.parse("/".join(parts[: n + 1])))
+            spelt = there if there is not None else f"{spelt}/{part}".lstrip("/")
+        return spelt
+
+    def stage(self, path: DocPath, standing: Standing, text: str, *, mode: int | None = None) -> FileStep:
+        """A durable copy of a document's new text, not yet in its place."""
+        with _written(path):
+            staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
+        return FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
+
+    def hold_staged(self) -> None:
+        """Makes the names of staged texts durable: a batch of several must be able to go on after the first."""
+        try:
+            self._machine.sync_folder(STAGE)
+        except OSError as error:
+            raise Damaged(f"nothing was written ({os.strerror(error.errno or 0)})") from None
+
+    def let_go(self, steps: Iterable[FileStep]) -> None:
+        """Forgets what was staged for steps that are not carried out."""
+        for step in steps:
+            if step.staged:
+                self._machine.unstage(step.staged)
+
+    def removal(self, path: DocPath, standing: Standing) -> FileStep:
+        return FileStep(path=path, actual=standing.actual, do="remove", was=standing.signature)
+
+    def addition(self, path: DocPath, standing: Standing, data: bytes) -> FileStep:
+        """Bytes for the end of a file, with a line end first when the file lacks its last one."""
+        if standing.size:
+            with _written(path), regular(self._store.fd, standing.actual) as (fd, found):
+                if os.pread(fd, 1, max(0, found.st_size - 1)) != b"\n":
+                    data = b"\n" + data
+        return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
+
+    # -- carrying out ---------------------------------------------------------------------------------------------------
+
+    def carry_out(self, steps: Iterable[FileStep], verdict: Verdict) -> None:
+        """Does the steps in order. Raises StaleWrite, before the first of them, when somebody wrote since we looked.
+
+        Raises Unconfirmed when all was done and only the disk's word for it is missing; any other error may leave
+        some steps done, which recovery then finishes.
+        """
+        if verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        steps = list(steps)
+        for step in steps:
+            if self._store.signature(step.actual) != step.was:
+                raise self._stale(step.path)
+        for step in steps:
+            self._do(step)
+        for folder in dict.fromkeys(step.folder for step in steps if step.do != "append"):
+            self._confirm_folder(folder)
+
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        if verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        if self._store.actual(path) is not None:
+            return False
+        actual = self._spelt(path)
+        with _written(path):
+            staged = self._machine.stage(pieces, mode=mode)
+            try:
+                self._store.make_folder(actual.rpartition("/")[0])
+                self._machine.move(staged, actual, only_new=True)
+                self._machine.sync_folder(actual.rpartition("/")[0])
+            except FileExistsError:
+                return False
+            finally:
+                self._machine.unstage(staged)
+                self._store.forget(actual)
+        return True
+
+    def _stale(self, path: DocPath) -> StaleWrite:
+        try:
+            theirs = self._store.read(path).text
+        except HomeError:
+            theirs = None
+        return StaleWrite(path.text, theirs=theirs, ours=None)
+
+    def _do(self, step: FileStep) -> None:
+        try:
+            with _written(step.path):
+                if step.do == "put":
+                    if self._store.stat(step.folder or ".") is None:
+                        self._store.make_folder(step.folder)
+                    self._machine.move(step.staged or "", step.actual)
+                elif step.do == "remove":
+                    self._machine.unlink(step.actual, sync=False)  # with the others, at the end
+                else:
+                    self._append(step)
+        finally:
+            self._store.forget(step.actual)
+
+    def _append(self, step: FileStep) -> None:
+        fd = open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+        try:
+            if signature_of(found := os.fstat(fd)) != step.was:
+                raise self._stale(step.path)
+            _check_writable(step.path, found)
+            try:
+                write_all(fd, step.data)
+                os.fsync(fd)
+            except OSError:
+                with _confirmed(step.path.text):  # half a line is worse than none; one that may not last is no better
+                    os.ftruncate(fd, found.st_size)
+                    os.fsync(fd)
+                raise
+        finally:
+            os.close(fd)
+
+    def _confirm_folder(self, folder: str) -> None:
+        with _confirmed(folder or "the home"):
+            self._machine.sync_folder(folder)
+
+    # -- after a crash --------------------------------------------------------------------------------------------------
+
+    def staged_bytes(self, staged: str | None) -> bytes | None:
+        """The staged text of an interrupted batch, if it is still there."""
+        return self._machine.staged_bytes(staged) if staged else None
+
+    def finish_put(self, path: DocPath, staged: str) -> None:
+        """Puts a staged text of an interrupted batch in its place."""
+        standing = self.look(path, whole=False)
+        step = FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
+        self.carry_out([step], RECOVERY)
+
+    def finish_removal(self, path: DocPath) -> None:
+        standing = self.look(path, whole=False)
+        if standing.signature is not None:
+            self.carry_out([self.removal(path, standing)], RECOVERY)
+
+    def confirm(self, path: DocPath) -> None:
+        """Makes durable what stands, or no longer stands, at a path. Raises Unconfirmed."""
+        actual = self._store.actual(path)
+        if actual is not None:
+            with _confirmed(path.text), regular(self._store.fd, actual) as (fd, _):
+                os.fsync(fd)
+        folder = (actual or self._spelt(path)).rpartition("/")[0]
+        if self._store.stat(folder or ".") is not None:
+            self._confirm_folder(folder)
+
+    def raw(self, path: DocPath) -> bytes | None:
+        """The bytes of a document, whatever they are; None when nothing stands there. Raises BadPath or Damaged."""
+        actual = self._store.actual(path)
+        if actual is None:
+            return None
+        with _written(path), suppress(FileNotFoundError), regular(self._store.fd, actual) as (fd, found):
+            _check_writable(path, found)
+            return read_all(fd)
+        return None
+
+    def cut_back(self, path: DocPath, size: int) -> None:
+        """Takes a torn append back. Only the bytes after `size` go."""
+        actual = self._store.actual(path)
+        if actual is None:
+            return
+        with _written(path):
+            fd = open_beneath(self._store.fd, actual, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                found = os.fstat(fd)
+                _check_writable(path, found)
+                if found.st_size > size:
+                    os.ftruncate(fd, size)
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+                self._store.forget(actual)
+
+    def sweep(self) -> None:
+        """Forgets every staged text. Nobody can need one while we hold the lock and no batch is begun."""
+        self._machine.sweep()
 
 
 class _State(Enum):
@@ -37,7 +269,7 @@ class _Plan:
     """What one change comes to: the ledger's edit, the steps and the new text's digest."""
 
     edit: Edit
-    steps: tuple[Step, ...]
+    steps: tuple[FileStep, ...]
     digest: str | None = None  # None for an append: a long log is not read again only to tell it
 
 
@@ -78,7 +310,7 @@ class Batches:
             self._carry_out(intent, [step for plan in plans if plan for step in plan.steps], batch)
         return intent, tuple(plan.digest if plan else None for plan in plans)
 
-    def _carry_out(self, intent: Intent, steps: list[Step], batch: Batch) -> None:
+    def _carry_out(self, intent: Intent, steps: list[FileStep], batch: Batch) -> None:
         try:
             marked = any(line.taint for edit in intent.edits for line in edit.lines)
             if intent.approver is None and (marked or ({intent.origin} | intent.taint) & UNTRUSTED):
@@ -113,14 +345,10 @@ class Batches:
             if standing.signature is not None and view.size_of(change.path) == standing.size:
                 return standing
         standing = self._steps.look(change.path)
-        self._note_standing(change.path, standing)
+        if seen := seen_record(view, change.path, standing, key=self._ledger().key):
+            self._ledger().add(*seen)
         change.check_base(standing.text)
         return standing
-
-    def _note_standing(self, path: DocPath, standing: Standing) -> None:
-        """Writes down a document we did not leave like this, so that its lines are known for what they are."""
-        if seen := seen_record(self._provenance(), path, _present(standing), key=self._ledger().key):
-            self._ledger().add(*seen)
 
     def _plan_all(self, batch: Batch, standings: list[Standing]) -> list[_Plan | None]:
         """What each change comes to, None where nothing would change."""
@@ -141,7 +369,7 @@ class Batches:
             edit = edit_of_append(change, actual=standing.actual, size=standing.size, piece=piece, key=key)
             return _Plan(edit=edit, steps=(step,))
         there = self._look_at_target(change, standing) if change.kind is Kind.MOVE else None
-        found = edit_of(change, _present(standing), key=key, there=_present(there) if there else None)
+        found = edit_of(change, standing, key=key, there=there)
         if found is None:
             return None
         removal = self._steps.removal(change.path, standing)
@@ -164,9 +392,6 @@ class Batches:
         if there.text is not None:
             raise StaleWrite(change.to.text, theirs=there.text, ours=standing.text)
         return there
-
-    def _keyed(self, text: str | None) -> str | None:
-        return None if text is None else self._ledger().key.of(text)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
@@ -243,7 +468,7 @@ class Batches:
         if there == edit.digest:
             return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
         staged = self._steps.staged_bytes(edit.temp)
-        usable = staged is not None and self._keyed(staged.decode("utf-8", "replace")) == edit.digest
+        usable = staged is not None and self._ledger().key.of(staged.decode("utf-8", "replace")) == edit.digest
         if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
             return _State.LOST
         return _State.HALF if edit.kind is Kind.MOVE and here is None else _State.READY
@@ -265,10 +490,40 @@ class Batches:
 
     def _digest(self, path: DocPath) -> str | None:
         try:
-            return self._keyed(self._folder.read(path).text)
+            return self._ledger().key.of(self._folder.read(path).text)
         except NoSuchDocument:
             return None
 
 
-def _present(standing: Standing) -> Present:
-    return Present(actual=standing.actual, text=standing.text, size=standing.size)
+def _check_writable(path: DocPath, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise BadPath(path.text, "this is not a regular file, so it is not written")
+    if found.st_nlink > 1:
+        raise Refused(
+            f"{path}: the file has several names (hard links), so it is not written",
+            rule="several-links",
+            hint="copy it, and put the copy in its place",
+        )
+
+
+@contextmanager
+def _confirmed(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unconfirmed(
+            f"{what}: it is written, but the disk did not confirm it ({os.strerror(error.errno or 0)})",
+            hint="look at the disk; the next write or opening makes sure of it",
+        ) from None
+
+
+@contextmanager
+def _written(path: DocPath) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EXDEV):
+            why = "it lies behind a link or on another file system; nothing was written"
+            raise BadPath(path.text, why) from None
+        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+        raise Damaged(f"{path}: cannot be written ({os.strerror(error.errno or 0)})", hint=hint) from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -522,12 +523,10 @@ def _finish_swap(here: str) -> None:
 
 def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
     """What is wrong with the repository at a place beneath a home; nothing where none is."""
-    from anima.store.aside import kind_of
-
-    kind = kind_of(store, place)
-    if kind is None:
+    found, mark = store.stat(place), store.stat(f"{place}/{MARK}")
+    if found is None:
         return []
-    if kind != "folder" or kind_of(store, f"{place}/{MARK}") != "file":
+    if not stat.S_ISDIR(found.st_mode) or mark is None or not stat.S_ISREG(mark.st_mode):
         return [("unmarked", "it is not a repository of ours")]
     try:
         with closing(History.open(f"{store.root}/{place}")) as history:

@@ -21,12 +21,11 @@ from anima.ledger.chain import FORMAT, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, DocPath, Kind, Verdict
 from anima.store import Batch, Mend, Written, never_whole
-from anima.store.batch import Batches
+from anima.store.batch import Batches, Steps
 from anima.store.folder import Folder, is_restoring, refuse_newer_home
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
 from anima.store.private import TORN, Machine
-from anima.store.steps import Steps
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:

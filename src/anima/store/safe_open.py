@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -74,6 +76,16 @@ def open_regular(root: int, path: str) -> tuple[int, os.stat_result]:
         os.close(fd)
         raise
     return fd, found
+
+
+@contextmanager
+def regular(root: int, path: str) -> Iterator[tuple[int, os.stat_result]]:
+    """A regular file opened for reading, with its stat, and closed at the end. Raises OSError."""
+    fd, found = open_regular(root, path)
+    try:
+        yield fd, found
+    finally:
+        os.close(fd)
 
 
 @lru_cache(maxsize=1)
