@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from anima.search.rank import Answer
     from anima.sessions.session import Session
     from anima.sessions.sessions import Sessions
+    from anima.sessions.transcripts import Said
     from anima.upkeep.doctor import Health, Rooms
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
@@ -301,13 +302,19 @@ class Home:
         )
 
     @part
+    def _said(self) -> Said:
+        """Transcripts as files that are moved, and as holders of text."""
+        from anima.sessions.transcripts import Said
+
+        return Said(self.sessions)
+
+    @part
     def _forget(self) -> Forget:
         """What forgets. Whoever keeps text stands in the order of the deed."""
         from anima.forget.forget import Forget
         from anima.forget.holders import Derived, Files, SetAside, Versions, Waiting
-        from anima.sessions.transcripts import Said
 
-        said = Said(self.sessions)
+        said = self._said
         holders = (
             Waiting(self.site, self.writing.proposals),
             said,
@@ -477,7 +484,9 @@ class Home:
         """Copies a tree of Markdown documents into the home without overwriting any."""
         from anima.backup.import_ import import_from
 
-        return import_from(self, folder, format="markdown", files=False, sessions=False)
+        return import_from(
+            self.site, folder, writer=self.writing, form=self._said, format="markdown", files=False, sessions=False
+        )
 
     def import_from(
         self,
@@ -492,7 +501,16 @@ class Home:
         with `replace`, documents that differ are written as changes that `undo` takes back."""
         from anima.backup.import_ import import_from
 
-        return import_from(self, source, format=format, dry_run=dry_run, replace=replace, progress=progress)
+        return import_from(
+            self.site,
+            source,
+            writer=self.writing,
+            form=self._said,
+            format=format,
+            dry_run=dry_run,
+            replace=replace,
+            progress=progress,
+        )
 
     def export(
         self,
@@ -505,7 +523,7 @@ class Home:
         """Writes everything to a new folder (`markdown`, or a dialect's name) or file or stream (`jsonl`)."""
         from anima.backup.export import export
 
-        return export(self, target, format=format, sessions=sessions, progress=progress)
+        return export(self.site, target, form=self._said, format=format, sessions=sessions, progress=progress)
 
     def _submit(self, kind: Kind, path: DocPath, text: str = "", **more: Any) -> Receipt:
         from anima.memory.write import owners

@@ -2,8 +2,8 @@
 
 Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
 Where a dialect keeps files elsewhere, `.anima-export.json` in the export leads back, so that home → export → import into an
-empty home of the first dialect gives the same documents. Not here: the way in (arriving), where a role stands (places), the
-lines of JSON (parcels).
+empty home of the first dialect gives the same documents. Not here: the way in (import_), where a role stands (places),
+the lines of JSON (lines).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from anima import site
-from anima.backup import lines
-from anima.backup.places import Table, is_list, planned, talk_at, way_back
+from anima.backup.lines import MOST, LineWriter
+from anima.backup.places import Table, TranscriptForm, is_list, planned, talk_at, way_back
 from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import (
@@ -29,13 +28,10 @@ from anima.errors import (
 )
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
-from anima.sessions.replay import Header, parse
+from anima.site import Site, detected
 from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
-
-if TYPE_CHECKING:
-    from anima.home import Home
 
 MAP = ".anima-export.json"
 FORMAT = 1  # of that map
@@ -61,15 +57,21 @@ class Exported:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def table_of(home: Home) -> Table:
-    return Table(layout=home.layout, sessions=home.config.sessions.dir)
+def table_of(site: Site) -> Table:
+    return Table(layout=site.layout, sessions=site.config.sessions.dir)
 
 
 # -- out of a home ------------------------------------------------------------------------------------------------------
 
 
 def export(
-    home: Home, target: str | Path | IO[bytes], *, format: str, sessions: bool, progress: Progress | None
+    site: Site,
+    target: str | Path | IO[bytes],
+    *,
+    form: TranscriptForm,
+    format: str,
+    sessions: bool,
+    progress: Progress | None,
 ) -> Exported:
     """Writes everything to a folder (Markdown, or a dialect's name) or to a file or stream (jsonl)."""
     if format not in FORMATS:
@@ -78,22 +80,23 @@ def export(
         raise BadArguments(f"{format} is a folder, and cannot go to a stream", hint="--format jsonl can")
     if isinstance(target, str | Path):
         target = expanded(target)
-        _check_outside(home, target)
-    leaving = _Leaving(home, sessions=sessions, progress=progress)
+        _check_outside(site, target)
+    leaving = _Leaving(site, form, sessions=sessions, progress=progress)
     if format == "jsonl":
         leaving.to_lines(Sheet(target) if isinstance(target, Path) else Stream(target))
     else:
         assert isinstance(target, Path)
-        leaving.to_folder(Crate(target), home.dialect if format == "markdown" else format, exact=format == "markdown")
+        exact = format == "markdown"
+        leaving.to_folder(Crate(target), site.layout.dialect if exact else format, exact=exact)
     return leaving.told(str(target) if isinstance(target, Path) else "-", format)
 
 
-def _check_outside(home: Home, target: Path) -> None:
+def _check_outside(site: Site, target: Path) -> None:
     try:
         place = target.resolve()
     except (OSError, RuntimeError, ValueError):
         raise BadArguments(f"{printable(str(target))}: this cannot be a path") from None
-    if place.is_relative_to(home.root):
+    if place.is_relative_to(site.store.name):
         raise BadArguments(
             f"{target} lies inside the home; an export stands beside it", hint="name a place outside the home"
         )
@@ -102,32 +105,36 @@ def _check_outside(home: Home, target: Path) -> None:
 class _Leaving:
     """One export as it is made."""
 
-    def __init__(self, home: Home, *, sessions: bool, progress: Progress | None) -> None:
-        self.home, self.table, self._progress = home, table_of(home), progress
+    def __init__(self, site: Site, form: TranscriptForm, *, sessions: bool, progress: Progress | None) -> None:
+        self.site, self.table, self._form, self._progress = site, table_of(site), form, progress
+        self._documents, self._dialect = site.store.documents, site.layout.dialect
         self.left_out: list[tuple[str, str]] = []
         self.entries: list[Entry] = []
         self.moved: dict[str, str] = {}
         self._counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
-        for found in walk(home.store):
+        for found in walk(self._documents):
             if not isinstance(found, Entry):
                 self.left_out.append(found)
             elif not is_list(found.path, self.table) and (sessions or not self._is_said(found.path)):
                 self.entries.append(found)
 
     def _is_said(self, path: str) -> bool:
-        return self.home.layout.row_of(DocPath.parse(path)).kind == "session"
+        return self.site.layout.row_of(DocPath.parse(path)).kind == "session"
 
     def told(self, target: str, format: str) -> Exported:
         moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
         return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
 
     def to_lines(self, out: Sheet | Stream) -> None:
-        writer = lines.Writer()
+        writer, large = LineWriter(), [entry for entry in self.entries if entry.size > MOST]
+        self.left_out += [
+            (entry.path, f"a line of JSON holds at most {MOST:,} bytes; a folder takes it") for entry in large
+        ]
+        self.entries = [entry for entry in self.entries if entry not in large]
         try:
-            out.write(writer.heading(self.home.dialect, self.table.sessions))
+            out.write(writer.first(self._dialect, self.table.sessions))
             for path, file in self._opened():
-                for line in writer.file(path, file.pieces(), size=file.size, mode=private(file.mode)):
-                    out.write(line)
+                out.write(writer.file(path, b"".join(file.pieces()), mode=private(file.mode)))
             out.write(writer.end())
             out.finish()
         except BaseException:
@@ -135,13 +142,13 @@ class _Leaving:
             raise
 
     def to_folder(self, crate: Crate, dialect: str, *, exact: bool) -> None:
-        there = self.table if dialect == self.home.dialect else replace(self.table, layout=layout_for(dialect))
+        there = self.table if dialect == self._dialect else replace(self.table, layout=layout_for(dialect))
         try:
             places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
             for path, file in self._opened():
                 if path != SETTINGS or exact:
                     crate.put(places[path], file.pieces(), mode=file.mode)
-            self.moved = way_back(places, self.table, there, agent_of=lambda path: self.home.agent)
+            self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
             if not exact:
                 self._settle_dialect(crate, there)
             crate.put(MAP, [self._map(there)], mode=0o600)
@@ -154,7 +161,7 @@ class _Leaving:
         """Every file, open. One that cannot be opened is left out."""
         for number, entry in enumerate(self.entries, start=1):
             try:
-                with Opened(self.home.store, entry.path) as file:
+                with Opened(self._documents, entry.path) as file:
                     self._count(entry.path, file.size)
                     yield entry.path, file
             except BadText as error:
@@ -168,15 +175,15 @@ class _Leaving:
         self._counts["bytes"] += size
 
     def _agent_of(self, path: str) -> str:
-        with Opened(self.home.store, path) as file:
-            return agent_in(file.pieces()) or self.home.agent
+        with Opened(self._documents, path) as file:
+            return agent_in(file.pieces(), self._form) or self.site.agent
 
     def _map(self, there: Table) -> bytes:
         own = any(entry.path == SETTINGS for entry in self.entries)
         body = {
             "anima": "export",
             "format": FORMAT,
-            "from": self.home.dialect,
+            "from": self._dialect,
             "dialect": there.layout.dialect,
             "sessions": self.table.sessions,
             "settings": own,
@@ -190,8 +197,8 @@ class _Leaving:
         if dialect == "carapace":
             crate.folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
-        text = self.home.store.read(DocPath.parse(SETTINGS)).text if own else None
-        told = site.detected(crate.store, Config()).dialect == dialect
+        text = self._documents.read(DocPath.parse(SETTINGS)).text if own else None
+        told = detected(crate.store, Config()).dialect == dialect
         if (settings := _settings(text, dialect, told)) is not None:
             crate.put(SETTINGS, [settings.encode("utf-8")], mode=0o600)
 
@@ -234,25 +241,16 @@ def walk(store: Folder, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
             yield entry
 
 
-def agent_in(pieces: Iterable[bytes]) -> str | None:
+def agent_in(pieces: Iterable[bytes], form: TranscriptForm) -> str | None:
     """Whose a transcript is, by its first line; None where that does not say, or could be no folder's name."""
-    header = header_in(first_line(pieces))
-    agent = header.agent_id if header else ""
-    try:
-        return agent if "/" not in agent and DocPath.parse(f"agents/{agent}") else None
-    except BadPath:
-        return None
-
-
-def first_line(pieces: Iterable[bytes]) -> bytes:
     held = b""
     for piece in pieces:
         held += piece
         if b"\n" in held or len(held) > MAX_LINE:
             break
-    return held.partition(b"\n")[0]
-
-
-def header_in(line: bytes) -> Header | None:
-    found = parse(line)
-    return found if isinstance(found, Header) else None
+    header = form.header(held.partition(b"\n")[0])
+    agent = header.agent_id if header else ""
+    try:
+        return agent if "/" not in agent and DocPath.parse(f"agents/{agent}") else None
+    except BadPath:
+        return None

@@ -2,25 +2,23 @@
 
 Promise: documents go by the one road; nothing is overwritten unless told to; what was forgotten stays so; what is not taken is
 named with the reason. A file of lines is read to its end, and checked, before anything is written. An import that was
-stopped has done whole batches, and running it again finishes it. Not here: the way out (moving), where a role stands (places).
+stopped has done whole batches, and running it again finishes it. Not here: the way out (export), where a role stands
+(places).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anima import site
 from anima.backup import lines as parcels
-from anima.backup.export import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, header_in, table_of, walk
-from anima.backup.places import Table, Talk, planned, talk_at
+from anima.backup.export import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, table_of, walk
+from anima.backup.places import Table, TalkFile, TranscriptForm, planned, talk_at
 from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import (
@@ -37,16 +35,15 @@ from anima.errors import (
 from anima.gate import judge_file
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
-from anima.memory.write import owners, scan_added
+from anima.memory.write import Writer, owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
-from anima.sessions.record import kept, transcripts_in
-from anima.sessions.replay import VERSION
+from anima.site import Site, detected
+from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import Opened, expanded, lines_in, open_file, private
 
 if TYPE_CHECKING:
-    from anima.home import Home
     from anima.store import Logs
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
@@ -90,8 +87,8 @@ class _Found:
 class _FolderSource:
     """A folder: an export of ours, a workspace of another system, or any tree of Markdown."""
 
-    def __init__(self, folder: Path, format: str) -> None:
-        self._store = Folder(folder)
+    def __init__(self, folder: Path, format: str, form: TranscriptForm) -> None:
+        self._store, self._form = Folder(folder), form
         self.moved: dict[str, str] = {}
         self.left_out: list[tuple[str, str]] = []
         self.entries: list[Entry] = []
@@ -121,7 +118,7 @@ class _FolderSource:
 
     def agent_of(self, path: str) -> str | None:
         with Opened(self._store, path) as file:
-            return agent_in(file.pieces())
+            return agent_in(file.pieces(), self._form)
 
     def items(self) -> Iterator[_Found]:
         for entry in self.entries:
@@ -136,7 +133,7 @@ class _FolderSource:
             said = dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
         except (NotFound, BadInput):
             said = None
-        return said if said in DIALECTS else site.detected(self._store, Config()).dialect
+        return said if said in DIALECTS else detected(self._store, Config()).dialect
 
     def _map(self) -> dict[str, Any] | None:
         """The map of an export of ours; None where there is none. Raises NewerFormat, or BadText for one that is none."""
@@ -163,35 +160,30 @@ class _FolderSource:
 class _LinesSource:
     """An export as lines of JSON. All of it is read, and checked, before anything is taken from it."""
 
-    def __init__(self, file: Path) -> None:
-        self._name, self._file = str(file), open_file(file)
+    def __init__(self, file: Path, form: TranscriptForm) -> None:
+        self._name, self._file, self._form = str(file), open_file(file), form
         self.moved: Mapping[str, str] = {}
         self.left_out: list[tuple[str, str]] = []
         self.origin, self.exact = None, False
-        self._sizes: dict[str, int] = {}
-        self._modes: dict[str, int] = {}
-        self._agents: dict[str, str | None] = {}
+        self._agents: dict[str, str | None] = {}  # of every file, and of transcripts whose they are
         try:
             self.table = self._checked()
         except BaseException:
             self._file.close()
             raise
 
-    def _read(self) -> Iterator[parcels.Heading | parcels.Piece]:
+    def _read(self) -> Iterator[parcels.FirstLine | parcels.FileLine]:
         return parcels.read(lines_in(self._file, most=parcels.LINE), name=self._name)
 
     def _checked(self) -> Table:
         table = Table(layout=layout_for("anima"))
         for found in self._read():
-            if isinstance(found, parcels.Heading):
-                if found.dialect not in DIALECTS:
-                    raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
+            if isinstance(found, parcels.FileLine):
+                self._agents[found.path] = agent_in([found.data], self._form) if found.path.endswith(".jsonl") else None
+            elif found.dialect not in DIALECTS:
+                raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
+            else:
                 table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
-                continue
-            self._sizes[found.path] = found.at + len(found.data)
-            self._modes[found.path] = found.mode
-            if found.at == 0 and found.path.endswith(".jsonl"):
-                self._agents[found.path] = agent_in([found.data])
         return table
 
     def close(self) -> None:
@@ -199,20 +191,19 @@ class _LinesSource:
 
     @property
     def paths(self) -> list[str]:
-        return list(self._sizes)
+        return list(self._agents)
 
     def agent_of(self, path: str) -> str | None:
         return self._agents.get(path)
 
     def items(self) -> Iterator[_Found]:
-        pieces = (found for found in self._read() if isinstance(found, parcels.Piece))
-        for path, run in groupby(pieces, key=lambda piece: piece.path):
-            data = (piece.data for piece in run)
-            yield _Found(path=path, size=self._sizes[path], mode=self._modes[path], pieces=data)
+        for found in self._read():
+            if isinstance(found, parcels.FileLine):
+                yield _Found(path=found.path, size=len(found.data), mode=found.mode, pieces=iter([found.data]))
 
 
 @contextmanager
-def _opened(home: Home, source: Path, format: str) -> Iterator[_FolderSource | _LinesSource]:
+def _opened(site: Site, form: TranscriptForm, source: Path, format: str) -> Iterator[_FolderSource | _LinesSource]:
     if format not in ("auto", *FORMATS):
         raise BadArguments(f"there is no format {printable(format)!r}; there are auto, {', '.join(FORMATS)}")
     try:
@@ -220,27 +211,28 @@ def _opened(home: Home, source: Path, format: str) -> Iterator[_FolderSource | _
         place = source.resolve()
     except (OSError, RuntimeError, ValueError):
         raise BadArguments(f"{printable(str(source))}: this cannot be a path") from None
-    if place == Path(home.root):
+    own = Path(site.store.name)
+    if place == own:
         raise BadArguments(f"{source} is this home itself")
-    if Path(home.root).is_relative_to(place):
+    if own.is_relative_to(place):
         raise BadArguments(f"this home lies inside {source}", hint="name the folder whose files you mean")
     if is_folder and format == "jsonl" and source.exists():
         raise BadArguments(f"{source} is a folder, and jsonl is a file")
     if not is_folder and format not in ("auto", "jsonl"):
         raise BadArguments(f"{source} is a file, and {format} is a folder", hint="--format jsonl reads a file")
-    found = _FolderSource(source, format) if is_folder else _LinesSource(source)
+    found = _FolderSource(source, format, form) if is_folder else _LinesSource(source, form)
     try:
         yield found
     finally:
         found.close()
 
 
-def _places(home: Home, source: _FolderSource | _LinesSource) -> dict[str, str]:
+def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
     """Where in the home every file of a source goes: back to where it came from, and from there to its own dialect's."""
-    paths, there = source.paths, table_of(home)
+    paths, there = source.paths, table_of(site)
 
     def whose(path: str) -> str:
-        return source.agent_of(path) or home.agent
+        return source.agent_of(path) or site.agent
 
     if source.exact and source.origin is None:
         return {path: path for path in paths}
@@ -268,9 +260,11 @@ def _sound(moved: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
 
 
 def import_from(
-    home: Home,
+    site: Site,
     source: str | Path,
     *,
+    writer: Writer,
+    form: TranscriptForm,
     format: str = "auto",
     dry_run: bool = False,
     replace: bool = False,
@@ -279,9 +273,9 @@ def import_from(
     progress: Progress | None = None,
 ) -> Imported:
     """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
-    with _opened(home, expanded(source), format) as found:
-        places, whole = _places(home, found), len(found.paths)
-        arriving = _Arriving(home, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
+    with _opened(site, form, expanded(source), format) as found:
+        places, whole = _places(site, found), len(found.paths)
+        arriving = _Arriving(site, writer, form, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
             arriving.take(item, places[item.path])
             if progress:
@@ -294,7 +288,9 @@ def import_from(
 class _Arriving:
     """One import as it goes."""
 
-    home: Home
+    site: Site
+    writer: Writer
+    form: TranscriptForm
     dry_run: bool
     replacing: bool
     files: bool
@@ -318,9 +314,9 @@ class _Arriving:
         try:
             path = DocPath.parse(place)
             self._check(path)
-            if talk := talk_at(path.text, table_of(self.home)):
+            if talk := talk_at(path.text, table_of(self.site)):
                 self._take_talk(item, path, talk)
-            elif (row := self.home.layout.row_of(path)).role == "agent-state":
+            elif (row := self.site.layout.row_of(path)).role == "agent-state":
                 self._take_file(item, path)  # what another agent keeps for itself: no document of this home's
             elif row.policy is Policy.CLOSED:
                 raise BadText(path.text, "it belongs to the home's own machinery")
@@ -349,15 +345,15 @@ class _Arriving:
         """What is in the way of one document is found before it could be in the way of its whole batch."""
         if folder.key in self._folders:
             return
-        actual = self.home.store.actual(folder)
-        found = self.home.store.stat(actual) if actual is not None else None
-        if found is not None and not stat.S_ISDIR(found.st_mode):
+        documents = self.site.store.documents
+        actual = documents.actual(folder)
+        if actual is not None and kind_of(documents, actual) not in (None, "folder"):
             raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
 
     # -- documents ------------------------------------------------------------------------------------------------------
 
     def _take_document(self, item: _Found, path: DocPath) -> None:
-        text, lines = self.home.writing.forgotten.without(_text(item, path))
+        text, lines = self.writer.forgotten.without(_text(item, path))
         if lines:
             self._note("forgotten", (path.text, lines))
             if not text.strip():
@@ -366,7 +362,7 @@ class _Arriving:
         if now == text:
             self._note("present", path.text)
         elif now is None or self.replacing:
-            self.home.books.check_writable(path)  # raises Refused for what is not ours to write
+            self.site.store.check_writable(path)  # raises Refused for what is not ours to write
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
             self._doubt(now, change)
@@ -382,7 +378,7 @@ class _Arriving:
 
     def _standing(self, path: DocPath) -> str | None:
         try:
-            return self.home.read(path).text
+            return self.site.store.documents.read(path).text
         except NoSuchDocument:
             return None
 
@@ -390,7 +386,7 @@ class _Arriving:
         self._batch.append(change)
         self._bytes += len(change.text)
         # Where the owner has rules of their own, one document must not decide for its neighbours.
-        if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES or self.home.writing.policy.ready:
+        if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES or self.writer.policy.ready:
             self.write()
 
     def write(self) -> None:
@@ -398,7 +394,7 @@ class _Arriving:
         batch, self._batch, self._bytes = self._batch, [], 0
         receipts: tuple[Receipt, ...] = ()
         if batch and not self.dry_run:
-            receipts = self.home.writing.submit(batch, what="import")
+            receipts = self.writer.submit(batch, what="import")
         for change, receipt in zip(batch, receipts or [None] * len(batch), strict=True):
             if receipt is not None and receipt.status != "written":
                 self._note("left_out", (change.path.text, f"{receipt.status} by rule {receipt.rule}: {receipt.reason}"))
@@ -412,7 +408,7 @@ class _Arriving:
     def _take_file(self, item: _Found, path: DocPath) -> None:
         if not self.files:
             raise BadText(path.text, "only Markdown is copied")
-        if (actual := self.home.store.actual(path)) is not None:
+        if (actual := self.site.store.documents.actual(path)) is not None:
             self._compare(path, actual, item.pieces)
             return
         if self.dry_run:
@@ -422,24 +418,24 @@ class _Arriving:
         self._note("files", path.text)
 
     def _compare(self, path: DocPath, actual: str, pieces: Iterable[bytes]) -> None:
-        with Opened(self.home.store, actual) as standing:
+        with Opened(self.site.store.documents, actual) as standing:
             self._note("present" if _same(standing.pieces(), pieces) else "differs", path.text)
 
     def _bring(self, item: _Found, path: DocPath) -> None:
         """No document, so no change: it is put where nothing stands, and the ledger says that it came."""
-        books, digest = self.home.books, hashlib.sha256()
-        with books.machine.lock.hold():
-            books.finish()
+        store, digest = self.site.store, hashlib.sha256()
+        with store.lock():
+            store.finish()
             fields: dict[str, object] = {"path": path.text, "size": item.size}
-            verdict = judge_file(path, self.home.layout.row_of(path), Actor.IMPORTER)
+            verdict = judge_file(path, self.site.layout.row_of(path), Actor.IMPORTER)
             pieces = _told(self._unforgotten(item.pieces, path), digest)
-            if not books.bring(path, pieces, verdict, mode=private(item.mode)):
+            if not store.bring(path, pieces, verdict, mode=private(item.mode)):
                 raise BadText(path.text, "somebody put a file there meanwhile")
-            books.ledger.add("file", {**fields, "digest": books.key.of(digest.hexdigest())}, sync=False)
+            store.ledger.add("file", {**fields, "digest": store.key.of(digest.hexdigest())}, sync=False)
 
     def _unforgotten(self, pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
         """The bytes of a file, if it holds nothing that was forgotten. Raises BadText before the last of them."""
-        forgotten, before = self.home.writing.forgotten, b""
+        forgotten, before = self.writer.forgotten, b""
         for piece in pieces:
             if forgotten and forgotten.holds((before + piece).decode("utf-8", "replace")):
                 raise BadText(path.text, "it holds something that you had forgotten")
@@ -448,28 +444,28 @@ class _Arriving:
 
     # -- transcripts ------------------------------------------------------------------------------------------------------
 
-    def _take_talk(self, item: _Found, path: DocPath, talk: Talk) -> None:
+    def _take_talk(self, item: _Found, path: DocPath, talk: TalkFile) -> None:
         if not self.sessions:
             raise BadText(path.text, "it belongs to the home's own machinery")
         first, lines = _peeked(_lines(item.pieces, path))
-        header = header_in(first.rstrip(b"\n"))
+        header = self.form.header(first.rstrip(b"\n"))
         if header is None and talk.agent is not None:  # AgentScope's own, beside ours
             self._take_file(replace(item, pieces=lines), path)
             return
         if header is None or header.id != talk.id:
             raise BadText(path.text, "it does not read as a transcript of that name")
-        if header.version > VERSION:
-            raise NewerFormat(path.text, found=header.version, known=VERSION)
-        folder = transcripts_in(self.home.books, talk.folder, suffix=talk.suffix)
+        if header.version > self.form.version:
+            raise NewerFormat(path.text, found=header.version, known=self.form.version)
+        folder = self.form.folder(talk.folder, talk.suffix)
         folder.path_of(talk.id)
         gone: list[int] = []
-        forgotten = self.home.writing.forgotten
-        left = kept(lines, forgotten.holds, now=header.timestamp, gone=gone) if forgotten else lines
+        forgotten = self.writer.forgotten
+        left = self.form.without(lines, forgotten.holds, now=header.timestamp, gone=gone) if forgotten else lines
         self._put_talk(path, talk, folder, left)
         if gone:
             self._note("forgotten", (path.text, len(gone)))
 
-    def _put_talk(self, path: DocPath, talk: Talk, folder: Logs, lines: Iterable[bytes]) -> None:
+    def _put_talk(self, path: DocPath, talk: TalkFile, folder: Logs, lines: Iterable[bytes]) -> None:
         seen = folder.look(talk.id)
         if seen is not None and seen.size:
             self._compare(path, folder.path_of(talk.id), lines)
@@ -477,8 +473,8 @@ class _Arriving:
         if self.dry_run:
             _exhausted(lines)
         else:
-            books = self.home.books
-            with books.machine.lock.hold():
+            books = self.site.store
+            with books.lock():
                 books.finish()
                 books.ledger.add(
                     "file", {"path": path.text, "session": talk.id}

@@ -2,21 +2,24 @@
 
 Promise: `planned` gives every path a place of its own; what has a role goes to where the other dialect keeps that role,
 everything else stays where it is, and what would take a role it never had, or a place that is taken, goes beneath
-`aside/`. Between two tables that are alike every path stays. Pure. Not here: files, and the map that leads back (moving).
+`aside/`. Between two tables that are alike every path stays. Pure. Not here: files, and the map that leads back (export).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from anima.errors import BadPath
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
+
+if TYPE_CHECKING:
+    from anima.store import Logs
 
 ASIDE = "aside"
 # Roles that change what a file means to the agent: no file may come into one by being moved.
@@ -37,7 +40,38 @@ class Table:
         return bool(self.layout.talks) and self.sessions == "sessions"
 
 
-class Talk(NamedTuple):
+class TranscriptHeader(Protocol):
+    """What the first line of a transcript says."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def agent_id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def timestamp(self) -> str: ...
+
+
+class TranscriptForm(Protocol):
+    """What must be known of transcripts to move them."""
+
+    version: int
+
+    def header(self, line: bytes) -> TranscriptHeader | None:
+        """What a first line says; None where it is no transcript's."""
+        ...
+
+    def without(
+        self, lines: Iterable[bytes], holds: Callable[[str], bool], *, now: str, gone: list[int]
+    ) -> Iterator[bytes]:
+        """The lines that stay; the sizes of the others go into `gone`."""
+        ...
+
+    def folder(self, folder: str, suffix: str) -> Logs: ...
+
+
+class TalkFile(NamedTuple):
     """A transcript by its path: whose, if the path says so, its id, and whether it is what the model still sees."""
 
     agent: str | None
@@ -50,17 +84,17 @@ class Talk(NamedTuple):
         return self.agent is not None and self.suffix == ".jsonl"
 
 
-def talk_at(path: str, table: Table) -> Talk | None:
+def talk_at(path: str, table: Table) -> TalkFile | None:
     """The transcript that a path names in a dialect; None where it names none."""
     if not table.sessions:
         return None
     folder, _, name = path.rpartition("/")
     if not table.in_pairs:
         fits = fold(folder) == fold(table.sessions) and name.endswith(".jsonl")
-        return Talk(None, name.removesuffix(".jsonl"), folder, ".jsonl") if fits else None
+        return TalkFile(None, name.removesuffix(".jsonl"), folder, ".jsonl") if fits else None
     found = _agents(table.layout.talks).fullmatch(folder)
     suffix = next((end for end in (".log.jsonl", ".jsonl") if name.endswith(end)), None)
-    return Talk(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
+    return TalkFile(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
 
 
 def is_list(path: str, table: Table) -> bool:
@@ -115,7 +149,9 @@ def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str])
     return (None, 4) if gains else (path, 3)
 
 
-def _talk_place(path: str, talk: Talk, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str, int]:
+def _talk_place(
+    path: str, talk: TalkFile, here: Table, there: Table, agent_of: Callable[[str], str]
+) -> tuple[str, int]:
     if (talk.is_context and not there.in_pairs) or not there.sessions:
         return path, 3
     if here.in_pairs and there.in_pairs:

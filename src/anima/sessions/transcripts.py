@@ -22,11 +22,12 @@ from anima.sessions.record import (
     Touches,
     Transcript,
     forget,
+    kept,
     redaction,
     touched,
     transcripts_in,
 )
-from anima.sessions.replay import VERSION, Header, Page, Placed, Record, check, header_of, read, resumed, scan
+from anima.sessions.replay import VERSION, Header, Page, Placed, Record, check, header_of, parse, read, resumed, scan
 from anima.site import Site
 from anima.text.phrases import Left, Sought, Touched
 
@@ -48,11 +49,11 @@ class Transcripts:
 
     @cached_property
     def folder(self) -> Logs:
-        return self._folder_of(self._place.folder, self._place.log)
+        return self.folder_of(self._place.folder, self._place.log)
 
     @cached_property
     def _context(self) -> Logs | None:
-        return self._folder_of(self._place.folder, self._place.context) if self._place.context else None
+        return self.folder_of(self._place.folder, self._place.context) if self._place.context else None
 
     @cached_property
     def _redact(self) -> Redact:
@@ -67,7 +68,7 @@ class Transcripts:
     def _place(self) -> TalkPlace:
         return self.site.layout.transcripts_of(self.site.agent, self.site.config.sessions.dir)
 
-    def _folder_of(self, folder: str, suffix: str) -> Logs:
+    def folder_of(self, folder: str, suffix: str) -> Logs:
         return transcripts_in(self.site.store, folder, suffix=suffix)
 
     def folders(self) -> tuple[Logs, ...]:
@@ -84,7 +85,7 @@ class Transcripts:
             else []
         )
         places = [layout.transcripts_of(agent, self.site.config.sessions.dir) for agent in agents]
-        return tuple(self._folder_of(place.folder, end) for place in places for end in (place.log, place.context))
+        return tuple(self.folder_of(place.folder, end) for place in places for end in (place.log, place.context))
 
     def freshen(self, *, anew: bool) -> None:
         """Brings list and index up to date, since something was forgotten; with `anew`, the index in a new file."""
@@ -233,9 +234,9 @@ class Transcripts:
 
 
 class Said:
-    """Transcripts as holders of text: what of it was said, and how it goes."""
+    """Transcripts as files: what of them holds a text, how that goes, and what a move must know of them."""
 
-    name = "transcripts"
+    name, version = "transcripts", VERSION
 
     def __init__(self, transcripts: Transcripts) -> None:
         self._transcripts = transcripts
@@ -245,6 +246,18 @@ class Said:
         folder, _, name = path.rpartition("/")
         is_named = name.endswith(".jsonl") or name == "sessions.json"
         return is_named and folder in {each.name.rpartition("/")[0] for each in self._transcripts.folders()}
+
+    def header(self, line: bytes) -> Header | None:
+        """What a first line says; None where it is no transcript's."""
+        found = parse(line)
+        return found if isinstance(found, Header) else None
+
+    def folder(self, folder: str, suffix: str) -> Logs:
+        return self._transcripts.folder_of(folder, suffix)
+
+    def without(self, lines: Iterable[bytes], holds: Touches, *, now: str, gone: list[int]) -> Iterator[bytes]:
+        """The lines that stay; the sizes of the others go into `gone`."""
+        return kept(lines, holds, now=now, gone=gone)
 
     def headers(self) -> Iterator[tuple[str, str | None, str | None]]:
         """(id, sender, layer) of every transcript of the home, whichever agent's."""
