@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.app import create_app
-from anima.web.guard import Limits, csrf_of
+from anima.web.guard import RateLimits, csrf_of
 from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring
 
@@ -32,7 +32,7 @@ class Desk:
 
     home: Home
     clock: Clock
-    limits: Limits = field(default_factory=Limits)
+    limits: RateLimits = field(default_factory=RateLimits)
 
     def __post_init__(self) -> None:
         self.keyring = Keyring.of(self.home)
@@ -61,10 +61,10 @@ class Desk:
         return client
 
 
-def desk_in(folder: Path, *, limits: Limits | None = None) -> Desk:
+def desk_in(folder: Path, *, limits: RateLimits | None = None) -> Desk:
     clock = Clock()
     home = Home.create(folder / "aria", name="Aria", emoji="🌿", clock=clock)
-    return Desk(home, clock, limits or Limits())
+    return Desk(home, clock, limits or RateLimits())
 
 
 @contextmanager

@@ -215,12 +215,12 @@ class Home:
     @part
     def writing(self) -> Writer:
         """The road in."""
-        from anima.memory.forgotten import Forgotten
+        from anima.memory.forgotten import ForgottenList
         from anima.memory.proposals import Proposals
         from anima.memory.write import Writer
 
         store = self.site.store
-        forgotten = Forgotten(store.state, lambda: store.key)
+        forgotten = ForgottenList(store.state, lambda: store.key)
         writer = Writer(self.site, Proposals(store.state), forgotten)
         writer.watchers.append(self._tell_index)
         return writer

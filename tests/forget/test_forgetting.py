@@ -677,7 +677,7 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 # -- kills -------------------------------------------------------------------------------------------------------------------
 
 POINTS = [
-    ("anima.memory.forgotten", "Forgotten", "add"),
+    ("anima.memory.forgotten", "ForgottenList", "add"),
     ("anima.memory.write", "Writer", "carry_out"),
     ("anima.memory.proposals", "Proposals", "remove"),
     ("anima.sessions.transcripts", None, "forget"),

@@ -22,7 +22,7 @@ from anima import Home, NewerFormat, Scope
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.text.diff import diff_of
 from anima.web.draw import diff_lines, inert
-from anima.web.guard import Limits, Rate, csrf_of
+from anima.web.guard import Rate, RateLimits, csrf_of
 from anima.web.tokens import Keyring
 from serving import BASE, PRODUCT, Desk, desk_in
 
@@ -221,7 +221,7 @@ def test_a_code_is_too_old_after_ten_minutes(desk: Desk) -> None:
 
 
 def test_guessing_codes_is_slowed_down(tmp_path: Path) -> None:
-    desk = desk_in(tmp_path, limits=Limits(logins_a_minute=3))
+    desk = desk_in(tmp_path, limits=RateLimits(logins_a_minute=3))
     tries = [desk.client(Origin=BASE).post("/login", data={"code": "0" * 32}).status_code for _ in range(5)]
 
     assert tries == [403, 403, 403, 429, 429]
@@ -275,7 +275,7 @@ def test_leaving_takes_the_cookie_back_on_the_server_too(desk: Desk) -> None:
 
 
 def test_a_body_has_a_limit_whatever_it_says_of_its_length(tmp_path: Path) -> None:
-    desk = desk_in(tmp_path, limits=Limits(body=1_000))
+    desk = desk_in(tmp_path, limits=RateLimits(body=1_000))
     small, large = json.dumps({"content": "a" * 500}).encode(), json.dumps({"content": "a" * 1_000}).encode()
     kind = {"Content-Type": "application/json"}
 
@@ -293,7 +293,7 @@ def test_the_api_takes_json_and_nothing_else(desk: Desk) -> None:
 
 
 def test_one_credential_that_asks_too_often_has_to_wait_and_others_do_not(tmp_path: Path) -> None:
-    desk = desk_in(tmp_path, limits=Limits(agent_rate=1e-6))
+    desk = desk_in(tmp_path, limits=RateLimits(agent_rate=1e-6))
     busy, calm = desk.agent("main"), desk.agent("main")
     first, second = busy.get("/api/v1/tools"), busy.get("/api/v1/tools")
 

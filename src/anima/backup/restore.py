@@ -25,7 +25,7 @@ from anima.errors import Damaged, HomeError, Refused, printable
 from anima.layout.trust import Register
 from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
-from anima.memory.forgotten import Forgotten, Phrase, dumped, loaded
+from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.store import File, Swapping, Whole
 from anima.store.outside import expanded
 from anima.store.place import make_home_folder
@@ -303,7 +303,7 @@ def _forgotten_since(source: _Source, whole: Whole) -> dict[str, Phrase]:
 def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: Mapping[str, Phrase]) -> Restoration:
     """All of the archive, beside the home, without what was forgotten since."""
     whole, key = place.whole, Key(source.kept[_KEY])
-    forgotten = Forgotten(whole.state, lambda: key, only=fresh)
+    forgotten = ForgottenList(whole.state, lambda: key, only=fresh)
     whole.check_space(2 * file.size for file in source.manifest.files)
     lost, unread = 0, list[str]()
     for file, mtime, pieces in source.members():
@@ -337,7 +337,7 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
     return replace(found, forgotten=len(fresh), notes=notes)
 
 
-def _without(forgotten: Forgotten, transcript: Transcribed, path: str, data: bytes) -> bytes | None:
+def _without(forgotten: ForgottenList, transcript: Transcribed, path: str, data: bytes) -> bytes | None:
     """A file as if it had never held it; None where nothing else was in it, or it is no text of ours to change."""
     if not forgotten.holds(loose(data)):
         return data

@@ -34,36 +34,36 @@ _MEMORY = """# Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TourStep:
     """One thing that is shown. `shows` is lines to print, or a prompt whose manifest is drawn."""
 
     text: str
     shows: tuple[str, ...] | Prompt
 
 
-def steps() -> Iterator[Step]:
+def steps() -> Iterator[TourStep]:
     """The steps, each done when it is asked for. The temporary home goes with the last one."""
     with tempfile.TemporaryDirectory(prefix="anima-tour-") as folder:
         path = Path(folder) / "aria"
         with Home.create(path, name="Aria", emoji="🌿", env={"ANIMA_CONFIG": f"{folder}/config"}) as home:
-            yield Step(
+            yield TourStep(
                 text="A home is a folder of Markdown. We make one for an agent called Aria.",
                 shows=tuple(f"    {name}" for name in home.tree()),
             )
             (path / "MEMORY.md").write_text(_MEMORY, encoding="utf-8")
-            yield Step(
+            yield TourStep(
                 text="This is all of what Aria is told when you are alone with her, file by file.",
                 shows=home.prompt(scope=Scope.MAIN),
             )
-            yield Step(
+            yield TourStep(
                 text="The same home in a group chat: nothing of you, nothing she remembers.",
                 shows=home.prompt(scope=Scope.GROUP),
             )
-            yield Step(
+            yield TourStep(
                 text="A sub-agent is told one thing of hers: the section marked <!-- share: subagent -->.",
                 shows=(home.prompt(scope=Scope.SUBAGENT).volatile.strip(),),
             )
-    yield Step(
+    yield TourStep(
         text="That was it. The temporary home is gone. Make your own:",
         shows=("    anima init ~/aria --name Aria --emoji 🌿",),
     )

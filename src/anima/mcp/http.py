@@ -34,7 +34,7 @@ def _streams_may_flow() -> None:
     AppStatus.should_exit = False
 
 
-class Endpoint:
+class McpEndpoint:
     """The ASGI application. Serve it at one path with `Route("/mcp", endpoint=…)`, inside `async with endpoint.running()`."""
 
     def __init__(
@@ -82,14 +82,14 @@ class Endpoint:
 
 def asgi_app(
     who: Callable[[Request], Visitor | None], *, hosts: Sequence[str] = (), origins: Sequence[str] = ()
-) -> Endpoint:
+) -> McpEndpoint:
     """MCP for an app of yours. `who` looks at a request's headers and says whose it is, or None; it runs in a thread.
 
     `hosts` and `origins` are allowed beside this machine's own, such as `home.example.org` and
     `https://home.example.org`.
     """
     local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
-    return Endpoint(who, hosts=[*local, *hosts], origins=[*(f"http://{form}" for form in local), *origins])
+    return McpEndpoint(who, hosts=[*local, *hosts], origins=[*(f"http://{form}" for form in local), *origins])
 
 
 def _visitor(ctx: Context) -> Visitor:

@@ -29,7 +29,7 @@ class Phrase(NamedTuple):
     lead: str = ""
 
 
-class Forgotten:
+class ForgottenList:
     """The list of one home. Read again whenever its file changed."""
 
     def __init__(self, state: State, key: Callable[[], Key], *, only: Container[str] | None = None) -> None:

@@ -96,7 +96,7 @@ def seed(writer: Writer, *, name: str, emoji: str | None, bootstrap: bool) -> tu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
+class SaidAlready:
     """A line that says the same already."""
 
     line: int
@@ -158,7 +158,7 @@ def _without_point(line: str) -> str:
     return bullet_text(line) if bullet and bullet.is_point and bullet.text else line.strip()
 
 
-def twin_of(text: str, fact: str) -> Twin | None:
+def twin_of(text: str, fact: str) -> SaidAlready | None:
     """The first line of a text that says this fact in the same, or nearly the same, words."""
     wanted = _plain(fact)
     if not wanted:
@@ -169,9 +169,9 @@ def twin_of(text: str, fact: str) -> Twin | None:
         if not shown or shown.startswith(("#", "<!--")):
             continue
         if _plain(shown) == wanted:
-            return Twin(line=number, text=shown, exact=True)
+            return SaidAlready(line=number, text=shown, exact=True)
         if near(words, _words(shown)):
-            return Twin(line=number, text=shown, exact=False)
+            return SaidAlready(line=number, text=shown, exact=False)
     return None
 
 

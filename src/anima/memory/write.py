@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments, BadText, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
-from anima.memory.forgotten import Forgotten
+from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.model import (
     Actor,
@@ -48,7 +48,7 @@ class Judged(NamedTuple):
 class Writer:
     """Carries changes into one home."""
 
-    def __init__(self, site: Site, proposals: Proposals, forgotten: Forgotten) -> None:
+    def __init__(self, site: Site, proposals: Proposals, forgotten: ForgottenList) -> None:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
         self.proposals, self.forgotten = proposals, forgotten

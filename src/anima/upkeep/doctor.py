@@ -25,7 +25,7 @@ from anima.layout.trust import Register, UserFiles
 from anima.layout.trust import folder as user_folder
 from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
-from anima.memory.forgotten import Forgotten
+from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import FOLDER as PENDING
 from anima.memory.proposals import Proposals
 from anima.model import Checked, Deed, Level, Remark
@@ -123,7 +123,7 @@ class _SmallFiles:
         for name in Proposals(self._store.state).broken(self._site.clock()):
             said = f"The waiting change {name} cannot be read, or was altered."
             yield Remark(name="proposal-broken", about=self._store.place_of(f"{PENDING}/{name}"), message=said)
-        if not Forgotten(self._store.state, lambda: Key(bytes(32))).is_sound():
+        if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
             said = "The list of what stays forgotten cannot be read; writes are refused."
             yield Remark(name="forgotten-broken", about=self._store.place_of(FORGOTTEN), message=said)
         state = f"{self._site.layout.daily}/{_LAST_NIGHT}"

@@ -19,12 +19,12 @@ router = APIRouter(prefix="/api/v1", tags=["agents"])
 
 
 @router.get("/tools")
-def tools(here: Here, me: Me) -> bodies.Items[bodies.Tool]:
+def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
     """The tools there are in this token's scope."""
     rows = here.home.sessions.tools(here.scope_of(me))
     told = ("name", "about", "read_only", "destructive", "idempotent")
     found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
-    return bodies.Items[bodies.Tool].model_validate({"items": found})
+    return bodies.Items[bodies.ToolOut].model_validate({"items": found})
 
 
 @router.post("/tools/{name}")
@@ -36,7 +36,7 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
     return found
 
 
-@router.get("/agent/prompt", response_model=bodies.Prompt)
+@router.get("/agent/prompt", response_model=bodies.PromptOut)
 def prompt(here: Here, me: Me) -> Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
     return here.session_of(me).prompt

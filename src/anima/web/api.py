@@ -66,7 +66,7 @@ def identity(home: TheHome) -> object:
     return home.identity.resolved()
 
 
-@router.get("/prompt", tags=["home"], response_model=bodies.Prompt)
+@router.get("/prompt", tags=["home"], response_model=bodies.PromptOut)
 def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
     return home.prompt(scope=scope, sender=sender)
@@ -104,9 +104,9 @@ def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatc
     return found
 
 
-@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
+@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.ReceiptOut)
 def write(
-    home: TheHome, path: str, wish: bodies.Writing, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+    home: TheHome, path: str, wish: bodies.WritingIn, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Replaces a document, or makes it."""
     if if_none_match is not None and if_none_match.strip() != "*":
@@ -115,7 +115,7 @@ def write(
     return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
 
 
-@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
+@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.ReceiptOut)
 def delete(
     home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
 ) -> Response:
@@ -123,31 +123,31 @@ def delete(
     return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
 
 
-@router.post("/append", tags=["documents"], response_model=bodies.Receipt)
+@router.post("/append", tags=["documents"], response_model=bodies.ReceiptOut)
 def append(home: TheHome, wish: bodies.Appending) -> Response:
     """Adds lines at the end of a document; never conflicts with others who do."""
     return _receipt(home.append(wish.path, wish.text, reason=wish.reason))
 
 
-@router.post("/edit", tags=["documents"], response_model=bodies.Receipt)
+@router.post("/edit", tags=["documents"], response_model=bodies.ReceiptOut)
 def edit(home: TheHome, wish: bodies.Editing) -> Response:
     """Puts one text in the place of another that stands there once, or everywhere."""
     return _receipt(home.edit(wish.path, wish.old, wish.new, replace_all=wish.replace_all, reason=wish.reason))
 
 
-@router.post("/move", tags=["documents"], response_model=bodies.Receipt)
+@router.post("/move", tags=["documents"], response_model=bodies.ReceiptOut)
 def move(home: TheHome, wish: bodies.Moving) -> Response:
     """Gives a document another path. Its lines keep their provenance."""
     return _receipt(home.move(wish.path, wish.to, reason=wish.reason))
 
 
-@router.post("/remember", tags=["memory"], response_model=bodies.Receipt)
+@router.post("/remember", tags=["memory"], response_model=bodies.ReceiptOut)
 def remember(home: TheHome, wish: bodies.Remembering) -> Response:
     """One line more in MEMORY.md. A line that says so already is refused by the rule `duplicate`."""
     return _receipt(home.remember(wish.fact, section=wish.section, reason=wish.reason))
 
 
-@router.post("/note", tags=["memory"], response_model=bodies.Receipt)
+@router.post("/note", tags=["memory"], response_model=bodies.ReceiptOut)
 def note(home: TheHome, wish: bodies.Noting) -> Response:
     """One line more in today's log, in the user's timezone."""
     return _receipt(home.note(wish.content, reason=wish.reason))
@@ -189,7 +189,7 @@ def _receipts(receipts: Sequence[Receipt], shape: TypeAdapter[Any], answer: obje
 
 
 _RECEIPT, _RECEIPTS, _TIDIED = (
-    TypeAdapter[Any](each) for each in (bodies.Receipt, list[bodies.Receipt], bodies.Tidied)
+    TypeAdapter[Any](each) for each in (bodies.ReceiptOut, list[bodies.ReceiptOut], bodies.Tidied)
 )
 
 
@@ -220,7 +220,7 @@ def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
 # -- looking back -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/history", tags=["past"], response_model=bodies.Paged[bodies.Revision])
+@router.get("/history", tags=["past"], response_model=bodies.Paged[bodies.RevisionOut])
 def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
     return _page(home.past.log(path or None, limit=start + limit + 1), start, limit)
@@ -253,7 +253,7 @@ def changes(
     return _page(here.home.past.changes(session=session, limit=start + limit + 1), start, limit)
 
 
-@router.get("/why", tags=["past"], response_model=bodies.Why)
+@router.get("/why", tags=["past"], response_model=bodies.WhyOut)
 def why(
     home: TheHome,
     path: Annotated[str, Query(min_length=1, max_length=1_024)],
@@ -263,7 +263,7 @@ def why(
     return home.past.why(path, line)
 
 
-@router.post("/undo", tags=["past"], response_model=list[bodies.Receipt])
+@router.post("/undo", tags=["past"], response_model=list[bodies.ReceiptOut])
 def undo(here: Here, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
@@ -297,7 +297,7 @@ def dream(home: TheHome, wish: bodies.Dreaming) -> bodies.Dreamed:
     )
 
 
-@router.post("/restore", tags=["past"], response_model=bodies.Receipt)
+@router.post("/restore", tags=["past"], response_model=bodies.ReceiptOut)
 def restore(home: TheHome, wish: bodies.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
     return _receipt(home.past.restore(wish.path, at=wish.at, base=wish.base))
@@ -338,7 +338,7 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
     return _receipts(receipts, _TIDIED, {"done": len(set(wish.ids)), "receipts": receipts, "change": change})
 
 
-@router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.Snapshot])
+@router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.SnapshotOut])
 def snapshots(home: TheHome) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
     return {"items": home.snapshots.all()}
@@ -366,18 +366,18 @@ def snapshot(here: Here) -> Snapshot | Response:
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/pending", tags=["approving"], response_model=bodies.Items[bodies.Proposal])
+@router.get("/pending", tags=["approving"], response_model=bodies.Items[bodies.ProposalOut])
 def pending(home: TheHome) -> object:
     """What waits for the owner, oldest first."""
     return {"items": home.inbox.all()}
 
 
-@router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
+@router.get("/pending/{id}", tags=["approving"], response_model=bodies.ProposalOut)
 def proposal(here: Here, id: str) -> Proposal:
     return here.home.inbox.get(id)
 
 
-@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.Receipt])
+@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.ReceiptOut])
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     approver = "page" if me.kind == "page" else "http"
@@ -414,7 +414,7 @@ def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     return _page(here.home.sessions.list(limit=start + limit + 1), start, limit)
 
 
-@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
+@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.TranscriptOut)
 def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
     talks = here.home.sessions

@@ -27,7 +27,7 @@ from anima.web import agents, api, bodies, pages
 from anima.web.chores import Chore, Rounds
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
-from anima.web.guard import Guard, Limits
+from anima.web.guard import Guard, RateLimits
 from anima.web.problems import MEDIA, nothing_there, of_error, of_request, problem
 from anima.web.served import Served
 from anima.web.tokens import Keyring
@@ -49,13 +49,13 @@ def create_app(
     home: Home,
     *,
     keyring: Keyring | None = None,
-    limits: Limits | None = None,
+    limits: RateLimits | None = None,
     mcp: Guest | None = None,
     chores: Sequence[Chore] = (),
 ) -> FastAPI:
     """The web face of a home. `mcp` answers under /mcp, and knows from `guarding.who_of(scope)` who asks; `chores` run
     while it is up."""
-    keyring, limits, bulletin = keyring or Keyring.of(home), limits or Limits(), Bulletin(home)
+    keyring, limits, bulletin = keyring or Keyring.of(home), limits or RateLimits(), Bulletin(home)
     served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
     app = FastAPI(
         title="anima",

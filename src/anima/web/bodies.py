@@ -32,6 +32,7 @@ class Out(BaseModel):
 
     def __init_subclass__(cls, *, of: type | None = None, without: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
+        cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("Out")  # OpenAPI names it like the value
         if of is not None:
             types = get_type_hints(of)
             told = {each.name: types[each.name] for each in fields(of) if each.name not in without.split()}
@@ -43,6 +44,10 @@ class In(BaseModel):
     """Something the API takes."""
 
     model_config = ConfigDict(extra="forbid")
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("In")
 
 
 # -- out --------------------------------------------------------------------------------------------------------------------
@@ -91,28 +96,28 @@ class Identity(Out):
     emoji: Sourced | None
 
 
-class Prompt(Out, of=anima.Prompt):
+class PromptOut(Out, of=anima.Prompt):
     text: str
 
 
-class Finding(Out, of=anima.Finding, without="start end"):
+class FindingOut(Out, of=anima.Finding, without="start end"):
     pass
 
 
-class Receipt(Out, of=anima.Receipt):
+class ReceiptOut(Out, of=anima.Receipt):
     """What became of a change: `written`, or `pending` when it waits for the owner."""
 
-    findings: list[Finding]
+    findings: list[FindingOut]
 
 
-class Hit(Out, of=anima.Hit, without="document_id chunk_id tags"):
+class HitOut(Out, of=anima.Hit, without="document_id chunk_id tags"):
     citation: str
 
 
 class Hits(Out):
     """Hits, best first; `notes` says why there are none, or what a reader should know."""
 
-    hits: list[Hit]
+    hits: list[HitOut]
     notes: list[str]
 
 
@@ -120,7 +125,7 @@ class Tree(Out):
     entries: list[str]
 
 
-class Revision(Out, of=anima.Revision, without="batch anchor"):
+class RevisionOut(Out, of=anima.Revision, without="batch anchor"):
     pass
 
 
@@ -135,25 +140,25 @@ class Comparison(Out):
     merged: str | None
 
 
-class Source(Out, of=anima.Source, without="lost"):
+class SourceOut(Out, of=anima.Source, without="lost"):
     trusted: bool
 
 
-class Why(Out, of=anima.Why):
-    source: Source
+class WhyOut(Out, of=anima.Why):
+    source: SourceOut
 
 
-class Wish(Out, of=Change, without="base opening session"):
+class WishOut(Out, of=Change, without="base opening session"):
     """One change of a proposal."""
 
 
-class Proposal(Out, of=anima.Proposal, without="bases forget"):
+class ProposalOut(Out, of=anima.Proposal, without="bases forget"):
     """A change that waits for the owner. `content` is what an approval is bound to."""
 
     path: DocPath
     session: str | None
-    findings: list[Finding]
-    changes: list[Wish]
+    findings: list[FindingOut]
+    changes: list[WishOut]
 
 
 class Trusted(Out):
@@ -182,7 +187,7 @@ class Remembered(Out):
     day: date | None
 
 
-class Suggestion(Out, of=anima.Suggestion, without="pages"):
+class SuggestionOut(Out, of=anima.Suggestion, without="pages"):
     """Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice."""
 
     id: str
@@ -192,7 +197,7 @@ class Suggestion(Out, of=anima.Suggestion, without="pages"):
     diff: str
 
 
-class Suggestions(Paged[Suggestion]):
+class Suggestions(Paged[SuggestionOut]):
     """What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told."""
 
     total: int
@@ -208,16 +213,16 @@ class Tidied(Out):
 
     done: int
     change: str | None
-    receipts: list[Receipt]
+    receipts: list[ReceiptOut]
 
 
-class Snapshot(Out, of=anima.Snapshot, without="path fresh files left_out"):
+class SnapshotOut(Out, of=anima.Snapshot, without="path fresh files left_out"):
     """An archive of the home. It is named, not given: it holds the home's key."""
 
     name: str
 
 
-class TakenSnapshot(Snapshot):
+class TakenSnapshot(SnapshotOut):
     """`fresh` is false when nothing had changed since this one."""
 
     fresh: bool
@@ -237,18 +242,18 @@ class SessionRow(Out):
     closed: bool
 
 
-class Turn(Out):
+class TurnOut(Out):
     timestamp: str
     role: str
     content: str
     sender_id: str | None
 
 
-class Transcript(Out):
+class TranscriptOut(Out):
     """Some turns of a session, in their order, of `total`. `damaged` are lines that could not be read."""
 
     id: str
-    turns: list[Turn]
+    turns: list[TurnOut]
     total: int
     damaged: list[str]
     next: int | None = None
@@ -260,7 +265,7 @@ class NewToken(Out, of=Pass):
     token: str
 
 
-class Tool(Out):
+class ToolOut(Out):
     name: str
     about: str
     arguments: dict[str, Any] = Field(description="JSON Schema of the arguments")
@@ -272,7 +277,7 @@ class Tool(Out):
 class AgentSession(Out):
     id: str
     scope: Scope
-    prompt: Prompt
+    prompt: PromptOut
 
 
 class AgentState(Out):
@@ -308,7 +313,7 @@ class Dreamed(Out):
 # -- in ---------------------------------------------------------------------------------------------------------------------
 
 
-class Writing(In):
+class WritingIn(In):
     text: Text
     reason: Reason = ""
 

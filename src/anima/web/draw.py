@@ -300,7 +300,7 @@ def _emphasised(text: str) -> Markup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class LineMark:
     """The mark beside a line. `word` is shown where a run of lines with the same one begins."""
 
     source: Source
@@ -308,7 +308,7 @@ class Mark:
     begins: bool
 
 
-def marks(sources: Iterable[Source | None]) -> Iterator[Mark | None]:
+def marks(sources: Iterable[Source | None]) -> Iterator[LineMark | None]:
     """A mark for each line; None for a line with nothing on it, which nobody wrote."""
     before: tuple[str, str] | None = None
     for source in sources:
@@ -316,7 +316,7 @@ def marks(sources: Iterable[Source | None]) -> Iterator[Mark | None]:
             yield None
             continue
         now = (str(source.actor), _word_of(source))
-        yield Mark(source=source, word=now[1], begins=now != before)
+        yield LineMark(source=source, word=now[1], begins=now != before)
         before = now
 
 

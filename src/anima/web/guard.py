@@ -51,7 +51,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RateLimits:
     """How much is too much. Rates are requests a second of one credential; twice as many may come at once."""
 
     body: int = 16 * 2**20
@@ -99,7 +99,7 @@ class Guard:
     """Stands before an application. `mcp`, where there is one, answers everything under /mcp."""
 
     def __init__(
-        self, app: ASGIApp, *, keyring: Keyring, agent: str, limits: Limits, mcp: ASGIApp | None = None
+        self, app: ASGIApp, *, keyring: Keyring, agent: str, limits: RateLimits, mcp: ASGIApp | None = None
     ) -> None:
         self._app, self._keyring, self._agent, self._limits, self._mcp = app, keyring, agent, limits, mcp
         self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))

@@ -34,7 +34,7 @@ from anima import (
     Suggestion,
 )
 from anima.web.events import Bulletin
-from anima.web.guard import Limits, who_of
+from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
 
 MOST_SESSIONS = 256
@@ -44,7 +44,7 @@ QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody as
 class Served:
     """One home as the web face holds it. Safe to share by threads."""
 
-    def __init__(self, home: Home, *, keyring: Keyring, limits: Limits, bulletin: Bulletin) -> None:
+    def __init__(self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin) -> None:
         self.home = home
         self._graph: tuple[str, int, Any] | None = None
         self.keyring, self.limits, self.bulletin = keyring, limits, bulletin

@@ -4,11 +4,11 @@
     def show(here: Served, request: Request) -> dict[str, Any]:      # runs in a thread; gives the template its names
         return {"title": "Dreams", "diary": here.home.read("DREAMS.md")}
 
-    PAGE = Page(name="dreams", title="Dreams", order=60, key="m", views=(View(show=show),))
+    PAGE = WebPage(name="dreams", title="Dreams", order=60, key="m", views=(PageView(show=show),))
 
 `templates/dreams.html` begins with `{% extends "layout.html" %}` and fills the blocks `main` and, when it has one,
 `panel` (the third column). A page at /dreams then stands in the navigation; no other file is touched. More views:
-`View(path="/{night}", template="night.html", show=…)` is /dreams/{night}; `request.path_params` has the night.
+`PageView(path="/{night}", template="night.html", show=…)` is /dreams/{night}; `request.path_params` has the night.
 
 Live parts: an element with `id`, `data-live="/dreams?part=list"` and `data-on="change decided"` is fetched again when
 such an event comes; the answer is the template's block of that name, and its children are matched by `id`. A child that
@@ -40,7 +40,7 @@ Show = Callable[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class PageView:
     """One address of a page. `path` is what follows the page's own; `template` is the page's own when none is named."""
 
     show: Show
@@ -49,23 +49,23 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WebPage:
     """A page in the navigation. `key`, after g, opens it: `g i` is the inbox."""
 
     name: str
     title: str
     order: int
     key: str
-    views: tuple[View, ...]
+    views: tuple[PageView, ...]
 
 
-def _found() -> tuple[Page, ...]:
+def _found() -> tuple[WebPage, ...]:
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    pages: list[Page] = [import_module(f"{__name__}.{name}").PAGE for name in names if name != "entrance"]
+    pages: list[WebPage] = [import_module(f"{__name__}.{name}").PAGE for name in names if name != "entrance"]
     return tuple(sorted(pages, key=lambda page: (page.order, page.name)))
 
 
-PAGES: tuple[Page, ...] = ()
+PAGES: tuple[WebPage, ...] = ()
 
 
 def router() -> APIRouter:
@@ -87,7 +87,7 @@ async def _home(request: Request) -> Response:
     return RedirectResponse(f"/{PAGES[0].name}", status_code=303)
 
 
-def _drawn(page: Page, view: View) -> Callable[[Request], Any]:
+def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Any]:
     def draw(request: Request) -> Response:
         shown = view.show(request.app.state.served, request)
         if isinstance(shown, Response):

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from anima import HomeError, NoSuchRevision, StaleWrite
 from anima.web import query
 from anima.web.draw import ProseLine, prose
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 MANY = 40  # candidates on the page
@@ -129,4 +129,4 @@ def _undo(here: Served) -> dict[str, Any]:
         return {"change": change, "back": None, "wrong": str(error)}
 
 
-PAGE = Page(name="dreams", title="Dreams", order=60, key="d", views=(View(show=show),))
+PAGE = WebPage(name="dreams", title="Dreams", order=60, key="d", views=(PageView(show=show),))

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from anima.errors import BadArguments, printable
 from anima.web import query
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 KINDS = (
@@ -74,10 +74,10 @@ def _months(here: Served, name: str, found: Any) -> list[int]:
     return counts
 
 
-PAGE = Page(
+PAGE = WebPage(
     name="graph",
     title="Graph",
     order=70,
     key="g",
-    views=(View(show=show), View(path="/about", template="about.html", show=about)),
+    views=(PageView(show=show), PageView(path="/about", template="about.html", show=about)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.errors import HomeError
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 MANY = 20  # snapshots that are listed
@@ -48,4 +48,4 @@ def _snapshots(here: Served) -> dict[str, Any]:
         return given | {"wrong": str(error)}
 
 
-PAGE = Page(name="health", title="Health", order=80, key="h", views=(View(show=show),))
+PAGE = WebPage(name="health", title="Health", order=80, key="h", views=(PageView(show=show),))

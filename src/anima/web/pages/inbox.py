@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 
 from anima import Actor, Proposal
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 
@@ -47,4 +47,4 @@ def _allowed(here: Served) -> list[Any]:
     return [e for e in recent if e.time >= since and e.actor in (Actor.AGENT, Actor.DREAMER) and not e.approver][:20]
 
 
-PAGE = Page(name="inbox", title="Inbox", order=10, key="i", views=(View(show=show),))
+PAGE = WebPage(name="inbox", title="Inbox", order=10, key="i", views=(PageView(show=show),))

@@ -35,7 +35,7 @@ from anima import (
 )
 from anima.model import digest_of, fold
 from anima.web.draw import WORDS, marks, prose, source
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 MANY_LINES = 2_000  # of a document on one page
@@ -312,7 +312,7 @@ def _history(here: Served, path: DocPath, found: Document | None, wanted: str | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class HistoryStep:
     """One version that touched a line: `changed` it, first had it (`written`), or is as far as it can be followed."""
 
     revision: str
@@ -341,7 +341,7 @@ def _versions(here: Served, found: Document, revisions: Iterable[Revision]) -> I
         yield revision.id, text
 
 
-def line_steps(versions: Iterable[tuple[str, str | None]], line: int) -> Iterator[Step]:
+def line_steps(versions: Iterable[tuple[str, str | None]], line: int) -> Iterator[HistoryStep]:
     """The steps of a line (from 1) of the first version given; versions come newest first. None: it was not there."""
     found = iter(versions)
     revision, text = next(found, ("", None))
@@ -353,12 +353,12 @@ def line_steps(versions: Iterable[tuple[str, str | None]], line: int) -> Iterato
         place = _place_before(older, newer, at)
         if place is None:
             is_lost = newer[at].strip() and newer[at] in older
-            yield Step(revision=revision, what="lost" if is_lost else "written", before=None, after=newer[at])
+            yield HistoryStep(revision=revision, what="lost" if is_lost else "written", before=None, after=newer[at])
             return
         if older[place] != newer[at]:
-            yield Step(revision=revision, what="changed", before=older[place], after=newer[at])
+            yield HistoryStep(revision=revision, what="changed", before=older[place], after=newer[at])
         revision, newer, at = older_revision, older, place
-    yield Step(revision=revision, what="written", before=None, after=newer[at])
+    yield HistoryStep(revision=revision, what="written", before=None, after=newer[at])
 
 
 def _lines(text: str | None) -> list[str]:
@@ -392,10 +392,10 @@ def _alike(one: str, other: str) -> float:
     return len(words & more) / len(words | more) if words | more else float(one.strip() == other.strip())
 
 
-PAGE = Page(
+PAGE = WebPage(
     name="memory",
     title="Memory",
     order=30,
     key="m",
-    views=(View(show=show), View(path="/{path:path}", template="document.html", show=document)),
+    views=(PageView(show=show), PageView(path="/{path:path}", template="document.html", show=document)),
 )

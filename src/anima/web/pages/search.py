@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from anima import Scope, time_of
 from anima.web import query
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 FEW, MANY = 10, 40
@@ -79,4 +79,4 @@ def _talks(here: Served, wish: dict[str, Any], since: date | None) -> dict[str, 
     return {"hits": kept, "notes": found.notes}
 
 
-PAGE = Page(name="search", title="Search", order=40, key="f", views=(View(show=show),))
+PAGE = WebPage(name="search", title="Search", order=40, key="f", views=(PageView(show=show),))

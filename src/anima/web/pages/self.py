@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from anima import BadArguments, HomeError, Prompt, Scope
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.query import SCOPES
 from anima.web.served import Served
 
@@ -93,14 +93,14 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
     }
 
 
-PAGE = Page(
+PAGE = WebPage(
     name="self",
     title="Self",
     order=20,
     key="s",
     views=(
-        View(show=show),
-        View(path="/picture", show=picture),
-        View(path="/{scope}", template="sees.html", show=sees),
+        PageView(show=show),
+        PageView(path="/picture", show=picture),
+        PageView(path="/{scope}", template="sees.html", show=sees),
     ),
 )

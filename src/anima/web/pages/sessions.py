@@ -17,7 +17,7 @@ from anima import time_of
 from anima.errors import NoSuchSession, printable
 from anima.web import query
 from anima.web.draw import TURNS
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 ROWS, HITS = 40, 40
@@ -95,10 +95,10 @@ def _items(page: Any, records: Sequence[Any], *, start: int, is_last: bool) -> I
         yield from (("damage", each) for each in page.damaged if each.torn)
 
 
-PAGE = Page(
+PAGE = WebPage(
     name="sessions",
     title="Sessions",
     order=50,
     key="t",
-    views=(View(show=show), View(path="/{id}", template="session.html", show=replay)),
+    views=(PageView(show=show), PageView(path="/{id}", template="session.html", show=replay)),
 )

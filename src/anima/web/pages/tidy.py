@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from anima import Done, HomeError
 from anima.web import query
-from anima.web.pages import Page, View
+from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 MANY = 50  # suggestions of a part
@@ -39,4 +39,4 @@ def _done(here: Served) -> list[Done]:
     return [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:DONE]
 
 
-PAGE = Page(name="tidy", title="Tidy", order=65, key="y", views=(View(show=show),))
+PAGE = WebPage(name="tidy", title="Tidy", order=65, key="y", views=(PageView(show=show),))
