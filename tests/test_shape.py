@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_770,
     "search": 4_290,
     "sessions": 4_300,
-    "store": 6_560,
+    "store": 6_450,
     "testing": 1_600,
     "text": 2_410,
     "upkeep": 3_650,

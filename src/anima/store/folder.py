@@ -24,7 +24,7 @@ from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, 
 from anima.ledger.chain import FORMAT
 from anima.model import DocPath, Document, Entry, fold
 from anima.store import MAX_BYTES
-from anima.store.safe_open import open_beneath, open_folder, open_regular
+from anima.store.safe_open import held, open_beneath, open_folder, regular
 
 MACHINE = ".anima"  # the machine's own folder in a home
 STAGE = f"{MACHINE}/stage"
@@ -63,11 +63,6 @@ class Folder:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
         except (OSError, RuntimeError, ValueError) as error:
             raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({_why(error)})") from None
-        self._check_owner(given)
-        self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
-        self.epoch = self.signature(RESTORED)  # a restore puts another file there
-
-    def _check_owner(self, given: Path) -> None:
         owner = os.fstat(self.fd).st_uid
         if owner != os.geteuid():
             self.close()
@@ -75,6 +70,8 @@ class Folder:
                 f"{given}: the folder belongs to another user (uid {owner}); a home belongs to whoever runs it",
                 rule="foreign-owner",
             )
+        self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+        self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -100,30 +97,20 @@ class Folder:
 
     def _read_exact(self, path: DocPath, actual: str) -> Document:
         try:
-            fd, found = open_regular(self.fd, actual)
+            with regular(self.fd, actual) as (fd, found):
+                return self._document(path, actual, fd, found)
         except OSError as error:
             raise self._explained(error, path) from None
-        try:
-            return self._document(path, actual, fd, found)
-        except OSError as error:
-            raise self._explained(error, path) from None
-        finally:
-            os.close(fd)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
         """A file's bytes, for what is no text: a picture. Raises NoSuchDocument, or BadText when it has more than `most`."""
         try:
-            fd, found = open_regular(self.fd, self.actual(path) or path.text)
+            with regular(self.fd, self.actual(path) or path.text) as (fd, found):
+                if found.st_size > most:
+                    raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
+                return _read_all(fd, found.st_size)
         except OSError as error:
             raise self._explained(error, path) from None
-        try:
-            if found.st_size > most:
-                raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
-            return _read_all(fd, found.st_size)
-        except OSError as error:
-            raise self._explained(error, path) from None
-        finally:
-            os.close(fd)
 
     def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
         if found.st_size > MAX_BYTES:
@@ -230,51 +217,31 @@ class Folder:
         Raises Damaged when the disk does not tell, because "nothing there" would be a lie.
         """
         try:
-            fd = open_folder(self.fd, folder)
+            with held(open_folder(self.fd, folder)) as fd:
+                return tuple(os.listdir(fd))
         except ValueError:
             return ()
         except OSError as error:
-            return self._no_names(folder, error)
-        try:
-            return tuple(os.listdir(fd))
-        except OSError as error:
-            return self._no_names(folder, error)
-        finally:
-            os.close(fd)
-
-    def _no_names(self, folder: str, error: OSError) -> tuple[str, ...]:
-        if error.errno in _NOT_THERE:
-            return ()
-        raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({_why(error)})") from None
+            if error.errno in _NOT_THERE:
+                return ()
+            raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({_why(error)})") from None
 
     def last_line(self, actual: str) -> bytes:
         """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""
-        try:
-            fd, found = open_regular(self.fd, actual)
-        except OSError:
-            return b""
-        try:
+        with suppress(OSError), regular(self.fd, actual) as (fd, found):
             size, span = found.st_size, 4096
             while True:
                 tail = os.pread(fd, span, max(0, size - span))
                 if b"\n" in tail[:-1] or span >= size:
                     return tail[tail.rfind(b"\n", 0, max(len(tail) - 1, 0)) + 1 :]
                 span *= 8
-        finally:
-            os.close(fd)
+        return b""
 
     def first_line(self, actual: str) -> bytes:
         """The first line of a file of ours, at most a page of it; nothing where there is no file."""
-        try:
-            fd, _ = open_regular(self.fd, actual)
-        except OSError:
-            return b""
-        try:
+        with suppress(OSError), regular(self.fd, actual) as (fd, _):
             return os.pread(fd, 4096, 0).partition(b"\n")[0]
-        except OSError:
-            return b""
-        finally:
-            os.close(fd)
+        return b""
 
     def forget(self, actual: str) -> None:
         """Drops what is remembered of the folder of a file that was just written."""
@@ -284,21 +251,16 @@ class Folder:
 
     def list(self, folder: str = "") -> tuple[Entry, ...]:
         """What stands in a folder, folders first. Links, devices, hidden names and unusable names are left out."""
-        actual = folder and self._folder_on_disk(folder)
-        fd = self._open_listing(folder, actual)
-        try:
+        path = DocPath.parse(folder.rstrip("/")) if folder else None
+        actual = self.actual(path) or path.text if path else ""
+        with held(self._open_listing(folder, actual)) as fd:
             found = [entry for entry in _entries(fd, actual) if isinstance(entry, Entry)]
-        finally:
-            os.close(fd)
         return tuple(sorted(found, key=lambda entry: (not entry.is_folder, entry.path)))
 
     def strange(self, folder: str = "") -> tuple[tuple[str, str], ...]:
         """(name, why) of what `list` leaves out in a folder, hidden names apart."""
-        fd = self._open_listing(folder, folder)
-        try:
+        with held(self._open_listing(folder, folder)) as fd:
             return tuple(entry for entry in _entries(fd, folder) if not isinstance(entry, Entry))
-        finally:
-            os.close(fd)
 
     def list_all(self, folder: str = "") -> Iterator[Entry]:
         """Every file beneath a folder, in order of path."""
@@ -307,10 +269,6 @@ class Folder:
                 yield from self.list_all(entry.path)
             else:
                 yield entry
-
-    def _folder_on_disk(self, folder: str) -> str:
-        path = DocPath.parse(folder.rstrip("/"))
-        return self.actual(path) or path.text
 
     def _open_listing(self, folder: str, actual: str) -> int:
         try:
@@ -356,25 +314,16 @@ class Folder:
                 except FileExistsError:
                     pass
                 except OSError as error:
-                    raise self._unmade(made, error) from None
+                    if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
+                        raise BadPath(made, "a link or a file stands where a folder must be") from None
+                    raise Damaged(f"{made}: the folder cannot be made ({_why(error)})") from None
 
     def _make_one(self, above: str, name: str) -> None:
-        fd = open_folder(self.fd, above)
-        try:
+        with held(open_folder(self.fd, above)) as fd:
             os.mkdir(name, 0o700, dir_fd=fd)
-            made = open_beneath(fd, name, os.O_RDONLY | os.O_DIRECTORY)
-            try:
+            with held(open_beneath(fd, name, os.O_RDONLY | os.O_DIRECTORY)) as made:
                 give_mode(made, 0o700)  # whatever the umask
-            finally:
-                os.close(made)
             os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def _unmade(self, folder: str, error: OSError) -> Exception:
-        if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
-            return BadPath(folder, "a link or a file stands where a folder must be")
-        return Damaged(f"{folder}: the folder cannot be made ({_why(error)})")
 
     def _explained(self, error: OSError, path: DocPath) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -49,7 +49,7 @@ from anima.store.repository import (
     tree_bytes,
 )
 from anima.store.revision import Note, Revision, anchor_of, message_of, patch_of, person_of, revision_of
-from anima.store.safe_open import open_beneath
+from anima.store.safe_open import held, open_beneath
 
 __all__ = ["MARK", "MAX_BYTES", "History", "Note", "Revision", "Rewritten", "blob_id", "harmless", "problems_at"]
 
@@ -271,15 +271,11 @@ class History(Repository):
 
     def _note_paths(self, made: str, head: str | None, before: str, after: str) -> None:
         """Keeps the list up to date where it was before this commit."""
-        with suppress(OSError):
-            fd = open_beneath(self._fd, PATHS, os.O_RDWR | os.O_APPEND | (0 if head else os.O_CREAT | os.O_TRUNC))
-            try:
-                size = os.fstat(fd).st_size
-                tail = os.pread(fd, 1 << 16, max(0, size - (1 << 16)))
-                if _last_of(tail) == (head or ""):
-                    write_all(fd, self._paths_line(made, before, after))
-            finally:
-                os.close(fd)
+        flags = os.O_RDWR | os.O_APPEND | (0 if head else os.O_CREAT | os.O_TRUNC)
+        with suppress(OSError), held(open_beneath(self._fd, PATHS, flags)) as fd:
+            tail = os.pread(fd, 1 << 16, max(0, os.fstat(fd).st_size - (1 << 16)))
+            if _last_of(tail) == (head or ""):
+                write_all(fd, self._paths_line(made, before, after))
 
     # -- forgetting ---------------------------------------------------------------------------------------------------
 

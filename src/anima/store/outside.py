@@ -18,7 +18,7 @@ from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
 from anima.store.folder import Folder, give_mode, write_all
-from anima.store.safe_open import open_beneath, open_regular
+from anima.store.safe_open import held, open_beneath, open_regular
 
 BLOCK = 1 << 20
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
@@ -39,13 +39,10 @@ class Crate:
         """Writes one file. Raises Damaged when the disk will not take it."""
         with _explained(self.target):
             self.store.make_folder(path.rpartition("/")[0])
-            fd = open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
+            with held(open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
                 for piece in pieces:
                     write_all(fd, piece)
                 give_mode(fd, private(mode))
-            finally:
-                os.close(fd)
 
     def folder(self, path: str) -> None:
         self.store.make_folder(path)
@@ -234,11 +231,8 @@ def _beside(target: Path) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _why(error: BaseException) -> str:

@@ -11,12 +11,13 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from anima.errors import Damaged, Refused
 from anima.store.folder import MACHINE, RESTORED, Folder, is_restoring, write_all
 from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock, flock
-from anima.store.safe_open import open_beneath, open_folder, open_regular
+from anima.store.safe_open import held, open_beneath, open_folder, regular
 
 FOLDER = MACHINE
 ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
@@ -84,20 +85,11 @@ class Machine:
 
     def get(self, name: str) -> bytes | None:
         """A small file's bytes, or None."""
-        try:
-            fd, found = open_regular(self._store.fd, f"{FOLDER}/{name}")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _damaged(name, error) from None
-        try:
+        with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{FOLDER}/{name}") as (fd, found):
             if found.st_size > MAX_BYTES:
                 raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
             return read_all(fd)
-        except OSError as error:
-            raise _damaged(name, error) from None
-        finally:
-            os.close(fd)
+        return None
 
     def version(self, name: str) -> str | None:
         """What tells that a small file was replaced; None when there is none."""
@@ -106,17 +98,13 @@ class Machine:
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         """Replaces a small file atomically and durably; with `only_new`, leaves one that is there."""
         folder = f"{FOLDER}/{name}".rpartition("/")[0]
-        try:
+        with _usable(name), suppress(FileExistsError):
             self._store.make_folder(folder)
             try:
                 self._put(f"{FOLDER}/{name}", data, only_new)
             except FileNotFoundError:  # somebody swept what we had staged; whoever holds the home lock is spared that
                 self._put(f"{FOLDER}/{name}", data, only_new)
             self.sync_folder(folder)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise _damaged(name, error) from None
 
     def _put(self, path: str, data: bytes, only_new: bool) -> None:
         staged = self.stage(data)
@@ -127,13 +115,10 @@ class Machine:
 
     def remove(self, name: str) -> bool:
         """Deletes a small file durably; False when there was none."""
-        try:
+        with _usable(name), suppress(FileNotFoundError):
             self.unlink(f"{FOLDER}/{name}")
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise _damaged(name, error) from None
-        return True
+            return True
+        return False
 
     def names(self, folder: str) -> list[str]:
         return [name for name in self._store.raw_names(f"{FOLDER}/{folder}") if not name.startswith(".")]
@@ -165,10 +150,8 @@ class Machine:
 
     def unstage(self, name: str) -> None:
         """Forgets a staged text that is not used. One that stays behind is swept up at the next recovery."""
-        try:
+        with suppress(OSError):
             os.unlink(name, dir_fd=self._store.fd)
-        except OSError:
-            pass
 
     def staged(self) -> Iterator[str]:
         return (f"{STAGE}/{name}" for name in self._store.raw_names(STAGE))
@@ -176,17 +159,9 @@ class Machine:
     def sweep(self) -> None:
         """Forgets staged texts, but for those that somebody holds a lock on. Whoever calls holds the home lock."""
         for name in list(self.staged()):
-            try:
-                fd, _ = open_regular(self._store.fd, name)
-            except OSError:
-                continue
-            try:
+            with suppress(OSError), regular(self._store.fd, name) as (fd, _):
                 if flock(fd):  # else it is being written
                     self.unstage(name)
-            except OSError:
-                pass
-            finally:
-                os.close(fd)
 
     def staged_bytes(self, name: str) -> bytes | None:
         """A staged text; None when there is none, or when the name is none that we give."""
@@ -195,14 +170,11 @@ class Machine:
     def move(self, staged: str, target: str, *, only_new: bool = False) -> None:
         """Puts a staged text in its place. The folder is held by descriptor, so that no link on the way leads outside."""
         folder, _, name = target.rpartition("/")
-        fd = open_folder(self._store.fd, folder)
-        try:
+        with held(open_folder(self._store.fd, folder)) as fd:
             if only_new:
                 os.link(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd, follow_symlinks=False)
             else:
                 os.rename(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd)
-        finally:
-            os.close(fd)
 
     # -- descriptors ----------------------------------------------------------------------------------------------------
 
@@ -215,39 +187,31 @@ class Machine:
 
     def own(self, path: str, flags: int) -> int:
         """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd."""
-        try:
+        with _usable(path):
             fd = self._made(path, flags | os.O_NONBLOCK)
-        except OSError as error:
-            raise _damaged(path, error) from None
-        try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                raise Damaged(f"{_short(path)} is not a regular file with one name; nothing was changed")
-            if stat.S_IMODE(found.st_mode) != 0o600:
-                os.fchmod(fd, 0o600)
-        except BaseException as error:
-            os.close(fd)
-            raise _damaged(path, error) if isinstance(error, OSError) else error from None
-        return fd
+            try:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                    raise Damaged(f"{_short(path)} is not a regular file with one name; nothing was changed")
+                if stat.S_IMODE(found.st_mode) != 0o600:
+                    os.fchmod(fd, 0o600)
+            except BaseException:
+                os.close(fd)
+                raise
+            return fd
 
     def unlink(self, path: str, *, sync: bool = True) -> None:
         """Deletes a file beneath the home, with `sync` durably. Raises OSError."""
         folder, _, name = path.rpartition("/")
-        fd = open_folder(self._store.fd, folder)
-        try:
+        with held(open_folder(self._store.fd, folder)) as fd:
             os.unlink(name, dir_fd=fd)
             if sync:
                 os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def sync_folder(self, folder: str) -> None:
         """Makes a folder's names durable. Raises OSError."""
-        fd = open_folder(self._store.fd, folder)
-        try:
+        with held(open_folder(self._store.fd, folder)) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 class FileLog:
@@ -260,14 +224,9 @@ class FileLog:
         if self._fd < 0:
             self._fd = self._machine.own(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             if os.fstat(self._fd).st_size == 0:
-                self._sync_name()
+                with _usable(self._path):
+                    self._machine.sync_folder(self._path.rpartition("/")[0])
         return self._fd
-
-    def _sync_name(self) -> None:
-        try:
-            self._machine.sync_folder(self._path.rpartition("/")[0])
-        except OSError as error:
-            raise _damaged(self._path, error) from None
 
     def size(self) -> int:
         found = os.fstat(self._handle())
@@ -283,43 +242,29 @@ class FileLog:
         """The bytes of a range; fewer where the log ends before it."""
         want = (self.size() if end is None else end) - start
         pieces, at = [], start
-        try:
+        with _usable(self._path):
             while want > 0 and (piece := os.pread(self._handle(), min(want, 1 << 20), at)):
                 pieces.append(piece)
                 at, want = at + len(piece), want - len(piece)
-        except OSError as error:
-            raise _damaged(self._path, error) from None
         return b"".join(pieces)
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
         before = self.size()
-        try:
-            write_all(self._handle(), data)
-        except OSError as error:
-            self._take_back(before)
-            raise _damaged(self._path, error) from None
-        if sync:
-            self._sync()
-
-    def _sync(self) -> None:
-        try:
-            os.fsync(self._handle())
-        except OSError as error:
-            raise _damaged(self._path, error) from None
-
-    def _take_back(self, size: int) -> None:
-        try:
-            os.ftruncate(self._handle(), size)
-        except OSError:
-            pass  # readers pass over a torn line, and whoever adds next cuts it
+        with _usable(self._path):
+            try:
+                write_all(self._handle(), data)
+            except OSError:
+                with suppress(OSError):  # readers pass over a torn line, and whoever adds next cuts it
+                    os.ftruncate(self._handle(), before)
+                raise
+            if sync:
+                os.fsync(self._handle())
 
     def truncate(self, size: int) -> None:
-        try:
+        with _usable(self._path):
             os.ftruncate(self._handle(), size)
-        except OSError as error:
-            raise _damaged(self._path, error) from None
-        self._sync()
+            os.fsync(self._handle())
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -338,5 +283,10 @@ def _short(path: str) -> str:
     return path.removeprefix(f"{FOLDER}/")
 
 
-def _damaged(name: str, error: OSError) -> Damaged:
-    return Damaged(f"{_short(name)} cannot be used ({os.strerror(error.errno or 0)}); nothing was changed")
+@contextmanager
+def _usable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise Damaged(f"{_short(name)} cannot be used ({why}); nothing was changed") from None

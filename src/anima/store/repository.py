@@ -25,7 +25,7 @@ from pygit2.enums import ObjectType
 from anima.errors import Damaged, HomeError, printable
 from anima.store.folder import Signature, signature_of, write_all
 from anima.store.lock import HomeLock
-from anima.store.safe_open import open_beneath, open_regular
+from anima.store.safe_open import held, open_beneath, regular
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
@@ -312,16 +312,11 @@ class Repository:
     # -- files --------------------------------------------------------------------------------------------------------
 
     def _read(self, name: str) -> bytes | None:
-        try:
-            fd, found = open_regular(self._fd, name)
-        except FileNotFoundError:
-            return None
-        try:
+        with suppress(FileNotFoundError), regular(self._fd, name) as (fd, found):
             if found.st_size > _MAX_FILE:
                 raise Damaged(f"{name} of history is too large", hint=HINT)
             return b"".join(iter(lambda: os.read(fd, found.st_size + 1), b""))
-        finally:
-            os.close(fd)
+        return None
 
     def _write(self, name: str, data: bytes) -> None:
         """Make a file anew, without git's lock: for files that only we know."""
@@ -329,11 +324,8 @@ class Repository:
         self._put_bytes(name, data, os.O_EXCL)
 
     def _put_bytes(self, name: str, data: bytes, flag: int) -> None:
-        fd = open_beneath(self._fd, name, os.O_WRONLY | os.O_CREAT | flag)
-        try:
+        with held(open_beneath(self._fd, name, os.O_WRONLY | os.O_CREAT | flag)) as fd:
             write_all(fd, data)
-        finally:
-            os.close(fd)
 
     def _replace(
         self, name: str, data: bytes | None = None, *, patience: float = 1.0, unless: Callable[[], bool] = lambda: False

@@ -79,13 +79,20 @@ def open_regular(root: int, path: str) -> tuple[int, os.stat_result]:
 
 
 @contextmanager
+def held(fd: int) -> Iterator[int]:
+    """A descriptor that is closed at the end."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
 def regular(root: int, path: str) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file opened for reading, with its stat, and closed at the end. Raises OSError."""
     fd, found = open_regular(root, path)
-    try:
+    with held(fd):
         yield fd, found
-    finally:
-        os.close(fd)
 
 
 @lru_cache(maxsize=1)

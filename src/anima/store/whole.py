@@ -107,13 +107,12 @@ class FolderWhole:
     def scratch(self) -> Iterator[BinaryIO]:
         """A file without a name, on the home's own disk. Raises Damaged."""
         try:
-            fd = self._machine.scratch()
-        except OSError as error:
+            with open(self._machine.scratch(), "r+b") as file:
+                yield file
+        except OSError as error:  # also when what was not written yet is written at the end
             raise Damaged(
                 f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed"
             ) from None
-        with open(fd, "r+b") as file:
-            yield file
 
     # -- other files in their place -------------------------------------------------------------------------------------
 
