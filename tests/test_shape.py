@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 2_270,
-    "backup": 2_330,
+    "backup": 2_320,
     "cli": 3_260,
     "dream": 3_230,
     "forget": 1_010,
@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_770,
     "search": 4_290,
     "sessions": 4_300,
-    "store": 6_450,
+    "store": 6_390,
     "testing": 1_600,
     "text": 2_410,
     "upkeep": 3_650,

@@ -29,16 +29,16 @@ from anima.errors import (
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.site import Site, detected
-from anima.store.folder import Folder
+from anima.store.census import GIT
+from anima.store.folder import MACHINE, Folder
 from anima.store.logs import MAX_LINE
-from anima.store.outside import Crate, Opened, Sheet, Stream, expanded, private
+from anima.store.outside import MAP, Crate, Opened, Sheet, Stream, expanded, private
 
-MAP = ".anima-export.json"
 FORMAT = 1  # of that map
 FORMATS = ("markdown", "jsonl", *DIALECTS)
 Progress = Callable[[int, int], None]
 
-_MACHINE = frozenset({".anima", ".git", MAP})
+_MACHINE = frozenset({MACHINE, GIT, MAP})
 _DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anima.backup import lines as parcels
-from anima.backup.export import FORMAT, FORMATS, MAP, Progress, agent_in, dialect_in, table_of, walk
+from anima.backup.export import FORMAT, FORMATS, Progress, agent_in, dialect_in, table_of, walk
 from anima.backup.places import Table, TalkFile, TranscriptForm, planned, talk_at
 from anima.config import FILE as SETTINGS
 from anima.config import Config
@@ -41,7 +41,7 @@ from anima.site import Site, detected
 from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.logs import MAX_LINE
-from anima.store.outside import Opened, expanded, lines_in, open_file, private
+from anima.store.outside import MAP, Opened, expanded, lines_in, open_file, private
 
 if TYPE_CHECKING:
     from anima.store import Logs

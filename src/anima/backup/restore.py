@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 from anima.backup import archive, snapshot
 from anima.backup.archive import Manifest, Progress
-from anima.backup.snapshot import Described, Snapshots
+from anima.backup.snapshot import Snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.layout.trust import Register
 from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.store import File, Swapping, Whole
+from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
 from anima.store.outside import expanded
 from anima.store.place import make_home_folder
 from anima.store.revision import Note, without_text
@@ -35,10 +36,8 @@ from anima.store.whole import MAX_BYTES, FolderWhole
 from anima.text.phrases import loose
 
 BEFORE = "before-restore"
-_KEY, _LIST = ".anima/key", f".anima/{FORGOTTEN}"
+_KEY, _LIST = path_of_state("key"), path_of_state(FORGOTTEN)
 _KEEP = {_KEY: 64, _LIST: 64 * 2**20}
-_REPOSITORIES = {".git/": False, ".anima/history.git/": True}  # and whether it is bare
-_MACHINERY = (".anima/", ".git/")
 Opens = Callable[[Path], AbstractContextManager[Snapshots | None]]
 Transcribed = Callable[[bytes, Callable[[str], bool]], bytes | None]
 Seen = Mapping[str, tuple[File, int]]
@@ -163,7 +162,7 @@ def _guarded(source: _Source) -> _Source:
 
     instead: dict[str, bytes | None] = {}
     for file in source.manifest.files:
-        for folder, bare in _REPOSITORIES.items():
+        for folder, bare in REPOSITORIES.items():
             own = harmless(file.path.removeprefix(folder), b"", bare=bare) if file.path.startswith(folder) else b""
             if own is None or (own and hashlib.sha256(own).hexdigest() != file.sha256):
                 instead[file.path] = own
@@ -251,7 +250,7 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
 def _before(place: _Place) -> Snapshot:
     """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
     own = place.snapshots
-    with own.packed() if own is not None else snapshot.packed(place.whole, Described()) as made:
+    with own.packed() if own is not None else snapshot.packed(place.whole) as made:
         return snapshot.put(Shelf(place.whole.snapshots), made, at=place.now, label=BEFORE)
 
 
@@ -312,7 +311,7 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
             continue
         if file.size > MAX_BYTES:
             unread.append(f"{file.path}: it has {file.size:,} bytes, which is more than anima looks through")
-        elif not file.path.startswith(tuple(_REPOSITORIES)) and file.path != _KEY:
+        elif not file.path.startswith(tuple(REPOSITORIES)) and file.path != _KEY:
             was = b"".join(pieces)
             new = _without(forgotten, place.transcript, file.path, was)
             lost += new != was
@@ -323,7 +322,7 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
     swap.stage(_LIST, [dumped((*then.values(), *fresh.values()))], mode=0o600, mtime=0)
 
     note = Note(what="restore", actor="owner", author=source.manifest.agent, time=place.now)
-    swap.rewrite_history(
+    whole.rewrite_staged(
         lambda path, data: _without(forgotten, place.transcript, path, data),
         lambda said: without_text(said, forgotten.holds),
         note,
@@ -347,6 +346,6 @@ def _without(forgotten: ForgottenList, transcript: Transcribed, path: str, data:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    while not path.startswith(_MACHINERY) and forgotten.holds(text):
+    while not path.startswith(MACHINERY) and forgotten.holds(text):
         text = forgotten.without(text)[0]
     return None if not text.strip() or forgotten.holds(loose(text.encode())) else text.encode()

@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from anima.backup import archive
 from anima.backup.archive import Manifest, Progress
-from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
+from anima.errors import BadArguments, Damaged, HomeError, NotFound
 from anima.ledger.chain import Key
 from anima.site import Site
 from anima.store import File, Whole
@@ -42,13 +42,6 @@ _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
 _ENDINGS = (".tar.gz", ".tar.gz.age")
 Due = Callable[[str, str, datetime | None, datetime], object | None]
-
-
-class Described(NamedTuple):
-    """What a manifest says of a home beside its files."""
-
-    dialect: str = ""
-    agent: str = ""
 
 
 class Sealing(NamedTuple):
@@ -114,8 +107,8 @@ class Snapshots:
     @contextmanager
     def packed(self, progress: Progress | None = None) -> Iterator[PackedHome]:
         """The home as it stands now, after what was begun is ended and what is late is committed."""
-        facts = Described(self._site.layout.dialect, self._agent())
-        with packed(self.whole, facts, late=self._end_late, progress=progress) as made:
+        about = (self._site.layout.dialect, self._agent())
+        with packed(self.whole, *about, late=self._end_late, progress=progress) as made:
             yield made
 
     def _end_late(self) -> None:
@@ -128,7 +121,7 @@ class Snapshots:
         """The folder an archive goes to, and its name if the owner chose one."""
         path = os.path.abspath(expanded(to))
         folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
-        self._check_outside(folder)
+        self.whole.check_outside(folder)
         if name and not name.endswith(_ENDINGS):
             raise BadArguments(
                 f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
@@ -145,16 +138,8 @@ class Snapshots:
         if not self._site.config.snapshot.dir:
             return self.whole.snapshots
         folder = self.whole.resolved(self._site.config.snapshot.dir)
-        self._check_outside(folder)
+        self.whole.check_outside(folder)
         return os.path.join(folder, self._site.store.key.id[:16])
-
-    def _check_outside(self, folder: str) -> None:
-        if self.whole.encloses(folder):
-            raise Refused(
-                f"{folder} lies inside the home, so that each snapshot would hold those before it",
-                rule="inside",
-                hint="leave it out: .anima/snapshots is the place for them in a home",
-            )
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
@@ -301,7 +286,12 @@ def _where(kept: Snapshot) -> str:
 
 @contextmanager
 def packed(
-    whole: Whole, facts: Described, *, late: Callable[[], object] = lambda: None, progress: Progress | None = None
+    whole: Whole,
+    dialect: str = "",
+    agent: str = "",
+    *,
+    late: Callable[[], object] = lambda: None,
+    progress: Progress | None = None,
 ) -> Iterator[PackedHome]:
     """A home as it stands now, under its lock, in a file without a name. `late` ends what is late, first."""
     with whole.scratch() as body:
@@ -309,7 +299,7 @@ def packed(
             late()
             key = Key(whole.key())
             files, left = _pack(whole, body, progress)
-            made = Manifest(key.id[:16], facts.dialect, facts.agent, _tip(whole), files, left)
+            made = Manifest(key.id[:16], dialect, agent, _tip(whole), files, left)
         yield PackedHome(made, body, whole)
 
 

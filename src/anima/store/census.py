@@ -20,6 +20,8 @@ from anima.store.safe_open import open_regular
 
 LATEST = 0o77777777777  # the last second that a plain header of tar can name
 GIT, BARE = ".git", f"{MACHINE}/history.git"
+REPOSITORIES = {f"{GIT}/": False, f"{BARE}/": True}  # and whether it is bare
+MACHINERY = (f"{MACHINE}/", f"{GIT}/")
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
 _PASSING = frozenset(
@@ -35,6 +37,11 @@ Reasons = list[tuple[str, str]]  # (path, why)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
+
+
+def path_of_state(name: str) -> str:
+    """Where a small thing of the machine's own stands in an archive."""
+    return f"{MACHINE}/{name}"
 
 
 def check_names(files: Iterable[File]) -> None:
@@ -63,7 +70,7 @@ class _Apart:
         self._seen: set[str] = set()
 
     def take(self, path: str) -> bool:
-        twin = path if path.startswith((".git/", ".anima/")) else fold(path)
+        twin = path if path.startswith(MACHINERY) else fold(path)
         if twin in self._seen or any(above in self._seen for above in folders_above(twin)):
             return False
         self._seen.add(twin)

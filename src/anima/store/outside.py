@@ -21,6 +21,7 @@ from anima.store.folder import Folder, give_mode, write_all
 from anima.store.safe_open import held, open_beneath, open_regular
 
 BLOCK = 1 << 20
+MAP = ".anima-export.json"  # beside an export: what stands elsewhere than in the home
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 
 

@@ -13,22 +13,18 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from anima.errors import BadInput, Damaged, HomeBusy
 from anima.store import File
-from anima.store.census import BARE, GIT, OWN_MARK, folders_above, refusal, survey
+from anima.store.census import folders_above, refusal, survey
 from anima.store.folder import MACHINE, Folder, Unconfirmed, is_restoring, write_all
 from anima.store.lock import flock, patiently
 from anima.store.safe_open import open_beneath, open_regular
 
-if TYPE_CHECKING:
-    from anima.store.revision import Note
-
-Clean = Callable[[str, bytes], bytes | None]
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
 _TREE = "home"  # beneath the area
 _DERIVED = tuple(
@@ -89,6 +85,11 @@ def clear(store: Folder) -> None:
         raise _failed("what an earlier restore left cannot be removed", error) from None
 
 
+def staged_in(store: Folder) -> str:
+    """Where what is staged lies, each file beneath its own path."""
+    return f"{store.root}/{MACHINE}/{AREA}/{_TREE}"
+
+
 class Swap:
     """Files that stand ready, beside the home, to take the place of its own. Whoever calls holds the home lock."""
 
@@ -96,11 +97,6 @@ class Swap:
         self._machine, self._store = machine, machine.store
         self._touches: list[_Touch] = []
         clear(self._store)
-
-    @property
-    def _place(self) -> str:
-        """Where what is staged lies, each file beneath its own path."""
-        return f"{self._store.root}/{MACHINE}/{AREA}/{_TREE}"
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
         """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
@@ -145,22 +141,9 @@ class Swap:
         except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
             _go_on(self._store, machine)
 
-    def rewrite_history(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
-        """Rewrites the history among what is staged, if there is one, and makes all of it durable."""
-        from anima.store.git import History
-
-        for place in (GIT, BARE):
-            if os.path.isfile(f"{self._place}/{place}/{OWN_MARK}"):
-                history = History.open(f"{self._place}/{place}")
-                try:
-                    history.rewrite(clean, message, note)
-                finally:
-                    history.close()
-        os.sync()
-
     def survey(self) -> dict[str, tuple[File, int]]:
         """What is staged, read and hashed, with its time."""
-        folder = Folder(self._place)
+        folder = Folder(staged_in(self._store))
         try:
             return survey(folder)
         finally:

@@ -11,20 +11,22 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from anima.errors import Damaged, Refused, printable
 from anima.store import File, FoundFile
 from anima.store import census as censuses
-from anima.store.aside import everything_in
 from anima.store.census import BARE, GIT, Reasons, folders_above
 from anima.store.folder import MACHINE, Folder, is_restoring
 from anima.store.private import ASIDE, Machine, read_all
 from anima.store.safe_open import open_regular
-from anima.store.swap import Swap
+from anima.store.swap import Swap, staged_in
+
+if TYPE_CHECKING:
+    from anima.store.revision import Note
 
 _REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
@@ -83,10 +85,15 @@ class FolderWhole:
         """A path as the home's configuration means it."""
         return os.path.abspath(os.path.join(self.name, os.path.expanduser(path)))
 
-    def encloses(self, folder: str) -> bool:
-        """Whether a folder lies inside the home, and is not the one for its snapshots."""
+    def check_outside(self, folder: str) -> None:
+        """Raises Refused for a folder inside the home, but for the one of its snapshots."""
         real = os.path.realpath(folder)
-        return real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name
+        if real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name:
+            raise Refused(
+                f"{folder} lies inside the home, so that each snapshot would hold those before it",
+                rule="inside",
+                hint="leave it out: .anima/snapshots is the place for them in a home",
+            )
 
     # -- the home's own files -------------------------------------------------------------------------------------------
 
@@ -126,6 +133,18 @@ class FolderWhole:
             swap.drop()
             raise
 
+    def rewrite_staged(
+        self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
+    ) -> None:
+        """Rewrites the history among what is staged, if there is one, and makes all of it durable."""
+        from anima.store.git import History
+
+        for place in (f"{staged_in(self._folder)}/{name}" for name in (GIT, BARE)):
+            if os.path.isfile(f"{place}/{censuses.OWN_MARK}"):
+                with closing(History.open(place)) as history:
+                    history.rewrite(clean, message, note)
+        os.sync()
+
     def is_swapping(self) -> bool:
         """Whether other files count already, though not all are in their place."""
         return is_restoring(self._folder)
@@ -160,9 +179,9 @@ class FolderWhole:
 
     # -- any file -------------------------------------------------------------------------------------------------------
 
-    def files(self) -> Iterator[tuple[str, int]]:
+    def files(self, beneath: str = ".") -> Iterator[tuple[str, int]]:
         """(path, size) of every regular file beneath the home, hidden ones too, in order."""
-        for folder, folders, names, fd in os.fwalk(".", dir_fd=self._folder.fd, follow_symlinks=False):
+        for folder, folders, names, fd in os.fwalk(beneath, dir_fd=self._folder.fd, follow_symlinks=False):
             folders.sort()
             for name in sorted(names):
                 try:
@@ -222,9 +241,8 @@ class FolderWhole:
 
     def set_aside(self) -> Iterator[str]:
         """The files that were set aside, those of repositories left out: they are deleted as a whole."""
-        for path, found in everything_in(self._folder, f"{MACHINE}/{ASIDE}"):
-            if stat.S_ISREG(found.st_mode) and not _REPOSITORY.match(path):
-                yield path
+        if self._folder.stat(f"{MACHINE}/{ASIDE}") is not None:
+            yield from (path for path, _ in self.files(f"{MACHINE}/{ASIDE}") if not _REPOSITORY.match(path))
 
     def drop_set_aside(self, path: str) -> None:
         self._machine.remove(path.removeprefix(f"{MACHINE}/"))
