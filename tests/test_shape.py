@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 1_560,
     "prompt": 1_770,
     "search": 4_290,
-    "sessions": 4_300,
+    "sessions": 4_090,
     "store": 6_390,
     "testing": 1_600,
     "text": 2_410,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_transcript import store_at, texts_with_secrets
 
 from anima.gate.scan import redact
-from anima.sessions.find import Asker, Mention, Mentions, TranscriptIndex, preview
+from anima.sessions.find import Asker, Quote, Quotes, TranscriptIndex, preview
 from anima.sessions.record import Transcript, forget, stamp, transcripts_in
 from anima.sessions.replay import Header
 from anima.text.words import cut
@@ -58,7 +58,7 @@ class Place:
 
     def ask(
         self, query: str, *, asker: Asker = KATE, limit: int = 50, plain: bool = False, max_chars: int = 200
-    ) -> Mentions:
+    ) -> Quotes:
         index = self.open(f"{self.path}/nowhere") if plain else self.index
         index.catch_up(self.folder)
         return index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
@@ -78,7 +78,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found.close()
 
 
-def previews(found: Mentions) -> list[str]:
+def previews(found: Quotes) -> list[str]:
     return [hit.preview for hit in found.hits]
 
 
@@ -282,7 +282,7 @@ def test_an_index_that_grew_bit_by_bit_is_the_same_as_one_made_at_once(place: Pl
     fresh = place.open(place.path + ".new")
     fresh.catch_up(place.folder)
 
-    def hits(which: TranscriptIndex) -> list[tuple[Mention, ...]]:
+    def hits(which: TranscriptIndex) -> list[tuple[Quote, ...]]:
         return [which.find(place.folder, word, KATE, limit=100).hits for word in words]
 
     assert hits(place.index) == hits(fresh)

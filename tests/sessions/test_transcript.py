@@ -23,17 +23,17 @@ from anima.sessions.find import Asker, Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
 from anima.sessions.replay import (
     START,
+    BadLine,
     Boundary,
     Close,
     Count,
-    Damage,
     Flush,
-    Forgotten,
     Header,
     Other,
     Placed,
     Record,
-    State,
+    Tombstone,
+    TrustState,
     Turn,
     check,
     count,
@@ -194,9 +194,9 @@ RECORDS: tuple[Record, ...] = (
         sender_id="s",
     ),
     Boundary(uuid="u", timestamp=TIME, token_count=180_000, turn_index=40, summary="we spoke of boats"),
-    State(timestamp=TIME, taint=("tool", "web"), flows=("no-outbound",)),
+    TrustState(timestamp=TIME, taint=("tool", "web"), flows=("no-outbound",)),
     Flush(timestamp=TIME, fields={"cycle": 2, "digests": ["a", "b"]}),
-    Forgotten(timestamp=TIME, entries=3),
+    Tombstone(timestamp=TIME, entries=3),
     Close(timestamp=TIME, reason="reset"),
 )
 
@@ -264,7 +264,7 @@ def test_times_of_any_clock_are_read() -> None:
 # -- damage -----------------------------------------------------------------------------------------------------------------
 
 _TALKS: tuple[tuple[Record, ...], ...] = (
-    (head(), said(0), said(1), State(timestamp=TIME, taint=("web",)), said(2, "so long"), Close(timestamp=TIME)),
+    (head(), said(0), said(1), TrustState(timestamp=TIME, taint=("web",)), said(2, "so long"), Close(timestamp=TIME)),
     (
         head(manifest=({"path": "SOUL.md"},)),
         said(0),
@@ -275,11 +275,11 @@ _TALKS: tuple[tuple[Record, ...], ...] = (
 )
 
 
-def _split(file: Bytes) -> tuple[list[Record], list[Damage]]:
+def _split(file: Bytes) -> tuple[list[Record], list[BadLine]]:
     found = list(scan(file))
     return (
         [item.record for item in found if isinstance(item, Placed)],
-        [item for item in found if isinstance(item, Damage)],
+        [item for item in found if isinstance(item, BadLine)],
     )
 
 
@@ -345,7 +345,7 @@ def test_a_newline_that_is_lost_costs_the_line_it_makes() -> None:
 
 
 def test_a_taint_that_lost_its_line_or_its_word_is_not_passed_over() -> None:
-    state, entry = encode(State(timestamp=TIME, taint=("web",))), encode(said(0))
+    state, entry = encode(TrustState(timestamp=TIME, taint=("web",))), encode(said(0))
     for damaged in (entry[:-1] + state, state.replace(b'"taint"', b'"taunt"')):
         found = resumed(Bytes(encode(head()) + damaged))
         assert found is not None and len(found.damaged) == 1
@@ -409,7 +409,7 @@ def long_talk() -> bytes:
             encode(Turn(timestamp=TIME, role="user" if n % 2 else "assistant", content=f"line {n} {'x' * (n % 97)}"))
         )
         if n % 1000 == 0:
-            parts.append(encode(State(timestamp=TIME, taint=("web",))))
+            parts.append(encode(TrustState(timestamp=TIME, taint=("web",))))
     return b"".join(parts)
 
 

@@ -38,7 +38,7 @@ from anima.sessions.replay import (
     scan,
     time_of,
 )
-from anima.store import Log, Logs, LogState, Readable
+from anima.store import Logs, LogState, OpenLog, Readable
 from anima.store.logs import BLOCK
 from anima.text.words import ask, cut, fold
 
@@ -138,7 +138,7 @@ _SHAPES = frozenset(product(*[[str]] * 4, *[[int]] * 3, *[[str]] * 3, _MAYBE, [s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class Quote:
     """An entry that was found, with a line of its text around the first word that was asked for."""
 
     session_id: str
@@ -150,10 +150,10 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mentions:
+class Quotes:
     """What a search gave, by which means, and what a person should know of them."""
 
-    hits: tuple[Mention, ...]
+    hits: tuple[Quote, ...]
     backend: Literal["fts5", "plain"]
     notes: tuple[str, ...] = ()
 
@@ -360,7 +360,7 @@ class TranscriptIndex:
 
         return self._tried(write, writing=True) or 0 if parts else 0
 
-    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Mentions:
+    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The entries that hold every word of the query, the latest first; where none does, those that hold some, the
         rarer words first. Where the index cannot say, or the query has no words, entries are looked through for the
         query as it is written. Catch up first."""
@@ -374,14 +374,14 @@ class TranscriptIndex:
         found = self._tried(read, again=False) if words and self._file.exists else None
         if found is None:
             hits = tuple(self._plainly(query, logs, asker, limit, max_chars))
-            return Mentions(hits=hits, backend="plain", notes=self._file.notes())
+            return Quotes(hits=hits, backend="plain", notes=self._file.notes())
         hits = tuple(
             _mention(name, entry, time, role, source, preview(text, query, max_chars=max_chars))
             for name, entry, time, role, source, text in found
         )
-        return Mentions(hits=hits, backend="fts5", notes=self._file.notes())
+        return Quotes(hits=hits, backend="fts5", notes=self._file.notes())
 
-    def _plainly(self, query: str, logs: Logs, asker: Asker, limit: int, max_chars: int) -> Iterator[Mention]:
+    def _plainly(self, query: str, logs: Logs, asker: Asker, limit: int, max_chars: int) -> Iterator[Quote]:
         """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
         parts = [_bare(part) for part in query[:MAX_QUERY].split()]
         for row in self.rows(logs, asker) if parts else ():
@@ -488,7 +488,7 @@ def _parts(logs: Logs, name: str, mark: _Mark) -> Iterator[_Part]:
         return
 
 
-def _cut(file: Log, mark: _Mark) -> Iterator[_Part]:
+def _cut(file: OpenLog, mark: _Mark) -> Iterator[_Part]:
     version = file.state().version
     turns: list[Turn] = []
     at = Count(mark.bytes, mark.lines, mark.entries)
@@ -577,10 +577,10 @@ def _time(turn: Turn) -> str:
 # -- what is shown --------------------------------------------------------------------------------------------------------
 
 
-def _mention(session: str, entry: int, time: str, role: str, source: str, preview: str) -> Mention:
+def _mention(session: str, entry: int, time: str, role: str, source: str, preview: str) -> Quote:
     if not (isinstance(session, str) and isinstance(entry, int)):
         raise sqlite3.DatabaseError("a row is not what was put in")
-    return Mention(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=preview)
+    return Quote(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=preview)
 
 
 def preview(text: str, query: str, *, max_chars: int) -> str:

@@ -31,11 +31,11 @@ from anima.sessions.replay import (
     Close,
     Count,
     Flush,
-    Forgotten,
     Header,
     Record,
     Resumed,
-    State,
+    Tombstone,
+    TrustState,
     Turn,
     clean,
     count,
@@ -43,7 +43,7 @@ from anima.sessions.replay import (
     read,
     resumed,
 )
-from anima.store import Log, Logs, Readable, Store
+from anima.store import Logs, OpenLog, Readable, Store
 from anima.store.logs import MAX_LINE, blocks
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -118,13 +118,13 @@ class Transcript:
     def __init__(
         self,
         folder: Logs,
-        file: Log,
+        file: OpenLog,
         header: Header,
         *,
         clock: Clock,
         redact: Redact,
         contexts: Logs | None,
-        context: Log | None,
+        context: OpenLog | None,
         last: Resumed | None,
     ) -> None:
         self.header, self.resumed = header, last
@@ -268,9 +268,9 @@ class Transcript:
                 self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))
         return found
 
-    def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> State:
+    def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> TrustState:
         """Records what a resume must know. Durable at once: a taint that a crash takes away is a hole."""
-        found = State(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows)))
+        found = TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows)))
         self._add(found, sync=True)
         return found
 
@@ -343,7 +343,7 @@ class Transcript:
         before = self._count if start == self._count.offset else count(self._file, since=self._count, end=start)
         self._count = Count(end, before.lines + 1, before.entries + is_entry)
 
-    def _beside(self, work: Callable[[Log], object]) -> None:
+    def _beside(self, work: Callable[[OpenLog], object]) -> None:
         """Does something to the context file; one that was removed is begun again."""
         assert self._contexts is not None and self._context is not None
         try:
@@ -354,7 +354,7 @@ class Transcript:
             work(self._context)
 
 
-def _opened_context(folder: Logs, header: Header) -> Log:
+def _opened_context(folder: Logs, header: Header) -> OpenLog:
     file = folder.create(header.id)
     if not file.size():
         file.begin(encode(header))
@@ -408,7 +408,7 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
     """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
     record = parse(raw)
     match record:
-        case Header() | State() | Flush() | Forgotten():
+        case Header() | TrustState() | Flush() | Tombstone():
             return raw
         case Turn():
             return None if picks(record) or touches(record.content) else raw
@@ -432,11 +432,11 @@ def kept(
             run, lost = run + 1, lost + raw.startswith(ENTRY_MARK)
             continue
         if run:
-            yield encode(Forgotten(timestamp=now, entries=run))
+            yield encode(Tombstone(timestamp=now, entries=run))
         run = 0
         yield _renumbered(left, lost) if lost else left
     if run:
-        yield encode(Forgotten(timestamp=now, entries=run))
+        yield encode(Tombstone(timestamp=now, entries=run))
 
 
 def without(data: bytes, touches: Touches) -> bytes | None:

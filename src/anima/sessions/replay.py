@@ -81,7 +81,7 @@ class Boundary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class TrustState:
     """What must outlive the process: untrusted origins that were read, and the flow rules that are awake."""
 
     timestamp: str
@@ -98,7 +98,7 @@ class Flush:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class Tombstone:
     """Here stood entries that the owner had forgotten."""
 
     timestamp: str
@@ -118,14 +118,14 @@ class Other:
     kind: str
 
 
-Record = Header | Turn | Boundary | State | Flush | Forgotten | Close | Other
+Record = Header | Turn | Boundary | TrustState | Flush | Tombstone | Close | Other
 KINDS: dict[str, type[Record]] = {
     "session": Header,
     "entry": Turn,
     "compact_boundary": Boundary,
-    "state": State,
+    "state": TrustState,
     "flush": Flush,
-    "forgotten": Forgotten,
+    "forgotten": Tombstone,
     "close": Close,
 }
 UNWRITTEN = frozenset({"number", "offset", "redacted"})  # fields that are in no line
@@ -253,7 +253,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class BadLine:
     """A line that cannot be read, `line` (from 1) at byte `offset`, and why."""
 
     line: int
@@ -265,7 +265,7 @@ class Damage:
 
 def scan(
     file: Readable, *, since: Count = START, end: int | None = None, entries: bool = True
-) -> Iterator[Placed | Damage]:
+) -> Iterator[Placed | BadLine]:
     """Every record from a place on, up to the byte `end`, and in its place every line that cannot be read. Without
     `entries`, those are passed over."""
     at = since
@@ -283,21 +283,21 @@ def scan(
         if rest.strip():
             item, after = _read_line(rest, offset, at, ended=False)
             is_last = after.offset >= file.size()
-            if isinstance(item, Damage) and is_last:
+            if isinstance(item, BadLine) and is_last:
                 why = "the file ends in the middle of it"
-                yield Damage(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
+                yield BadLine(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
             else:
                 at = after
                 yield item
 
 
-def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Placed | Damage, Count]:
+def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Placed | BadLine, Count]:
     """The record of a line or its damage, and the place behind it."""
     record = parse(raw, number=at.entries, offset=offset)
     is_entry = raw.startswith(ENTRY_MARK) if isinstance(record, str) else isinstance(record, Turn)
     after = Count(offset + len(raw) + ended, at.lines + ended, at.entries + is_entry)
     if isinstance(record, str):
-        return Damage(line=at.lines + 1, offset=offset, why=record, entry=max(0, after.entries - 1)), after
+        return BadLine(line=at.lines + 1, offset=offset, why=record, entry=max(0, after.entries - 1)), after
     return Placed(record=record, line=at.lines + 1, offset=offset, after=after), after
 
 
@@ -314,9 +314,9 @@ def last_record(file: Readable, end: Count) -> Record | None:
     return None if isinstance(found, str) else found
 
 
-def check(file: Readable) -> tuple[Damage, ...]:
+def check(file: Readable) -> tuple[BadLine, ...]:
     """Everything that is damaged in a file, by reading all of it."""
-    return tuple(item for item in scan(file) if isinstance(item, Damage))
+    return tuple(item for item in scan(file) if isinstance(item, BadLine))
 
 
 # -- what a session that goes on must know ------------------------------------------------------------------------------
@@ -327,14 +327,14 @@ class Resumed:
     """What a session that goes on must know of its transcript. `flushes` are those since the last boundary."""
 
     header: Header
-    state: State | None
+    state: TrustState | None
     boundary: Boundary | None
     flushes: tuple[Flush, ...]
     through: int  # entries that flushes have looked at, in any cycle
     cycle_start: int  # the byte at which the last boundary stands; 0 before the first
     closed: bool
     count: Count
-    damaged: tuple[Damage, ...]  # lines that are no entries and were not understood; one may have held a taint
+    damaged: tuple[BadLine, ...]  # lines that are no entries and were not understood; one may have held a taint
 
 
 def resumed(file: Readable) -> Resumed | None:
@@ -342,20 +342,20 @@ def resumed(file: Readable) -> Resumed | None:
     header, end = header_of(file), count(file)
     if header is None:
         return None
-    state: State | None = None
+    state: TrustState | None = None
     boundary: Boundary | None = None
     flushes: list[Flush] = []
-    damaged: list[Damage] = []
+    damaged: list[BadLine] = []
     through = cycle_start = 0
     for item in scan(file, entries=False):
-        if isinstance(item, Damage):
+        if isinstance(item, BadLine):
             damaged.append(item)
             continue
         match item.record:
             case Other():
                 why = "it is of a kind nobody knows"
-                damaged.append(Damage(line=item.line, offset=item.offset, why=why, entry=item.after.entries))
-            case State():
+                damaged.append(BadLine(line=item.line, offset=item.offset, why=why, entry=item.after.entries))
+            case TrustState():
                 state = item.record
             case Boundary():
                 boundary, cycle_start, flushes = item.record, item.offset, []
@@ -379,20 +379,20 @@ def resumed(file: Readable) -> Resumed | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class TurnPage:
     """Some entries in their order, of `total` (damaged ones count), and what is damaged among them or torn at the end."""
 
     header: Header | None
     entries: tuple[Turn, ...]
     total: int
-    damaged: tuple[Damage, ...]
+    damaged: tuple[BadLine, ...]
 
     @property
     def truncated(self) -> bool:
         return len(self.entries) + sum(not each.torn for each in self.damaged) < self.total
 
 
-def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = False, known: Count = START) -> Page:
+def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = False, known: Count = START) -> TurnPage:
     """A page: `limit` entries from entry `start` on, or, with `newest`, before the `start` newest ones.
 
     `known` is a count of this file from earlier, such as the session list's; it spares counting again.
@@ -405,16 +405,16 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     last = max(0, total - start) if newest else start + limit
     near = _back(file, end, first) if newest else _seek(file, first, known)
     entries, damaged = _between(file, near, first, last)
-    torn = (item for item in tail if isinstance(item, Damage))
-    return Page(header=header_of(file), entries=entries, total=total, damaged=(*damaged, *torn))
+    torn = (item for item in tail if isinstance(item, BadLine))
+    return TurnPage(header=header_of(file), entries=entries, total=total, damaged=(*damaged, *torn))
 
 
-def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[Turn, ...], list[Damage]]:
+def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[Turn, ...], list[BadLine]]:
     """The entries numbered first..last-1 and the damage among them, from a place at or before the first."""
     entries: list[Turn] = []
-    damaged: list[Damage] = []
+    damaged: list[BadLine] = []
     for item in scan(file, since=near):
-        if isinstance(item, Damage):
+        if isinstance(item, BadLine):
             if first <= item.entry < last and not item.torn:
                 damaged.append(item)
         elif isinstance(item.record, Turn):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Deed, DocPath, Origin, Remark, Scope
-from anima.sessions.find import NAME, Asker, Listed, Mentions, Rows, TranscriptIndex
+from anima.sessions.find import NAME, Asker, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
     Redact,
@@ -27,7 +27,19 @@ from anima.sessions.record import (
     touched,
     transcripts_in,
 )
-from anima.sessions.replay import VERSION, Header, Page, Placed, Record, check, header_of, parse, read, resumed, scan
+from anima.sessions.replay import (
+    VERSION,
+    Header,
+    Placed,
+    Record,
+    TurnPage,
+    check,
+    header_of,
+    parse,
+    read,
+    resumed,
+    scan,
+)
 from anima.site import Site
 from anima.text.phrases import Left, Sought, Touched
 
@@ -163,7 +175,7 @@ class Transcripts:
         limit: int = 50,
         newest: bool = False,
         known: Listed | None = None,
-    ) -> Page:
+    ) -> TurnPage:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
         asker = asker or self.owner()
         row = known or self.get(id, asker)
@@ -181,11 +193,11 @@ class Transcripts:
                 raise NoSuchSession(f"{id}: there is no such session")
             return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
 
-    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Mentions:
+    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The asker's entries that hold the words of a query, with a preview of each."""
         asker = asker or self.owner()
         if not self.kept or (asker.layers is not None and not asker.layers):
-            return Mentions(hits=(), backend="plain")
+            return Quotes(hits=(), backend="plain")
         notes: tuple[str, ...] = ()
         try:
             self.index.catch_up(self.folder)

@@ -130,7 +130,7 @@ class Readable(Protocol):
         ...
 
 
-class Log(Readable, Protocol):
+class OpenLog(Readable, Protocol):
     """One log that is open. Safe to share by threads; close it."""
 
     @property
@@ -193,15 +193,15 @@ class Logs(Protocol):
 
     def look(self, id: str) -> LogState | None: ...
 
-    def open(self, id: str) -> Log:
+    def open(self, id: str) -> OpenLog:
         """A log to read. Raises NoSuchSession or Damaged."""
         ...
 
-    def append_to(self, id: str) -> Log:
+    def append_to(self, id: str) -> OpenLog:
         """A log that is there, to read and to write. Raises NoSuchSession or Damaged."""
         ...
 
-    def create(self, id: str) -> Log:
+    def create(self, id: str) -> OpenLog:
         """A log to read and to write, made when it is not there. Raises BadArguments for an id that cannot be one."""
         ...
 
@@ -410,9 +410,9 @@ __all__ = [
     "File",
     "FoundFile",
     "History",
-    "Log",
     "LogState",
     "Logs",
+    "OpenLog",
     "Readable",
     "State",
     "Store",
