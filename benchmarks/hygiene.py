@@ -21,7 +21,7 @@ from datetime import date, timedelta
 from itertools import combinations
 
 from anima.search.embed import open_embedder
-from anima.upkeep.hygiene import Line, find_contradictions, find_duplicates
+from anima.upkeep.hygiene import ToldLine, find_contradictions, find_duplicates
 
 FIRST = """Ana Luis Diego Marta Ines Pavel Yuki Omar Lena Tomas Rosa Kofi Priya Nils Sofia Hugo Aisha Bruno Clara Emil
     Farah Goran Hanna Ivan Jonas Kaia Leon Mina Noor Oscar""".split()
@@ -161,7 +161,9 @@ def punctuated(text: str, dice: random.Random) -> str:
     return dice.choice(marks)(text)
 
 
-def made(number: int, style: int, seed: int) -> tuple[list[Line], dict[int, int], dict[int, str], set[frozenset[int]]]:
+def made(
+    number: int, style: int, seed: int
+) -> tuple[list[ToldLine], dict[int, int], dict[int, str], set[frozenset[int]]]:
     """Lines, the fact each states, how each twin was made, and the pairs that contradict each other."""
     dice = random.Random(seed)
     stock = {rows: sentences(rows, dice) for rows in (STEADY, EVENTS)}
@@ -199,7 +201,7 @@ def made(number: int, style: int, seed: int) -> tuple[list[Line], dict[int, int]
             texts.append((twin, mine, kind))
     dice.shuffle(texts)
     lines = [
-        Line(path=f"memory/{date(2025, 1, 1) + timedelta(days=n // 60)}.md", number=n % 60 + 1, text=f"- {text}")
+        ToldLine(path=f"memory/{date(2025, 1, 1) + timedelta(days=n // 60)}.md", number=n % 60 + 1, text=f"- {text}")
         for n, (text, _, _) in enumerate(texts)
     ]
     where: dict[int, int] = {}
@@ -260,7 +262,7 @@ def freely() -> str:
     """How many of the free pairs are found, and how many of those that only look alike."""
     embedder, counts = open_embedder("static"), [0, 0]
     for number, row in enumerate(FREE.splitlines()):
-        pair = [Line(path="MEMORY.md", number=place, text=text) for place, text in enumerate(row.split("|"), 1)]
+        pair = [ToldLine(path="MEMORY.md", number=place, text=text) for place, text in enumerate(row.split("|"), 1)]
         vectors = (lambda texts: embedder.embed(texts, kind="document")) if embedder else None
         counts[number // 10] += bool(find_duplicates(pair, vectors=vectors))
     return f"free   words+meaning  found {counts[0]} of 10 that say the same, {counts[1]} of 10 that do not"

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
     from anima.search.current import Search
-    from anima.search.rank import Answer
+    from anima.search.rank import SearchAnswer
     from anima.sessions.session import Session
     from anima.sessions.sessions import Sessions
     from anima.sessions.transcripts import Said
-    from anima.upkeep.doctor import Health, Rooms
+    from anima.upkeep.doctor import CheckedRooms, Health
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
 
@@ -431,7 +431,7 @@ class Home:
         limit: int = 6,
         at: date | datetime | None = None,
         **more: Any,
-    ) -> Answer:
+    ) -> SearchAnswer:
         """Hits for a question, best first, as this listener may see them; `.notes` says why there are none.
 
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
@@ -689,9 +689,9 @@ def doctor(
     return Health(found=found, left=found)
 
 
-def _rooms() -> Rooms:
+def _rooms() -> CheckedRooms:
     """What the doctor asks of sessions and prompts."""
-    from anima.upkeep.doctor import CheckedIndex, Rooms
+    from anima.upkeep.doctor import CheckedIndex, CheckedRooms
 
     def parts(site: Site) -> tuple[Checked, ...]:
         from anima.sessions.find import TranscriptIndex
@@ -705,4 +705,4 @@ def _rooms() -> Rooms:
     def prompt(site: Site) -> Prompt:
         return Prompts(site, AgentIdentity(site)).prompt(Listener(scope=Scope.MAIN), runtime=Runtime())
 
-    return Rooms(parts=parts, prompt=prompt)
+    return CheckedRooms(parts=parts, prompt=prompt)

@@ -25,9 +25,9 @@ from anima.search.embed.client import (
     LONGEST_REST,
     QUERY_PATIENCE,
     Breaker,
+    ClientLimits,
     EmbedderDown,
     Endpoint,
-    Limits,
     Patience,
     Prefixes,
     prefixes_for,
@@ -78,7 +78,7 @@ class Desk:
         self.clock, self.sleeps = clock or Hand(), Sleeps()
         self.endpoint = Endpoint(url=url, model=model, api_key=KEY)
         self.embedder: Embedder = remote_embedder(
-            self.endpoint, clock=self.clock, dice=random.Random(7), sleep=self.sleeps, limits=Limits(**limits)
+            self.endpoint, clock=self.clock, dice=random.Random(7), sleep=self.sleeps, limits=ClientLimits(**limits)
         )
         OPEN_DESKS.append(self)
 

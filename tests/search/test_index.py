@@ -17,7 +17,7 @@ from anima.model import Embedder
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import SCALE, Filter, Packed, quantised
 from anima.search.index import DocumentIn, Index, Label
-from anima.search.rank import Answer, Query, run
+from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import Mark, SqliteTables, Tables
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
@@ -79,7 +79,7 @@ def found(index: Index, text: str, **filter: object) -> list[tuple[str, int, int
     return [(hit.path.text, hit.start_line, hit.end_line, hit.score) for hit in answer.hits]
 
 
-def asked(index: Index, text: str, **filter: object) -> Answer:
+def asked(index: Index, text: str, **filter: object) -> SearchAnswer:
     return run(index, None, Query(text=text, limit=20), Filter(**filter))  # type: ignore[arg-type]
 
 

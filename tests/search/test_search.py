@@ -18,7 +18,7 @@ from anima.search.embed.client import EmbedderDown
 from anima.search.embed.static import StaticEmbedder
 from anima.search.field import Filter
 from anima.search.index import Index, Label
-from anima.search.rank import Answer, Hit, Query, run
+from anima.search.rank import Hit, Query, SearchAnswer, run
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryTables
 
@@ -44,11 +44,13 @@ def meaning(static: StaticEmbedder) -> Iterator[Index]:
     it.close()
 
 
-def ask(index: Index, text: str, *, embedder: object = MOCK, filter: Filter | None = None, **more: object) -> Answer:
+def ask(
+    index: Index, text: str, *, embedder: object = MOCK, filter: Filter | None = None, **more: object
+) -> SearchAnswer:
     return run(index, embedder, Query(text=text, **more), filter or Filter())  # type: ignore[arg-type]
 
 
-def lines(answer: Answer) -> list[tuple[str, int]]:
+def lines(answer: SearchAnswer) -> list[tuple[str, int]]:
     return [(hit.path.text, hit.start_line) for hit in answer.hits]
 
 

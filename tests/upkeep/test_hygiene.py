@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.upkeep.hygiene import Line, find_contradictions, find_duplicates, find_stale_logs, suggest_consolidation
+from anima.upkeep.hygiene import ToldLine, find_contradictions, find_duplicates, find_stale_logs, suggest_consolidation
 
 
-def lines(*texts: str) -> list[Line]:
-    return [Line(path="MEMORY.md", number=number, text=text) for number, text in enumerate(texts, start=1)]
+def lines(*texts: str) -> list[ToldLine]:
+    return [ToldLine(path="MEMORY.md", number=number, text=text) for number, text in enumerate(texts, start=1)]
 
 
 def how(*texts: str) -> list[str]:
@@ -230,8 +230,8 @@ def test_lines_that_can_both_hold_are_not(one, other):
 
 
 def test_the_newer_of_two_that_contradict_is_told():
-    old = Line(path="memory/2026-01-03.md", number=1, text="- Ana lives in Lima", day=date(2026, 1, 3))
-    new = Line(path="memory/2026-02-03.md", number=1, text="- Ana lives in Bogota", day=date(2026, 2, 3))
+    old = ToldLine(path="memory/2026-01-03.md", number=1, text="- Ana lives in Lima", day=date(2026, 1, 3))
+    new = ToldLine(path="memory/2026-02-03.md", number=1, text="- Ana lives in Bogota", day=date(2026, 2, 3))
 
     [found] = find_contradictions([new, old])
 

@@ -115,7 +115,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class NewLine:
     """A new line, by its digest. Without an origin of its own it has that of its batch."""
 
     digest: str
@@ -127,7 +127,7 @@ class Line:
         return " ".join(parts).rstrip()
 
     @classmethod
-    def load(cls, raw: str) -> Line:
+    def load(cls, raw: str) -> NewLine:
         digest, _, rest = raw.partition(" ")
         origin, _, taint = rest.partition(" ")
         return cls(digest=digest, origin=Origin(origin) if origin else None, taint=_origins(taint.split(",")))
@@ -145,7 +145,7 @@ class Edit:
     after: int | None = None
     to: str | None = None
     temp: str | None = None
-    lines: tuple[Line, ...] = ()
+    lines: tuple[NewLine, ...] = ()
 
     def dump(self) -> dict[str, Any]:
         every = {name: getattr(self, name) for name in ("base", "digest", "before", "after", "to", "temp")}
@@ -154,7 +154,7 @@ class Edit:
 
     @classmethod
     def load(cls, raw: Mapping[str, Any]) -> Edit:
-        lines = tuple(Line.load(line) for line in raw.get("lines", ()))
+        lines = tuple(NewLine.load(line) for line in raw.get("lines", ()))
         return cls(**{**raw, "kind": Kind(raw["kind"]), "lines": lines})
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from anima.ledger.chain import Edit, Intent, Key, Line, Record
+from anima.ledger.chain import Edit, Intent, Key, NewLine, Record
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 
@@ -173,7 +173,7 @@ class Provenance:
             if not (back and line.digest in known.lines):
                 self._note_line(path, line, source)
 
-    def _note_line(self, path: str, line: Line, source: Source, *, only_doubtful: bool = False) -> None:
+    def _note_line(self, path: str, line: NewLine, source: Source, *, only_doubtful: bool = False) -> None:
         own = line.origin or line.taint
         found = replace(source, origin=line.origin or source.origin, taint=source.taint | line.taint) if own else source
         if only_doubtful and found.trusted:

@@ -23,7 +23,7 @@ from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import Filter
 from anima.search.graph import MOST, About, Graph, links_of, look_up
 from anima.search.index import DocumentIn, Index, Label
-from anima.search.rank import Answer, Query, run
+from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables
 from anima.site import Site
 from anima.text.dates import day_in_name
@@ -243,7 +243,7 @@ class Search:
         since: date | None = None,
         trusted_only: bool = True,
         **more: Any,
-    ) -> Answer:
+    ) -> SearchAnswer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
         report = self.catch_up()

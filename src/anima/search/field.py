@@ -1,6 +1,6 @@
 """The field: what an index knows of its units as arrays in memory, and a view of it through a filter.
 
-Promise: a `View` is what an index holding only the visible units would give: counts, neighbours and averages are taken
+Promise: a `FieldView` is what an index holding only the visible units would give: counts, neighbours and averages are taken
 over visible units alone, so a hidden line changes no score. Vectors are small whole numbers, so that a product of two
 is exact and does not depend on the machine, on the order of the rows or on how they are added up.
 Not here: where rows are kept (`tables`), and what scores are made of (`rank`).
@@ -383,7 +383,7 @@ def _in_order(units: NDArray[Any], at: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class FieldView:
     """One consistent sight of an index. `postings` holds the words that were asked for; positions are 0..count-1."""
 
     sight: Sight

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from anima.model import Embedder
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import ALL_SCOPES, PACKING, UNIT, Field, Filter, HeldPart, Packed, View, hash_of, quantised
+from anima.search.field import ALL_SCOPES, PACKING, UNIT, Field, FieldView, Filter, HeldPart, Packed, hash_of, quantised
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
 from anima.search.units import CUTTING, Part, Place, Unit, cut_parts, front_of
 from anima.text.words import cut, first_person, tags, without_dates
@@ -128,7 +128,7 @@ class Index:
             self._begun = True
             self._forget()
 
-    def look(self, filter: Filter, words: Sequence[str] = ()) -> View:
+    def look(self, filter: Filter, words: Sequence[str] = ()) -> FieldView:
         """One consistent sight of all that the filter lets through, with the places of these words.
 
         Later writes do not change it.
@@ -139,7 +139,7 @@ class Index:
             except IndexDown as down:
                 self._cannot_read(down)
                 field = Field()
-            return View(
+            return FieldView(
                 sight=field.sight(filter),
                 total=len(field.units),
                 model=self._mark.made_for.partition(" ")[2] if field.matrix is not None else None,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import Bools, Filter, Floats, Ints, View
+from anima.search.field import Bools, FieldView, Filter, Floats, Ints
 from anima.search.index import Index
 from anima.text.dates import Span, spans_in
 from anima.text.words import ask, cut, first_person
@@ -121,7 +121,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SearchAnswer:
     """Hits, best first, and what a reader should know about them."""
 
     hits: tuple[Hit, ...] = ()
@@ -162,7 +162,7 @@ class _Scored:
     parts: Mapping[str, Floats] = field(default_factory=dict)
 
 
-def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -> Answer:
+def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -> SearchAnswer:
     """The hits for a question. Raises BadArguments for a question that cannot be asked; else always answers."""
     _check(query)
     spans = spans_in(query.text, at=_day(query.at))
@@ -171,17 +171,17 @@ def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -
     view = index.look(filter, asked)
     if view.count == 0:
         hidden = "nothing that is indexed is open to this listener and these filters"
-        return Answer(notes=(*index.notes(), hidden if view.total else "nothing is indexed yet"))
+        return SearchAnswer(notes=(*index.notes(), hidden if view.total else "nothing is indexed yet"))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
-        return Answer(notes=(*index.notes(), *notes))
+        return SearchAnswer(notes=(*index.notes(), *notes))
     signals = _signals(view, query, words, vector, spans)
     hits, more = _hits(view, query, _scored(view, query, signals), signals, embedder)
     found = _finished(hits, query)
     notes = [*index.notes(), *notes, *more]
     if not found:
         notes.append(_why_no_hits(hits, query))
-    return Answer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))
+    return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))
 
 
 def _check(query: Query) -> None:
@@ -210,7 +210,7 @@ def _why_no_hits(hits: Sequence[Hit], query: Query) -> str:
 # Meaning
 
 
-def _vector(embedder: Embedder | None, query: Query, view: View) -> tuple[NDArray[np.float32] | None, list[str]]:
+def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[NDArray[np.float32] | None, list[str]]:
     """The question as a vector, and what went wrong when there is none."""
     if query.legs == "words":
         return None, []
@@ -230,14 +230,14 @@ def _vector(embedder: Embedder | None, query: Query, view: View) -> tuple[NDArra
     return vector, notes
 
 
-def _weighed(embedder: WordEmbedder, text: str, view: View, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+def _weighed(embedder: WordEmbedder, text: str, view: FieldView, vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """The question's vector drawn towards its rare words: they say what it is about."""
     raw = text.split()[:64]
     weights = np.array([_rarity(view, word) for word in raw], dtype=np.float32)
     return _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
 
 
-def _rarity(view: View, word: str) -> float:
+def _rarity(view: FieldView, word: str) -> float:
     forms = [form for form in cut(word) if form in view.postings]
     return max((_idf(view.count, len(view.match(form)[0])) for form in forms), default=0.0)
 
@@ -251,7 +251,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _signals(
-    view: View, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None, spans: Sequence[Span]
+    view: FieldView, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None, spans: Sequence[Span]
 ) -> _Signals:
     sight = view.sight
     spoken = {word: lines for word in words if (lines := _lines_of(view, word)) is not None}
@@ -281,7 +281,7 @@ def _bm25(counts: Floats, lengths: Floats, mean: float) -> Floats:
     return result
 
 
-def _word_scores(view: View, words: Sequence[str], own: frozenset[str]) -> tuple[Floats, Floats, Floats]:
+def _word_scores(view: FieldView, words: Sequence[str], own: frozenset[str]) -> tuple[Floats, Floats, Floats]:
     """BM25 of each unit, of its window, and of its file. A speaker's name counts in the file alone."""
     sight = view.sight
     unit, window, file = np.zeros(view.count), np.zeros(view.count), np.zeros(len(sight.documents))
@@ -301,7 +301,7 @@ def _word_scores(view: View, words: Sequence[str], own: frozenset[str]) -> tuple
     return unit, window, file[sight.doc]
 
 
-def _around(view: View, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
+def _around(view: FieldView, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
     """The units whose window holds a word, and how often. Sums of halves are exact in whatever order."""
     sight = view.sight
     places, counts = places[sight.is_text[places]], counts[sight.is_text[places]]
@@ -318,7 +318,7 @@ def _around(view: View, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
     return around, dense[around]
 
 
-def _lines_of(view: View, word: str) -> Floats | None:
+def _lines_of(view: FieldView, word: str) -> Floats | None:
     """1 for each line that a word's bearer speaks; None when it is no speaker's name."""
     if word not in view.speakers:
         return None
@@ -327,7 +327,7 @@ def _lines_of(view: View, word: str) -> Floats | None:
     return lines.astype(np.float64) if is_speaker else None
 
 
-def _own_life(view: View, text: str) -> Floats:
+def _own_life(view: FieldView, text: str) -> Floats:
     """Who asks about themselves ("where do I keep …") looks for lines in the first person."""
     if not first_person(text):
         return np.zeros(view.count)
@@ -335,7 +335,7 @@ def _own_life(view: View, text: str) -> Floats:
     return result
 
 
-def _dated(view: View, spans: Sequence[Span]) -> Floats:
+def _dated(view: FieldView, spans: Sequence[Span]) -> Floats:
     days = view.sight.days
     if not spans or not len(days):
         return np.zeros(view.count)
@@ -346,7 +346,7 @@ def _dated(view: View, spans: Sequence[Span]) -> Floats:
 # Modes
 
 
-def _scored(view: View, query: Query, signals: _Signals) -> _Scored:
+def _scored(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     if query.fusion == "rrf":
         return _by_rank(view, query, signals)
     if query.fusion == "weighted":
@@ -354,7 +354,7 @@ def _scored(view: View, query: Query, signals: _Signals) -> _Scored:
     return _in_context(view, query, signals)
 
 
-def _in_context(view: View, query: Query, signals: _Signals) -> _Scored:
+def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """The default: words and meaning of the unit, its window and its file, then who, whose and when."""
     parts = {}
     for name in _active(query, signals):
@@ -401,7 +401,7 @@ def _by_weight(query: Query, signals: _Signals) -> _Scored:
     return _Scored(parts["meaning"] + parts["words"], (signals.words > 0) | (meaning > 0), parts)
 
 
-def _by_rank(view: View, query: Query, signals: _Signals) -> _Scored:
+def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """Reciprocal ranks with k = 60: the raw sum of 1 / (60 + rank) is a part, the score is that over 2 / 61."""
     raw = np.zeros(view.count)
     eligible = np.zeros(view.count, dtype=np.bool_)
@@ -421,7 +421,7 @@ def _pool(query: Query) -> int:
     return max(POOL, 4 * query.limit)
 
 
-def _ranked(view: View, values: Floats, eligible: Bools, want: int) -> list[int]:
+def _ranked(view: FieldView, values: Floats, eligible: Bools, want: int) -> list[int]:
     """The best positions, ties by path and line; of several units on the same lines only the best."""
     places = np.flatnonzero(eligible)
     depth = 2 * want + 20
@@ -446,7 +446,7 @@ def _best(places: Ints, values: Floats, depth: int) -> Ints:
     return best
 
 
-def _ordered(view: View, values: Floats, places: Ints) -> Ints:
+def _ordered(view: FieldView, values: Floats, places: Ints) -> Ints:
     sight = view.sight
     rows = sight.rows[places]
     keys = (rows["n"], rows["start"], sight.path_rank[sight.doc[places]], -values[places])
@@ -454,7 +454,7 @@ def _ordered(view: View, values: Floats, places: Ints) -> Ints:
     return ordered
 
 
-def _lines(view: View, places: Ints | Sequence[int]) -> list[tuple[int, int, int]]:
+def _lines(view: FieldView, places: Ints | Sequence[int]) -> list[tuple[int, int, int]]:
     """Document and lines of each place: what makes two units one hit."""
     rows = view.sight.rows[np.asarray(places, dtype=np.int64)]
     return list(zip(rows["doc"].tolist(), rows["start"].tolist(), rows["end"].tolist(), strict=True))
@@ -464,7 +464,7 @@ def _lines(view: View, places: Ints | Sequence[int]) -> list[tuple[int, int, int
 
 
 def _hits(
-    view: View, query: Query, scored: _Scored, signals: _Signals, embedder: Embedder | None
+    view: FieldView, query: Query, scored: _Scored, signals: _Signals, embedder: Embedder | None
 ) -> tuple[list[Hit], list[str]]:
     """As many hits as the later steps may need, with their ranks and, when asked for, the parts of their scores."""
     score = _aged(view, query, scored.score)
@@ -501,7 +501,7 @@ def _hits(
     return hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
 
 
-def _aged(view: View, query: Query, score: Floats) -> Floats:
+def _aged(view: FieldView, query: Query, score: Floats) -> Floats:
     """Dated lines lose half their score every half-life; evergreen files and undated ones keep it."""
     now = _day(query.at)
     if query.half_life is None or now is None:

@@ -19,7 +19,7 @@ from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
 
 if TYPE_CHECKING:
-    from anima.search.rank import Answer
+    from anima.search.rank import SearchAnswer
     from anima.sessions.hand import Hand
 
 MAX_TEXT = 12_000
@@ -98,7 +98,7 @@ class Calling:
         ]
         return hits, list(found.notes) if hits else [*found.notes, "no transcript of yours holds these words"]
 
-    def _note_recall(self, query: str, answer: Answer) -> None:
+    def _note_recall(self, query: str, answer: SearchAnswer) -> None:
         """One record of what this search brought back: digests, ranks and scores, no text. Dreaming counts them."""
         if not answer.hits:
             return

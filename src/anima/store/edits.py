@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from anima.errors import BadText
-from anima.ledger.chain import Edit, Intent, Key, Ledger, Line
+from anima.ledger.chain import Edit, Intent, Key, Ledger, NewLine
 from anima.ledger.provenance import Provenance
 from anima.model import Change, DocPath, Kind, Origin
 from anima.store import MAX_BYTES, Batch
@@ -81,11 +81,11 @@ def edit_of_append(change: Change, *, actual: str, size: int, piece: str, key: K
     )
 
 
-def new_lines(old: str, new: str, *, key: Key) -> tuple[Line, ...]:
+def new_lines(old: str, new: str, *, key: Key) -> tuple[NewLine, ...]:
     """The digests of lines that are new; those that stay keep the source they have."""
     held = {line.strip() for line in lines_of(old)}
     added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
-    return tuple(Line(digest=digest) for digest in added if digest)
+    return tuple(NewLine(digest=digest) for digest in added if digest)
 
 
 def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
@@ -108,7 +108,7 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
 
 
 def _with_marks(edits: Sequence[Edit], marked: set[str]) -> tuple[Edit, ...]:
-    def mark(line: Line) -> Line:
+    def mark(line: NewLine) -> NewLine:
         return replace(line, taint=line.taint | {Origin.PEER}) if line.digest in marked else line
 
     return tuple(replace(edit, lines=tuple(map(mark, edit.lines))) for edit in edits) if marked else tuple(edits)

@@ -88,7 +88,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
+class CheckedRooms:
     """What the doctor asks of rooms that it does not know: what they keep, and the main prompt of a sound home."""
 
     parts: Callable[[Site], Sequence[Checked]]
@@ -149,7 +149,7 @@ class Doctor:
     def __init__(
         self,
         path: str | Path,
-        rooms: Rooms,
+        rooms: CheckedRooms,
         *,
         clock: Callable[[], datetime],
         dice: random.Random,
@@ -275,7 +275,7 @@ class Doctor:
 # -- gathering ------------------------------------------------------------------------------------------------------------
 
 
-def look(site: Site, rooms: Rooms, *, whole: bool = True, progress: Progress = lambda _: None) -> list[Remark]:
+def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progress = lambda _: None) -> list[Remark]:
     """What every part says, damage first. `whole` is false where the configuration cannot be read."""
     found: list[Remark] = []
     for what, part in _parts(site, rooms, whole=whole):
@@ -297,7 +297,7 @@ def look(site: Site, rooms: Rooms, *, whole: bool = True, progress: Progress = l
     return completed(found)
 
 
-def _parts(site: Site, rooms: Rooms, *, whole: bool) -> list[tuple[str, Checked]]:
+def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, Checked]]:
     """Whoever keeps state, in the order in which it is repaired, with its name."""
     store = site.store
     files: list[tuple[str, Checked]] = [

@@ -16,7 +16,7 @@ from anima.errors import BadArguments, NoSuchDocument, StaleWrite
 from anima.memory.write import owners
 from anima.model import Change, DocPath, Document, Kind
 from anima.text.markdown import lines_of
-from anima.upkeep.hygiene import Advice, Contradiction, Group, Line, Stale
+from anima.upkeep.hygiene import Advice, Contradiction, Group, Stale, ToldLine
 
 _CONTEXT = 3
 _REASON = "hygiene"
@@ -51,7 +51,7 @@ class Suggestion(Advice):
             f"rename from {self.path}\nrename to {self.to}\n" if self.to else ""
         )
 
-    def keeping(self, line: Line) -> Suggestion:
+    def keeping(self, line: ToldLine) -> Suggestion:
         """The same with the choice made: this line stays, the other goes. Raises BadArguments for a third one."""
         if line not in self.between:
             raise BadArguments("a choice is between its own two lines")
@@ -64,7 +64,7 @@ class Suggestion(Advice):
         if self.to and now[self.path].digest != before[self.path].digest:
             raise StaleWrite(self.path, theirs=now[self.path].text, ours=None)
 
-        def placed(line: Line) -> Line:
+        def placed(line: ToldLine) -> ToldLine:
             """The line where it stands now: of several that are alike, the one in the same order."""
             old, new = (_numbers(pages[line.path].text, line.text) for pages in (before, now))
             if len(old) != len(new) or line.number not in old:

@@ -26,13 +26,13 @@ from anima.text.dates import day_in_name
 from anima.text.markdown import evidence_of
 from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
-from anima.upkeep.doctor import Rooms, look
+from anima.upkeep.doctor import CheckedRooms, look
 from anima.upkeep.hygiene import (
     Advice,
     Contradiction,
     Group,
-    Line,
     Stale,
+    ToldLine,
     find_contradictions,
     find_duplicates,
     find_stale_logs,
@@ -60,7 +60,7 @@ class Others:
 
     talks: Callable[[], Iterable[Talk]]
     nights: Callable[[], Nights]
-    rooms: Rooms
+    rooms: CheckedRooms
 
 
 class Upkeep:
@@ -190,17 +190,17 @@ class Upkeep:
             newer = max(one, other, key=lambda line: line.day or date.min)
         return replace(found, one=one, other=other, newer=newer)
 
-    def _written(self, line: Line) -> date | None:
+    def _written(self, line: ToldLine) -> date | None:
         when = self._site.store.provenance.source(DocPath.parse(line.path), line.text).time
         return when.astimezone(self._site.now().tzinfo).date() if when else None
 
-    def _may_go(self, gone: Line, kept: Line) -> bool:
+    def _may_go(self, gone: ToldLine, kept: ToldLine) -> bool:
         """Not a log's line that a night made memory of: it is where that came from. Not what happened on two days."""
         if gone.day is None:
             return True
         return not (self._is_dreamed(kept) or (kept.day is not None and kept.day != gone.day and _happened(gone)))
 
-    def _is_dreamed(self, line: Line) -> bool:
+    def _is_dreamed(self, line: ToldLine) -> bool:
         if line.rank != _CURATED:
             return False
         if evidence_of(line.text):
@@ -209,7 +209,7 @@ class Upkeep:
         return store.begun and store.provenance.source(DocPath.parse(line.path), line.text).actor is Actor.DREAMER
 
 
-def _happened(line: Line) -> bool:
+def _happened(line: ToldLine) -> bool:
     """Whether a line tells what may happen on one day and again on another, and does not say when."""
     said = said_in(line.text)
     return not has_date(said) and lasting(sentence(said)).degree < POSSIBLE
@@ -220,7 +220,7 @@ class _Memory:
     """The documents that hold memory, and the lines in them that say something, by layer."""
 
     documents: dict[str, Document] = field(default_factory=dict)
-    lines: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    lines: dict[str, list[ToldLine]] = field(default_factory=lambda: defaultdict(list))
     logs: dict[str, date] = field(default_factory=dict)  # daily logs that are in their place
     notes: list[str] = field(default_factory=list)
 
@@ -257,7 +257,7 @@ class _Memory:
         doubted = view if view is not None and view.has_doubt(path) else None
         for said in statements(document.text):
             self.lines[layer_at(path) or ""].append(
-                Line(
+                ToldLine(
                     path=path.text,
                     number=said.number,
                     text=said.text,
@@ -269,7 +269,7 @@ class _Memory:
                 )
             )
 
-    def pools(self, archived: Collection[str]) -> Iterator[list[Line]]:
+    def pools(self, archived: Collection[str]) -> Iterator[list[ToldLine]]:
         """The lines of each layer in the order in which they are kept. What is to be archived is moved whole."""
         for lines in self.lines.values():
             kept = [replace(line, fixed=True) if line.path in archived else line for line in lines]

@@ -60,7 +60,7 @@ def ping() -> bodies.Pong:
     return bodies.Pong()
 
 
-@router.get("/identity", tags=["home"], response_model=bodies.Identity)
+@router.get("/identity", tags=["home"], response_model=bodies.IdentityOut)
 def identity(home: TheHome) -> object:
     """Who the agent is, each field with where it came from."""
     return home.identity.resolved()
@@ -430,11 +430,11 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
 
 
 @router.get("/health", tags=["home"])
-def health(here: Here) -> bodies.Health:
+def health(here: Here) -> bodies.HealthOut:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return bodies.Health(ok=ok, version=__version__, dialect=here.home.dialect, remarks=remarks)
+    return bodies.HealthOut(ok=ok, version=__version__, dialect=here.home.dialect, remarks=remarks)
 
 
 @router.get("/tokens", tags=["tokens"])

@@ -82,18 +82,18 @@ class Entries(Items[anima.Entry]):
     next: str | None = None
 
 
-class Sourced(Out):
+class SourcedOut(Out):
     value: str
     source: str
 
 
-class Identity(Out):
-    name: Sourced
-    avatar: Sourced
-    creature: Sourced | None
-    vibe: Sourced | None
-    theme: Sourced | None
-    emoji: Sourced | None
+class IdentityOut(Out):
+    name: SourcedOut
+    avatar: SourcedOut
+    creature: SourcedOut | None
+    vibe: SourcedOut | None
+    theme: SourcedOut | None
+    emoji: SourcedOut | None
 
 
 class PromptOut(Out, of=anima.Prompt):
@@ -165,7 +165,7 @@ class Trusted(Out):
     trusted_lines: int
 
 
-class Health(Out):
+class HealthOut(Out):
     ok: bool
     version: str
     dialect: str

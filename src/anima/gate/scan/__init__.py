@@ -15,7 +15,7 @@ from anima.gate.scan import encoded, hidden, markup, orders, secrets
 from anima.gate.scan.hidden import find_hidden, reveal
 from anima.gate.scan.markup import FRAME_NAMES
 from anima.gate.scan.secrets import PLACEHOLDER, compile_patterns, find_secrets, redact, redact_said
-from anima.gate.scan.sights import Origins, Sight, findings, fold
+from anima.gate.scan.sights import Origins, Sighting, findings, fold
 from anima.model import Finding, Severity
 from anima.text.invisible import may_hide, visible
 
@@ -39,7 +39,7 @@ def scan_text(text: str) -> tuple[Finding, ...]:
     return findings(text, (*_plain(text), *_carried(text)))
 
 
-def _plain(text: str) -> Iterator[Sight]:
+def _plain(text: str) -> Iterator[Sighting]:
     """What the text says as it stands."""
     folded = fold(text)
     origins = Origins(text, folded)
@@ -52,7 +52,7 @@ def _plain(text: str) -> Iterator[Sight]:
     yield from orders.instructions(safe, folded, origins)
 
 
-def _blanked(text: str, found: list[Sight]) -> str:
+def _blanked(text: str, found: list[Sighting]) -> str:
     """The text with its secrets blanked: what other findings show must not give them away."""
     pieces, at = [], 0
     for span in found:
@@ -61,7 +61,7 @@ def _blanked(text: str, found: list[Sight]) -> str:
     return "".join([*pieces, text[at:]]) if found else text
 
 
-def _carried(text: str) -> Iterator[Sight]:
+def _carried(text: str) -> Iterator[Sighting]:
     """What the text carries out of sight, and what that says in turn."""
     if may_hide(text):
         found = hidden.messages(text)
@@ -76,13 +76,15 @@ def _carried(text: str) -> Iterator[Sight]:
         yield from (span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text))
 
 
-def _unread(start: int, end: int) -> Sight:
-    return Sight(start, end, encoded.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read")
+def _unread(start: int, end: int) -> Sighting:
+    return Sighting(
+        start, end, encoded.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read"
+    )
 
 
-def _blob_span(blob: encoded.Blob) -> Sight:
+def _blob_span(blob: encoded.Blob) -> Sighting:
     if blob.kind == encoded.UNREAD:
         return _unread(blob.start, blob.end)
     shown = visible(redact(blob.text[:2000])[0])
     message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
-    return Sight(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)
+    return Sighting(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from anima.gate.scan.encoded import SYMBOLS, from_bits, from_selectors, from_tags
 from anima.gate.scan.secrets import redact
-from anima.gate.scan.sights import MOST, Sight, compiled, findings
+from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
 from anima.text import invisible
 from anima.text.invisible import INVISIBLE, may_hide, name_of, visible
@@ -152,11 +152,11 @@ def messages(text: str) -> list[Spot]:
     return sorted([whole, *rest], key=lambda spot: spot[:2])
 
 
-def spans(text: str, found: Iterable[Spot]) -> Iterator[Sight]:
+def spans(text: str, found: Iterable[Spot]) -> Iterator[Sighting]:
     """The spots as the scan shows them. Only as many as can be listed are shown in full."""
     for number, spot in enumerate(found):
         shown = _shown(text, spot) if number < MOST else name_of(text[spot.start])
-        yield Sight(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
+        yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
 
 
 def _shown(text: str, spot: Spot) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from anima.gate.scan.sights import Origins, Sight, compiled, fold
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold
 from anima.model import Severity
 from anima.text.invisible import visible
 from anima.text.markdown import heading_of
@@ -59,7 +59,7 @@ _MARKDOWN_COMMENT = r"(?m)^[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(]
 _SECTION_MARK = r"<!--\s*(?:private|share\s*:\s*[a-z]+(?:\s*,\s*[a-z]+)*)\s*-->"
 
 
-def comments(text: str, safe: str) -> Iterator[Sight]:
+def comments(text: str, safe: str) -> Iterator[Sighting]:
     """HTML and Markdown comments, except the section marks on headings, shown as they stand in the safe text."""
     start = text.find("<!--")
     while start >= 0:
@@ -67,12 +67,12 @@ def comments(text: str, safe: str) -> Iterator[Sight]:
         end = close + 3 if close >= 0 else len(text)
         if not _is_section_mark(text, start, end):
             inner = safe[start + 4 : close if close >= 0 else end].strip()
-            yield Sight(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
+            yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
     if "]:" in text:
         for found in compiled(_MARKDOWN_COMMENT).finditer(text):
             shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
-            yield Sight(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
+            yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
 
 
 def _is_section_mark(text: str, start: int, end: int) -> bool:
@@ -88,14 +88,14 @@ _MARKS: tuple[tuple[str, str, Severity, str], ...] = (
 )
 
 
-def marks(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
+def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Frame markers, special tokens, staged turns, elements styled away. `text` is only shown; `folded` is searched."""
     for pattern, kind, severity, message in _MARKS if "<" in folded or "[" in folded else ():
         for found in compiled(pattern).finditer(folded):
             start, end = origins.span(*found.span())
             shown_to = end + 200 if pattern is _HIDDEN_STYLE else end  # what is styled away stands behind the tag
             if not _is_code(folded, found):
-                yield Sight(start, end, kind, severity, visible(text[start:shown_to], 200), message)
+                yield Sighting(start, end, kind, severity, visible(text[start:shown_to], 200), message)
     yield from _turns(text, folded, origins)
 
 
@@ -116,7 +116,7 @@ def _labels() -> re.Pattern[str]:
 _A_NAME = r"[ \t]{0,4}(?:[A-ZÀ-Þ][\w'-]{0,24}+[ \t]?){1,3}(?:\n|$)"  # "Human: Luis" says who the human is
 
 
-def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
+def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Lines that stage a conversation: a person's and the model's turn set off by blank lines, or a system's orders."""
     previous: re.Match[str] | None = None
     for label in _labels().finditer(folded) if ":" in folded else ():
@@ -125,7 +125,7 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
         start, end = origins.span(*label.span())
         if _answers(label, previous) or _commands(folded, label) or _is_human(text, label, end):
             line = text[start : end + 120].strip().partition("\n")[0]
-            yield Sight(start, end, "special-token", Severity.DANGER, visible(line, 120), "a line that fakes a turn")
+            yield Sighting(start, end, "special-token", Severity.DANGER, visible(line, 120), "a line that fakes a turn")
         previous = label
 
 

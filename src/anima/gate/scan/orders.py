@@ -15,7 +15,7 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import Origins, Sight, compiled, fold
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold
 from anima.model import Severity
 from anima.text.invisible import visible
 from anima.text.words import read_table
@@ -62,7 +62,7 @@ class _View(NamedTuple):
     squeezed: bool = False  # letters stand so close that words cannot be told apart
 
 
-def instructions(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
+def instructions(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Where the text commands. Overlapping sights are one. `text` is only shown; `folded` is searched."""
     taken: list[tuple[int, int]] = []
     words: set[str] = set()  # filled by the first view, which decides whether the others are worth reading
@@ -71,7 +71,7 @@ def instructions(text: str, folded: str, origins: Origins) -> Iterator[Sight]:
             first, last = origins.span(*view.back(start, end))
             if not _overlaps(taken, first, last):
                 shown = _shown(text[first:last], view.text[start:end])
-                yield Sight(first, last, KIND, Severity.WARN, shown, reason)
+                yield Sighting(first, last, KIND, Severity.WARN, shown, reason)
 
 
 def _shown(piece: str, read: str) -> str:

@@ -20,7 +20,7 @@ from re import Pattern
 from typing import Any, NamedTuple
 
 from anima.errors import BadConfig
-from anima.gate.scan.sights import Sight, compiled, findings, long_words, plain_lower
+from anima.gate.scan.sights import Sighting, compiled, findings, long_words, plain_lower
 from anima.model import Finding, Severity
 from anima.text.invisible import visible
 from anima.text.words import one_line, read_table, word_set
@@ -157,22 +157,22 @@ def _compile(pattern: str, where: str) -> Pattern[str]:
     return own
 
 
-def spans(text: str) -> Iterable[Sight]:
+def spans(text: str) -> Iterable[Sighting]:
     """The secrets of a text as the scan shows them."""
     return _spans(text, _all(text, ()))
 
 
-def placeholders(text: str) -> Iterator[Sight]:
+def placeholders(text: str) -> Iterator[Sighting]:
     """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
     if "[REDACTED:" in text:
         for found in PLACEHOLDER.finditer(text):
             message = "the mark of a secret that was struck out"
-            yield Sight(*found.span(), "placeholder", Severity.NOTE, found[0], message)
+            yield Sighting(*found.span(), "placeholder", Severity.NOTE, found[0], message)
 
 
-def _spans(text: str, found: Iterable[Found]) -> Iterator[Sight]:
+def _spans(text: str, found: Iterable[Found]) -> Iterator[Sighting]:
     for start, end, kind in found:
-        yield Sight(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")
+        yield Sighting(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")
 
 
 def masked(secret: str) -> str:

@@ -101,7 +101,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-class Sight(NamedTuple):
+class Sighting(NamedTuple):
     start: int
     end: int
     kind: str
@@ -109,21 +109,21 @@ class Sight(NamedTuple):
     shown: str
     message: str
 
-    def moved(self, start: int, end: int, *, inside: str) -> Sight:
+    def moved(self, start: int, end: int, *, inside: str) -> Sighting:
         """The same sight, found in text that was decoded from another place."""
         return self._replace(start=start, end=end, message=f"{self.message} (in {inside})")
 
 
-def findings(text: str, spans: Iterable[Sight]) -> tuple[Finding, ...]:
+def findings(text: str, spans: Iterable[Sighting]) -> tuple[Finding, ...]:
     """The spans as findings, sorted by where they start."""
-    by_kind: dict[str, list[Sight]] = {}
+    by_kind: dict[str, list[Sighting]] = {}
     for span in spans:
         by_kind.setdefault(span.kind, []).append(span)
     kept = (each for same in by_kind.values() for each in _first_of(same))
     return tuple(_with_lines(text, sorted(kept)))
 
 
-def _first_of(same: list[Sight]) -> list[Sight]:
+def _first_of(same: list[Sighting]) -> list[Sighting]:
     """The first and worst of one kind, and for the rest a line that counts them."""
     if len(same) <= MOST:
         return same
@@ -134,7 +134,7 @@ def _first_of(same: list[Sight]) -> list[Sight]:
     return [*by_weight[: MOST - 1], count]
 
 
-def _with_lines(text: str, spans: list[Sight]) -> Iterable[Finding]:
+def _with_lines(text: str, spans: list[Sighting]) -> Iterable[Finding]:
     line, at = 1, 0
     for span in spans:
         line, at = line + text.count("\n", at, span.start), max(at, span.start)

@@ -70,7 +70,7 @@ class Failure(Exception):
     asked: float | None = None  # for how many seconds the source wants to be left alone
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """What a client asks. `provider` and `hint` are for messages; `label` changes whenever a document's vector would."""
 
     provider: str
@@ -119,7 +119,7 @@ QUERY_PATIENCE: Final = Patience(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ClientLimits:
     """How much is sent at once and how patiently."""
 
     batch_texts: int = 64
@@ -211,15 +211,15 @@ class Client:
 
     def __init__(
         self,
-        source: Source,
+        source: VectorSource,
         prefixes: Prefixes,
         *,
         clock: Clock,
         dice: random.Random,
         sleep: Callable[[float], None] = time.sleep,
-        limits: Limits | None = None,
+        limits: ClientLimits | None = None,
     ) -> None:
-        self._source, self._prefixes, self._limits = source, prefixes, limits or Limits()
+        self._source, self._prefixes, self._limits = source, prefixes, limits or ClientLimits()
         self.name, self.is_remote = source.label, source.is_remote
         self._dice, self._sleep = dice, sleep
         self._breaker = Breaker(clock=clock, failures=self._limits.failures, rest=self._limits.rest)
@@ -432,7 +432,7 @@ def remote_embedder(
     clock: Clock,
     dice: random.Random,
     sleep: Callable[[float], None] = time.sleep,
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
 ) -> Client:
     """A client of an endpoint. Checks that the HTTP library is installed (MissingExtra) and connects to nothing."""
     if importlib.util.find_spec("httpx2") is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from anima.errors import BadConfig, MissingExtra, printable
-from anima.search.embed.client import Client, Clock, Failure, Limits, Patience, Prefixes, prefixes_for
+from anima.search.embed.client import Client, ClientLimits, Clock, Failure, Patience, Prefixes, prefixes_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ _ONCE: Final = Patience(
     attempts=1, timeout=0.0, repeats_slow=False, first_pause=0.0, longest_pause=0.0, total_pause=0.0
 )
 # Texts are tokenised a batch at once, then sorted by length so that little is padded.
-_LIMITS: Final = Limits(batch_texts=1024, batch_chars=1 << 24, documents=_ONCE, queries=_ONCE)
+_LIMITS: Final = ClientLimits(batch_texts=1024, batch_chars=1 << 24, documents=_ONCE, queries=_ONCE)
 _BATCH_TOKENS: Final = 2048  # larger runs leave the cache and are slower on a CPU
 _DEFAULT_TOKENS: Final = 512
 _SAMPLE: Final = 65_536

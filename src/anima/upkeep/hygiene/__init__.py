@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 
 from anima.upkeep.hygiene.clashes import find_contradictions
-from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Line, Sameness, Stale, Twin
+from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Sameness, Stale, ToldLine, Twin
 from anima.upkeep.hygiene.reading import DATES, read
 from anima.upkeep.hygiene.twins import find_duplicates
 
@@ -30,7 +30,7 @@ def suggest_consolidation(
     duplicates: Iterable[Group] = (),
     contradictions: Iterable[Contradiction] = (),
     stale: Iterable[Stale] = (),
-    may_go: Callable[[Line, Line], bool] = lambda gone, kept: True,
+    may_go: Callable[[ToldLine, ToldLine], bool] = lambda gone, kept: True,
     archive: Callable[[Stale], str] | None = None,
 ) -> tuple[Advice, ...]:
     """What to do about what was found: choices first, then merges, then logs to move to the archive.
@@ -52,7 +52,7 @@ def _choice(one: Contradiction) -> Advice:
     return Advice(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,))
 
 
-def _merge(group: Group, may_go: Callable[[Line, Line], bool]) -> Advice | None:
+def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Advice | None:
     going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
     if not going:
         return None
@@ -73,7 +73,7 @@ def has_date(text: str) -> bool:
     return DATES.search(text) is not None
 
 
-def _place(line: Line) -> str:
+def _place(line: ToldLine) -> str:
     return f"{line.path}#L{line.number}"
 
 
@@ -82,9 +82,9 @@ __all__ = [
     "Advice",
     "Contradiction",
     "Group",
-    "Line",
     "Sameness",
     "Stale",
+    "ToldLine",
     "Twin",
     "find_contradictions",
     "find_duplicates",

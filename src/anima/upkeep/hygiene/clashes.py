@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
 
-from anima.upkeep.hygiene.lines import Contradiction, Line
+from anima.upkeep.hygiene.lines import Contradiction, ToldLine
 from anima.upkeep.hygiene.reading import Read, as_read
 from anima.upkeep.hygiene.words import LIGHT, LIMITS, OPPOSITES, SINGLE, canonical
 
@@ -39,7 +39,7 @@ _RIVALS = 4  # of more values than this, none is the one that holds
 _NEAR = 8  # denials that one pair of words brings
 
 
-def find_contradictions(lines: Sequence[Line] | Sequence[Read]) -> tuple[Contradiction, ...]:
+def find_contradictions(lines: Sequence[ToldLine] | Sequence[Read]) -> tuple[Contradiction, ...]:
     """Pairs of lines of one frame that say different things where only one can hold, or of which one denies the other."""
     seen = as_read(lines)
     found: dict[tuple[int, int], str] = {}
@@ -227,7 +227,7 @@ def _are_rivals(one: Read, other: Read, left: str, right: str) -> bool:
     return [r for r in one.roles[:1] if r != left] == [r for r in other.roles[:1] if r != right]
 
 
-def _contradiction(one: Line, other: Line, why: str) -> Contradiction:
+def _contradiction(one: ToldLine, other: ToldLine, why: str) -> Contradiction:
     newer = None
     if one.day and other.day and one.day != other.day:
         newer = max(one, other, key=lambda line: line.day or date.min)

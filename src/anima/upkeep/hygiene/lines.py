@@ -18,7 +18,7 @@ Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "me
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ToldLine:
     """A line of a document. Lines that should rather be kept come first in what is passed in.
 
     `rank` is lower for places that are kept before others (curated memory before logs); a line that is not `trusted` is
@@ -43,7 +43,7 @@ class Twin:
     `covered` tells whether the line that is kept says all of it, so that nothing is lost when this one goes.
     """
 
-    line: Line
+    line: ToldLine
     how: Sameness
     score: float
     evidence: str
@@ -54,7 +54,7 @@ class Twin:
 class Group:
     """Lines that say one thing. Kept is a trusted one, of the best place, the fullest there, or else the first."""
 
-    keep: Line
+    keep: ToldLine
     twins: tuple[Twin, ...]
 
 
@@ -62,10 +62,10 @@ class Group:
 class Contradiction:
     """Two lines that cannot both hold. `newer` is the one of the later day, None when that is not known."""
 
-    one: Line
-    other: Line
+    one: ToldLine
+    other: ToldLine
     why: str
-    newer: Line | None
+    newer: ToldLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class Advice:
 
     kind: Kind
     sentence: str
-    keep: Line | None = None
-    remove: tuple[Line, ...] = ()
-    between: tuple[Line, ...] = ()
+    keep: ToldLine | None = None
+    remove: tuple[ToldLine, ...] = ()
+    between: tuple[ToldLine, ...] = ()
     evidence: tuple[str, ...] = ()  # one for each line that goes; for a choice, why
     path: str = ""
     to: str = ""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from anima.text.markdown import bullet_text
-from anima.upkeep.hygiene.lines import Line
+from anima.upkeep.hygiene.lines import ToldLine
 from anima.upkeep.hygiene.turns import Turned, turned
 from anima.upkeep.hygiene.words import (
     BE_OR_HAVE,
@@ -167,7 +167,7 @@ class Claim:
 class Read:
     """What a line states, in parts that can be compared."""
 
-    line: Line
+    line: ToldLine
     text: str  # without its sign, stamp, teller and tail
     plain: tuple[str, ...]  # its words and dates in their order
     bag: frozenset[str]  # what stands for the words that carry meaning
@@ -214,7 +214,7 @@ class Read:
         return len(self.bag) + len(self.numbers) >= 4 and not acts
 
 
-def read(lines: Sequence[Line]) -> list[Read]:
+def read(lines: Sequence[ToldLine]) -> list[Read]:
     """The lines as they are compared. A capital makes a name only where the word never stands without one."""
     shown = [_stated(line.text) for line in lines]
     cut = [WORD.findall(text) for text, _ in shown]
@@ -229,9 +229,9 @@ def read(lines: Sequence[Line]) -> list[Read]:
     return [_parsed(line, *said, words, spoken) for line, said, words in zip(lines, shown, cut, strict=True)]
 
 
-def as_read(lines: Sequence[Line] | Sequence[Read]) -> list[Read]:
+def as_read(lines: Sequence[ToldLine] | Sequence[Read]) -> list[Read]:
     """Lines read, unless they are already: whoever looks for several things reads them once."""
-    return [one for one in lines if isinstance(one, Read)] or read([one for one in lines if isinstance(one, Line)])
+    return [one for one in lines if isinstance(one, Read)] or read([one for one in lines if isinstance(one, ToldLine)])
 
 
 class _Spoken:
@@ -290,7 +290,7 @@ def _spelt_out(found: re.Match[str]) -> str:
     return "without" if found[0].lower() == "w/o" else "with "
 
 
-def _parsed(line: Line, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
+def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
     dates: list[str] = []
     bare = text
     if any(map(str.isdigit, text)):

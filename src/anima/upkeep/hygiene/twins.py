@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anima.upkeep.hygiene.lines import Group, Line, Sameness, Twin
+from anima.upkeep.hygiene.lines import Group, Sameness, ToldLine, Twin
 from anima.upkeep.hygiene.reading import WORD, Read, as_read
 from anima.upkeep.hygiene.words import DEEDS, IS, LIGHT, LIMITS, NEGATIONS, SMALL, SYMMETRIC, canonical
 
@@ -23,7 +23,7 @@ MEANING = 0.905  # the least cosine of two lines that say the same in other word
 CROWD = 40  # neighbours one key may bring; a key with more says little
 
 
-def find_duplicates(lines: Sequence[Line] | Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
+def find_duplicates(lines: Sequence[ToldLine] | Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
     """Lines that say the same, in groups, in the order of the lines.
 
     With `vectors`, lines that say the same in other words may be twins, too; only texts that come near are asked for.
