@@ -66,7 +66,7 @@ def create_app(
         redoc_url=None,
         lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
     )
-    app.state.served, app.state.drawing = served, Drawing(served)
+    app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages())
     app.include_router(api.router)
     app.include_router(agents.router)
     app.include_router(pages.router())

@@ -9,10 +9,10 @@ provenance says, in a word and a sign, never by colour alone. Not here: what a p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
@@ -22,12 +22,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from anima import HomeError, Source, __version__, front_matter_end, highlight, lines_of, time_of
+from anima import Home, HomeError, Source, __version__, front_matter_end, highlight, lines_of, time_of
 from anima.model import UNTRUSTED, Actor
 from anima.web.query import SCOPES
-
-if TYPE_CHECKING:
-    from anima.web.served import Served
 
 MOST_LINES = 2_000  # of a diff
 TURNS = 50  # of a session on one page
@@ -78,8 +75,8 @@ _COMPILED = _Compiled()
 class Drawing:
     """The templates of one application."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, home: Home, pages: Sequence[Any]) -> None:
+        self._home, self._pages = home, pages
         self._templates = Environment(
             loader=PackageLoader("anima.web"),
             autoescape=True,
@@ -110,11 +107,9 @@ class Drawing:
 
     def page(self, request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A page, or the part of it that `?part=` names: the template's block of that name."""
-        from anima.web.pages import PAGES
-
         state = request.scope.get("state", {})
         given = {
-            "pages": PAGES,
+            "pages": self._pages,
             "current": "",
             "csrf": state.get("csrf", ""),
             "who": state.get("who"),
@@ -130,15 +125,15 @@ class Drawing:
 
     def _agent(self) -> dict[str, Any]:
         """Who the agent is and how many proposals wait, for the rail beside every page."""
-        who = self._served.home.identity.resolved()
+        who = self._home.identity.resolved()
         try:
-            waiting = len(self._served.home.inbox.all())
+            waiting = len(self._home.inbox.all())
         except HomeError:
             waiting = 0
         return {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
 
     def _ago(self, time: datetime) -> str:
-        return ago(self._served.home.clock(), time)
+        return ago(self._home.clock(), time)
 
 
 def moment(time: datetime) -> str:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -59,32 +60,29 @@ class WebPage:
     views: tuple[PageView, ...]
 
 
-def _found() -> tuple[WebPage, ...]:
+@cache
+def all_pages() -> tuple[WebPage, ...]:
+    """Every page, in the order of the navigation."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     pages: list[WebPage] = [import_module(f"{__name__}.{name}").PAGE for name in names if name != "entrance"]
     return tuple(sorted(pages, key=lambda page: (page.order, page.name)))
 
 
-PAGES: tuple[WebPage, ...] = ()
-
-
 def router() -> APIRouter:
     """The routes of every page, and those of the entrance."""
-    global PAGES
     from anima.web.pages import entrance
 
-    PAGES = PAGES or _found()
     made = APIRouter(include_in_schema=False)
     made.include_router(entrance.router)
     made.add_api_route("/", _home, methods=["GET"])
-    for page in PAGES:
+    for page in all_pages():
         for view in page.views:
             made.add_api_route(f"/{page.name}{view.path}", _drawn(page, view), methods=["GET"])
     return made
 
 
 async def _home(request: Request) -> Response:
-    return RedirectResponse(f"/{PAGES[0].name}", status_code=303)
+    return RedirectResponse(f"/{all_pages()[0].name}", status_code=303)
 
 
 def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Any]:
