@@ -502,7 +502,6 @@ MACHINE_FILES = (
     ".git/anima.index",
     ".git/refs/heads/main",
     ".git/logs/refs/heads/main",
-    "sessions/sessions.json",
     "anima.toml",
     "pending",
     "session",

@@ -1,12 +1,11 @@
 """The ledger: one append-only, hash-chained line for everything that happened in a home, and no text in any of them.
 
-Promise: a record that was added stays where it is; `n` is its line number; `verify` names the first record that was
-flipped, dropped, swapped, put in or cut off. Documents, queries and reasons appear only as keyed digests, so that a
-forgotten phrase cannot be guessed from the file. A torn last line (a crash in the middle of an append) is not damage:
-readers pass over it, and the next `add` cuts it off after handing its bytes to `keep`.
-Not here: files and locks. The store gives a `Log`; whoever calls `add`, `begin` or `mend` holds the home lock. Several
-processes may hold a Ledger over one log; each catches up with the others before it adds. What the records mean
-(provenance, audit, tallies) is said by their views.
+Promise: a record that was added stays where it is; `n` is its line number. Documents, queries and reasons appear only as
+keyed digests, so that a forgotten phrase cannot be guessed from the file. A torn last line (a crash in the middle of an
+append) is not damage: readers pass over it, and the next `add` cuts it off after handing its bytes to `keep`.
+Not here: files and locks. The store gives a `Log`; whoever calls `add` or `begin` holds the home lock. Several processes may
+hold a Ledger over one log; each catches up with the others before it adds. What the records mean is said by their views
+(provenance, tallies), whether they are whole by `verify`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -58,7 +57,7 @@ class Key:
 
     def __init__(self, secret: bytes) -> None:
         if not 16 <= len(secret) <= 64:
-            raise Damaged("the home's key has not the right length", hint="restore .anima/key from a backup")
+            raise Damaged("the home's key has not the right length", hint="put the key of this home back from a backup")
         self._secret = secret
 
     def __repr__(self) -> str:
@@ -201,36 +200,6 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number."""
-
-    line: int
-    offset: int
-    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
-
-    `mended` are stretches that were unreadable when the ledger went on after them, and that it names as such. `renewed`
-    is the record that says that a repair put this chain in the place of a damaged one: what stands before it was
-    carried over, and is proven no longer.
-    """
-
-    records: int
-    fault: Fault | None = None
-    torn: int = 0
-    mended: tuple[Fault, ...] = ()
-    renewed: Record | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.fault is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tip:
     """The last sound record, and what follows it: `bad` complete lines that are no records, up to `full`."""
 
@@ -284,7 +253,9 @@ class Ledger:
         if type(begun_with) is not int or begun_with < 1:
             raise Damaged("the ledger does not say which format it has", hint=_HINT)
         if first.fields.get("key") != key.id:
-            raise Damaged("the key is not the one this ledger was begun with", hint="restore .anima/key from a backup")
+            raise Damaged(
+                "the key is not the one this ledger was begun with", hint="put the key of this home back from a backup"
+            )
         return first
 
     def add(self, kind: str, fields: Mapping[str, Any], *, sync: bool = True) -> Record:
@@ -300,7 +271,12 @@ class Ledger:
         self._cut_torn(tip)
         if tip.bad:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
-        return self._append(tip, kind, fields, prev=tip.hash, sync=sync)
+        t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+        made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash)
+        self._log.append(data, sync=sync)
+        end = tip.full + len(data)
+        self._tip = Tip(n=made.n, hash=made.hash, end=end, full=end)
+        return made
 
     def intend(self, intent: Intent) -> Record:
         return self.add("intent", intent.fields())
@@ -346,34 +322,11 @@ class Ledger:
         Lines that are no records are passed over; lines of other kinds are not even parsed.
         """
         tip, wanted = self._catch_up(), _of_kinds(kinds)
-        for block in _blocks(self._log, self._offset(after, tip), tip.full):
+        for block in blocks(self._log, self._offset(after, tip), tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
                 record = _parse(line) if wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     yield record
-
-    def mend(self) -> bytes:
-        """Make the ledger writable again after damage to its end, and return the bytes that were given up.
-
-        A torn line is cut. Complete lines that are no records stay where they are: a `mend` record, chained to
-        their very bytes, says that they were unreadable.
-        """
-        tip = self._catch_up()
-        torn = self._cut_torn(tip)
-        if not tip.bad:
-            return torn
-        lost = self._log.read(tip.end, tip.full)
-        prev = hashlib.sha256(lost).hexdigest()
-        self._append(tip, "mend", {"bad": tip.bad, "size": len(lost)}, prev=prev, sync=True)
-        return lost + torn
-
-    def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, prev: str, sync: bool) -> Record:
-        t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        made, data = sealed(tip.n + tip.bad + 1, t, kind, fields, prev=prev)
-        self._log.append(data, sync=sync)
-        end = tip.full + len(data)
-        self._tip = Tip(n=made.n, hash=made.hash, end=end, full=end)
-        return made
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
@@ -399,13 +352,11 @@ class Ledger:
             self._alarm = "somebody wrote to the ledger and broke its chain"
         return new
 
-    def _cut_torn(self, tip: Tip) -> bytes:
-        torn = self._log.read(tip.full) if self._log.size() > tip.full else b""
-        if torn:
+    def _cut_torn(self, tip: Tip) -> None:
+        if torn := self._log.read(tip.full) if self._log.size() > tip.full else b"":
             if self._keep is not None:
                 self._keep(torn)
             self._log.truncate(tip.full)
-        return torn
 
     def _offset(self, after: int, tip: Tip) -> int:
         """Where record `after` + 1 begins. Numbers are line numbers, so it is enough to count lines from the end."""
@@ -415,129 +366,6 @@ class Ledger:
         for _, line in zip(range(tip.n + tip.bad - after), _lines_back(self._log, tip.full), strict=False):
             offset -= len(line) + 1
         return offset
-
-
-def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
-    """Hash the whole chain and name the first thing that is wrong.
-
-    `anchors` are `(n, hash)` pairs kept elsewhere (history): without them a chain that was cut at a record's end, or
-    rewritten from some record on, still hangs together. With `key`, the first record must name that key.
-    """
-    size, chain, wanted = log.size(), _Chain(key), _Anchors(anchors)
-    for block in _blocks(log, 0, size):
-        for line in block.split(b"\n")[:-1]:
-            chain.take(line)
-            if chain.fault is None:
-                wanted.take(chain.line, chain.hash, chain.start)
-                if chain.renewed is not None and chain.renewed.n == chain.line:
-                    wanted.renew(chain.line)
-    faults = [fault for fault in (chain.fault, wanted.finish(chain)) if fault is not None]
-    first = min(faults, key=lambda fault: fault.line, default=None)
-    return Verification(
-        records=chain.good, fault=first, torn=size - chain.end, mended=tuple(chain.mended), renewed=chain.renewed
-    )
-
-
-class _Chain:
-    """Follows the chain line by line. After a fault it only looks for the `mend` record that owns up to it."""
-
-    def __init__(self, key: Key | None) -> None:
-        self.key = key
-        self.line = self.good = self.start = self.end = 0
-        self.hash = ORIGINAL
-        self.fault: Fault | None = None
-        self.mended: list[Fault] = []
-        self.renewed: Record | None = None
-        self._lost = hashlib.sha256()
-
-    def take(self, line: bytes) -> None:
-        self.line, self.start, self.end = self.line + 1, self.end, self.end + len(line) + 1
-        record = sound(line)
-        if self.fault is None:
-            self._follow(record)
-        elif record is not None:
-            self._after_fault(record, self.fault)
-        if self.fault is not None:
-            self._lost.update(line + b"\n")
-
-    def _follow(self, record: Record | None) -> None:
-        if (wrong := self._wrong(record)) is None:
-            assert record is not None
-            self._accept(record)
-            return
-        kind, what = wrong
-        self.fault = Fault(line=self.line, offset=self.start, kind=kind, what=f"line {self.line}: {what}")
-        self._lost = hashlib.sha256()
-
-    def _wrong(self, record: Record | None) -> tuple[str, str] | None:
-        n = self.line
-        if record is None:
-            return "altered", "the record is not what was written: it does not match its own hash"
-        if record.n > n:
-            missing = f"record {n} is" if record.n == n + 1 else f"records {n} to {record.n - 1} are"
-            return "missing", f"record {record.n} stands here; {missing} missing"
-        if record.n < n:
-            return "repeated", f"record {record.n} stands here a second time, or was put in"
-        if record.prev != self.hash:
-            return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
-        if n == 1 and self.key is not None and record.fields.get("key") != self.key.id:
-            return "key", "the ledger was begun with another key"
-        return None
-
-    def _after_fault(self, record: Record, fault: Fault) -> None:
-        if record.kind == "mend" and record.n == self.line and record.prev == self._lost.hexdigest():
-            self.mended.append(fault)
-            self.fault = None
-            self._accept(record)
-        elif fault.kind == "missing" and record.n == fault.line:
-            what = f"line {fault.line}: record {record.n} belongs here but stands in line {self.line}"
-            self.fault = replace(fault, kind="order", what=what)
-
-    def _accept(self, record: Record) -> None:
-        self.good += 1
-        self.hash = record.hash
-        if record.kind == "renewed":
-            self.renewed = record
-
-
-class _Anchors:
-    """Compares the records with what was noted of them elsewhere."""
-
-    def __init__(self, anchors: Iterable[tuple[int, str]]) -> None:
-        self._left: dict[int, set[str]] = {}
-        for n, digest in anchors:
-            if n > 0:
-                self._left.setdefault(n, set()).add(digest)
-        self._agreed = 0
-        self._fault: Fault | None = None
-
-    def take(self, n: int, digest: str, offset: int) -> None:
-        if (noted := self._left.pop(n, None)) is None or self._fault is not None:
-            return
-        if noted == {digest}:
-            self._agreed = n
-            return
-        since = f"after record {self._agreed} " if self._agreed else ""
-        what = f"line {n}: history knows another record {n}; the ledger was rewritten somewhere {since}up to here"
-        self._fault = Fault(line=n, offset=offset, kind="rewritten", what=what)
-
-    def renew(self, n: int) -> None:
-        """What was noted of the chain before this one says nothing about the copies that stand up to here."""
-        self._left = {other: noted for other, noted in self._left.items() if other > n}
-        self._fault, self._agreed = None, n
-
-    def finish(self, chain: _Chain) -> Fault | None:
-        if self._fault is not None or chain.fault is not None or not self._left:
-            return self._fault
-        n = min(self._left)
-        if n <= chain.line:
-            lost = max((fault for fault in chain.mended if fault.line <= n), key=lambda fault: fault.line)
-            what = f"line {n}: history knows record {n}; it is among the lines that were unreadable and mended"
-            return Fault(line=n, offset=lost.offset, kind="rewritten", what=what)
-        what = (
-            f"the ledger ends at record {chain.line}, but history knows record {max(self._left)}; its end was cut off"
-        )
-        return Fault(line=chain.line + 1, offset=chain.end, kind="truncated", what=what)
 
 
 def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str) -> tuple[Record, bytes]:
@@ -635,7 +463,7 @@ def _lines_back(log: Log, end: int) -> Iterator[bytes]:
         end, step = start + cut, min(step * 2, _BLOCK)
 
 
-def _blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
+def blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
     """Whole lines between two offsets, about a megabyte at a time; an unterminated rest is left out."""
     step = _BLOCK
     while start < end:

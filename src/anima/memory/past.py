@@ -14,8 +14,9 @@ from datetime import date, datetime, time
 from itertools import chain
 
 from anima.errors import BadArguments, HomeError, NoSuchRevision, StaleWrite
-from anima.ledger.chain import Edit, Fault, Intent, Record, Verification, verify
+from anima.ledger.chain import Edit, Intent, Record
 from anima.ledger.provenance import OWNERS, Source
+from anima.ledger.verify import Fault, Verification, verify
 from anima.memory.proposals import content_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of

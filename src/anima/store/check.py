@@ -3,7 +3,7 @@
 Promise: looking opens only what it must, changes nothing and waits for nobody. A repair changes no document; whatever
 it takes out of its place is set aside first, so that nothing is lost, and being killed half way it can be done again.
 Nobody gains trust by a repair. Not here: what a damage is called and what to do about it (upkeep), what a new ledger
-may vouch for (ledger.renewal).
+may vouch for (ledger.verify).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 from anima.errors import Damaged, HomeError, printable
-from anima.ledger.chain import Fault, Key, Ledger, Verification, verify
+from anima.ledger.chain import Key, Ledger
 from anima.ledger.provenance import Provenance
-from anima.ledger.renewal import Renewed, rechain
+from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
 from anima.store.aside import Aside, everything_in, free_bytes, kind_of, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, Folder
@@ -410,7 +410,7 @@ class CheckedLedger:
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         key, fault = key or Key(machine.key()), self._verified(data, None).fault
         by_hand = not data or is_other or (fault is not None and (fault.kind in _BY_HAND or fault.line == 1))
-        made = rechain(
+        made = renew(
             data,
             fault,
             key=key,

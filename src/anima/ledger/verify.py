@@ -1,0 +1,270 @@
+"""Whether a ledger is whole, and the new chain that is put in the place of one that is not. Pure: bytes in, bytes out.
+
+Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off. In a new chain every
+record keeps its number, so that ids, history and proposals still mean the same; what was lost is a gap, and the last
+record of the copy says when and why. Only the records before the first fault vouch for a line, of all others the doubts
+alone count; lines that nothing explains are nobody's, untrusted until the owner trusts them. No batch is carried out again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from anima.ledger.chain import FORMAT, ORIGINAL, Key, Log, Record, blocks, sealed, sound
+from anima.ledger.provenance import Provenance
+from anima.model import UNTRUSTED, DocPath
+
+MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_GRAIN = timedelta(seconds=2)  # times of files are coarser than ours, and a text is staged before its record is written
+_PUT_IN = ("unlinked", "repeated", "order")  # the record before it may be the one that was put in
+Texts = Callable[[], Iterable[tuple[DocPath, bytes, datetime]]]
+_Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number; the first `sound` records
+    are beyond doubt."""
+
+    line: int
+    offset: int
+    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
+    what: str
+    sound: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
+
+    `renewed` is the record that says that a repair put this chain in the place of a damaged one: what stands before it
+    was carried over, and is proven no longer.
+    """
+
+    records: int
+    fault: Fault | None = None
+    torn: int = 0
+    renewed: Record | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
+    """Hash the whole chain and name the first thing that is wrong.
+
+    `anchors` are `(n, hash)` pairs kept elsewhere (history): without them a chain that was cut at a record's end, or
+    rewritten from some record on, still hangs together. With `key`, the first record must name that key.
+    """
+    noted: dict[int, set[str]] = {}
+    for n, digest in anchors:
+        if n > 0:
+            noted.setdefault(n, set()).add(digest)
+    fault: Fault | None = None
+    rewritten: Fault | None = None
+    renewed: Record | None = None
+    line = records = agreed = end = 0
+    before = ORIGINAL
+    for raw in (raw for block in blocks(log, 0, log.size()) for raw in block.split(b"\n")[:-1]):
+        line, start, end = line + 1, end, end + len(raw) + 1
+        record = sound(raw)
+        if fault is not None:
+            fault = _found_later(fault, record, line)
+        elif wrong := _wrong(record, line, before, key):
+            kind, what = wrong
+            vouched = max(0, line - 2 if kind in _PUT_IN else line - 1)
+            fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}", sound=vouched)
+        elif record is not None:
+            records, before = records + 1, record.hash
+            expected = noted.pop(line, None)
+            if expected == {record.hash} and rewritten is None:
+                agreed = line
+            elif expected is not None and rewritten is None:
+                since = f"after record {agreed} " if agreed else ""
+                what = f"history knows another record {line}; the ledger was rewritten somewhere {since}up to here"
+                rewritten = Fault(line=line, offset=start, kind="rewritten", what=f"line {line}: {what}", sound=agreed)
+            if record.kind == "renewed":  # what was noted of the chain before this one says nothing about the copies
+                renewed, rewritten, agreed = record, None, line
+                noted = {n: digests for n, digests in noted.items() if n > line}
+    if fault is None and rewritten is None and noted:
+        what = f"the ledger ends at record {line}, but history knows record {max(noted)}; its end was cut off"
+        fault = Fault(line=line + 1, offset=end, kind="truncated", what=what, sound=line)
+    first = min((each for each in (fault, rewritten) if each), key=lambda each: each.line, default=None)
+    return Verification(records=records, fault=first, torn=log.size() - end, renewed=renewed)
+
+
+def _wrong(record: Record | None, n: int, before: str, key: Key | None) -> tuple[str, str] | None:
+    """What is wrong with the record in line `n`."""
+    if record is None:
+        return "altered", "the record is not what was written: it does not match its own hash"
+    if record.n > n:
+        missing = f"record {n} is" if record.n == n + 1 else f"records {n} to {record.n - 1} are"
+        return "missing", f"record {record.n} stands here; {missing} missing"
+    if record.n < n:
+        return "repeated", f"record {record.n} stands here a second time, or was put in"
+    if record.prev != before:
+        return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
+    if n == 1 and key is not None and record.fields.get("key") != key.id:
+        return "key", "the ledger was begun with another key"
+    return None
+
+
+def _found_later(fault: Fault, record: Record | None, line: int) -> Fault:
+    """A record that is missing and stands further down is out of order."""
+    if record is None or fault.kind != "missing" or record.n != fault.line:
+        return fault
+    what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
+    return replace(fault, kind="order", what=what, sound=max(0, fault.sound - 1))
+
+
+# -- a new chain ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """The new ledger, and what it cost."""
+
+    data: bytes
+    carried: int
+    lost: int
+    unvouched: int  # lines that nothing vouches for now
+    documents: int  # in so many documents
+    doubted: int  # records that were carried over for their doubts alone
+    doubtful: bool  # whether there may have been untrusted lines
+
+    @property
+    def costs_trust(self) -> bool:
+        return bool(self.unvouched or self.doubted)
+
+
+def renew(
+    old: bytes,
+    fault: Fault | None,
+    *,
+    key: Key,
+    anchors: Iterable[tuple[int, str]],
+    texts: Texts,
+    now: datetime,
+    why: str,
+    doubtful: bool,
+) -> Renewed:
+    """A whole ledger in the place of a damaged one.
+
+    `texts` gives every document with the time it was last written. With `doubtful`, there may have been untrusted
+    lines, and whatever the lost records could have said of a line counts against it; so it does where a record that is
+    left knows such a line.
+    """
+    lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
+    most = len(lines) + MOST_PADDED
+    found: dict[int, Record] = {}
+    for record in (record for line in lines if (record := sound(line)) and 0 < record.n <= most):
+        found.setdefault(record.n, record)
+    known = Provenance(key)
+    known.fold(found.values())
+    doubtful = doubtful or known.is_doubtful
+    vouched = fault.sound if fault and doubtful else most  # on a bad disk alone there is nothing anybody could gain
+    noted = [n for n, _ in anchors if n <= most]
+    last = max([len(lines), *found, *noted], default=0)
+    first = found.get(1) if vouched else None
+    chain = _NewChain(now)
+    chain.add(_beginning(first, key, now))
+    for n in range(2, last + 1):
+        body = _body(found[n], vouches=n <= vouched) if n in found else None
+        chain.add(body or (chain.t, "gap", {}))
+    lost = last - len({*found, 1}) if last else 0
+    was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
+    told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost, "doubtful": doubtful}
+    chain.add((_stamp(now), "renewed", told))
+    if lost or max(noted, default=0) > len(lines) or first is None:
+        chain.give_up_unsettled()
+    same_key = first is not None and first.fields.get("key") == key.id
+    since = _window(found, min(vouched, last)) if same_key else None
+    unvouched = list(_doubt_lines(chain, key, texts, since, now)) if doubtful else []
+    return Renewed(
+        data=b"".join(chain.lines),
+        carried=len(found),
+        lost=lost,
+        unvouched=sum(unvouched),
+        documents=len(unvouched),
+        doubted=sum(n > vouched for n in found),
+        doubtful=doubtful,
+    )
+
+
+class _NewChain:
+    """A ledger as it grows."""
+
+    def __init__(self, now: datetime) -> None:
+        self.lines: list[bytes] = []
+        self.records: list[Record] = []
+        self.t = _stamp(now)
+
+    def add(self, body: _Body) -> None:
+        self.t, kind, fields = body
+        prev = self.records[-1].hash if self.records else ORIGINAL
+        record, line = sealed(len(self.records) + 1, self.t, kind, fields, prev=prev)
+        self.records.append(record)
+        self.lines.append(line)
+
+    def give_up_unsettled(self) -> None:
+        """A batch whose end was lost must not be carried out a second time."""
+        ended = {record.fields.get("id") for record in self.records if record.kind in ("done", "failed")}
+        begun = [record.fields.get("id") for record in self.records if record.kind == "intent"]
+        for id in [id for id in begun if id not in ended]:
+            self.add((self.t, "failed", {"id": id, "why": "lost"}))
+
+
+def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:
+    fields: dict[str, Any] = {"format": FORMAT, "id": key.id[:16]}
+    if first is not None and first.kind == "home":
+        return first.t, "home", {**fields, **first.fields, "key": key.id}
+    return _stamp(now), "home", {**fields, "key": key.id}
+
+
+def _body(record: Record, *, vouches: bool) -> _Body | None:
+    """What is carried over of a record; None where nothing can be."""
+    try:
+        datetime.fromisoformat(record.t)
+    except ValueError:
+        return None
+    if vouches:
+        return record.t, record.kind, record.fields
+    if record.kind in ("trust", "home", "renewed"):
+        return None
+    if record.kind in ("found", "outside"):
+        return record.t, "lost", record.fields
+    if record.kind == "intent":
+        fields = {name: value for name, value in record.fields.items() if name != "approver"}
+        return record.t, "intent", {**fields, "taint": sorted(UNTRUSTED)}
+    return record.t, record.kind, record.fields
+
+
+def _window(found: Mapping[int, Record], vouched: int) -> datetime | None:
+    """When the last record before the first gap was written: no document older than that has a line from a lost record."""
+    last = next((n - 1 for n in range(1, vouched + 1) if n not in found), vouched)
+    return found[last].time if last in found else None
+
+
+def _doubt_lines(chain: _NewChain, key: Key, texts: Texts, since: datetime | None, now: datetime) -> Iterator[int]:
+    """Adds a record for every document with lines that nothing explains; gives how many lines those are."""
+    known = Provenance(key)
+    known.fold(chain.records)
+    since = since - _GRAIN if since is not None and since <= now else _EPOCH  # a clock that was wrong tells nothing
+    for path, data, written in texts():
+        if written < since:
+            continue
+        text = data.decode("utf-8", "replace")
+        if lines := known.new_lines(path, text):
+            fields = {"path": path.text, "digest": key.of(text), "size": len(data), "lines": lines}
+            chain.add((_stamp(now), "lost", fields))
+            yield len(lines)
+
+
+def _stamp(now: datetime) -> str:
+    return now.astimezone(UTC).isoformat(timespec="microseconds")
