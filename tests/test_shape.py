@@ -21,7 +21,7 @@ CEILINGS = {
     "forget": 1_010,
     "gate": 2_430,
     "layout": 910,
-    "ledger": 1_180,
+    "ledger": 1_060,
     "mcp": 880,
     "memory": 1_560,
     "prompt": 1_770,
@@ -30,7 +30,7 @@ CEILINGS = {
     "store": 6_390,
     "testing": 1_600,
     "text": 2_410,
-    "upkeep": 3_650,
+    "upkeep": 3_040,
     "web": 4_120,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

@@ -18,8 +18,8 @@ from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
 from anima.testing import Clock
+from anima.upkeep.hygiene.lines import statements
 from anima.upkeep.retention import folder_config
-from anima.upkeep.statements import statements
 
 OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
 

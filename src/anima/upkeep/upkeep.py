@@ -40,9 +40,9 @@ from anima.upkeep.hygiene import (
     read,
     suggest_consolidation,
 )
+from anima.upkeep.hygiene.lines import statements
 from anima.upkeep.numbers import Figures, Talk, figures
 from anima.upkeep.retention import Retention
-from anima.upkeep.statements import statements
 from anima.upkeep.tidy import Look, Suggestion, changes_of, holds
 
 if TYPE_CHECKING:

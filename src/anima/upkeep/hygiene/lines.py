@@ -1,11 +1,23 @@
-"""The values of hygiene: lines, and what is found about them."""
+"""Lines: those of a Markdown document that say something by themselves, and what hygiene finds about them. Pure.
+
+Promise: no front matter, code, comment, table, quote, task or managed block is given, nor a line that hangs together with
+the one before or after it, because such a line says something only in its place. Numbers are those of the file; each line
+comes with its headings. Linear in the text. Not here: which lines are the same (twins), reading files (upkeep).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from anima.text.bank import outside_blocks
+from anima.text.markdown import bullet_of, comment_after, fence_after, front_matter_end, heading_of, lines_of, sections
+from anima.text.phrases import is_strong, said_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,3 +104,127 @@ class Advice:
     evidence: tuple[str, ...] = ()  # one for each line that goes; for a choice, why
     path: str = ""
     to: str = ""
+
+
+# -- statements -----------------------------------------------------------------------------------------------------------
+
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*\Z")
+_NOT_SAID = re.compile(r"\s*(?:[|>]|!\[|\[[^\]]*\]:|<|(?:[-*_]\s*){3,}\Z)")
+_LIMIT = 1_000  # characters: what is longer is no note of one fact
+
+
+class Statement(NamedTuple):
+    """A line that says something. `under` are the headings above it, from the outermost; `marked` is for some eyes only."""
+
+    number: int
+    text: str
+    under: tuple[str, ...]
+    marked: bool
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """The lines that say something by themselves, in order."""
+    if "anima:kept" in text:
+        text = outside_blocks(text)
+    lines = lines_of(text)
+    kinds = _kinds(lines, text[: front_matter_end(text)].count("\n"))
+    marked = _marked(text, len(lines)) if "<!--" in text else [False] * len(lines)
+    under: list[tuple[int, str]] = []
+    for place, kind in enumerate(kinds):
+        line = lines[place]
+        if kind == "heading":
+            heading = heading_of(line) or (2, line.strip())
+            under = [above for above in under if above[0] < heading[0]] + [heading]
+        elif kind in ("item", "plain") and _is_alone(lines, kinds, place) and _says(line):
+            yield Statement(place + 1, line.strip(), tuple(title for _, title in under), marked[place])
+
+
+def _kinds(lines: list[str], front: int) -> list[str]:
+    """What each line is: blank, heading, item, plain, hanging (it belongs to the one above), or other."""
+    kinds: list[str] = []
+    fence, comment = "", False
+    for place, line in enumerate(lines):
+        before = fence
+        if not comment and place >= front:
+            fence = fence_after(line, fence)
+        kinds.append("other" if place < front or comment or before or fence else _kind(line))
+        comment = not fence and comment_after(line, comment)
+    _hang(lines, kinds)
+    for place, (one, other) in enumerate(pairwise(lines)):
+        if (
+            kinds[place] == "plain"
+            and kinds[place + 1] in ("plain", "other")
+            and _UNDERLINE.match(other)
+            and one.strip()
+        ):
+            kinds[place], kinds[place + 1] = "heading", "other"
+    return kinds
+
+
+def _hang(lines: list[str], kinds: list[str]) -> None:
+    """An item deeper than the list it stands in hangs on the one above it."""
+    depth: int | None = None
+    for place, kind in enumerate(kinds):
+        if kind == "item":
+            indent = len(lines[place]) - len(lines[place].lstrip())
+            if depth is not None and indent > depth:
+                kinds[place] = "hanging"
+            else:
+                depth = indent
+        elif kind in ("heading", "plain"):
+            depth = None
+
+
+def _kind(line: str) -> str:
+    if not line.strip():
+        return "blank"
+    if heading_of(line):
+        return "heading"
+    item = bullet_of(line, dots=True)
+    if item and len(item.indent.expandtabs(4)) <= 3:
+        return "other" if item.box or "<!--" in line else "item"
+    if line[0] in " \t":
+        return "hanging"
+    return "other" if _NOT_SAID.match(line) or "<!--" in line else "plain"
+
+
+def _is_alone(lines: list[str], kinds: list[str], place: int) -> bool:
+    """Whether a line hangs together with no other. Prose that is wrapped goes on in small letters."""
+    follows = next((n for n in range(place + 1, min(place + 3, len(lines))) if kinds[n] != "blank"), None)
+    if follows is not None and kinds[follows] == "hanging":
+        return False
+    if (
+        place + 1 < len(lines)
+        and kinds[place + 1] == "plain"
+        and (kinds[place] == "item" or _goes_on(lines[place + 1]))
+    ):
+        return False
+    before = kinds[place - 1] if place else "blank"
+    return (
+        kinds[place] == "item"
+        or before == "blank"
+        or before == "heading"
+        or (before == "plain" and not _goes_on(lines[place]))
+    )
+
+
+def _goes_on(line: str) -> bool:
+    return line[:1].islower()
+
+
+def _says(line: str) -> bool:
+    return len(line) <= _LIMIT and is_strong(said_in(line))
+
+
+def _marked(text: str, count: int) -> list[bool]:
+    """Whether each line stands in a section that is private, or shared with more than others."""
+    steps = [0] * (count + 2)  # how many such sections begin, less those that ended
+    starts = [0]
+    for line in lines_of(text):
+        starts.append(starts[-1] + len(line))
+    for section in sections(text):
+        if section.private or section.shared:
+            end = section.private_end if section.private else section.shared_end
+            steps[bisect_right(starts, section.start) - 1] += 1
+            steps[bisect_left(starts, end)] -= 1
+    return [deep > 0 for deep in accumulate(steps)][:count]

@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from anima.text.markdown import bullet_text
 from anima.upkeep.hygiene.lines import ToldLine
-from anima.upkeep.hygiene.turns import Turned, turned
 from anima.upkeep.hygiene.words import (
     BE_OR_HAVE,
     DEEDS,
@@ -32,10 +31,12 @@ from anima.upkeep.hygiene.words import (
     TO_COME,
     WAS,
     WEEKDAYS,
+    Turned,
     canonical,
     is_known,
     phrases,
     plain,
+    turned,
 )
 
 _MONTHS = {
