@@ -224,7 +224,7 @@ class Crowd:
 def problems(folder: Path, story: Story) -> Iterator[str]:
     yield from (f"a process was told: {said}" for said in story.wrong)
     with opened(folder) as home:
-        home.books.commit()
+        home.site.store.commit()
         yield from _lines(home, story)
         yield from _counters(home, story)
         yield from _agreement(home)
@@ -266,16 +266,16 @@ def _agreement(home: Home) -> Iterator[str]:
     if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
     yield from (f"doctor: {remark.message}" for remark in home.upkeep.doctor() if remark.level == "damage")
-    if home.books.provenance.intents():
+    if home.site.store.provenance.intents():
         yield "a batch is still begun"
     files = {entry.path: home.read(entry.path) for entry in home.list_all()}
     for path, document in files.items():
-        if not home.books.provenance.is_ours(document.path, document.text):
+        if not home.site.store.provenance.is_ours(document.path, document.text):
             yield f"the ledger does not know {path} as it stands"
-    history = home.books.history
+    history = home.site.store.history
     head = history.head() if history else None
     if history is None or head is None:
-        yield f"there is no history: {home.books.history_problem}"
+        yield f"there is no history: {home.site.store.history_problem}"
         return
     held, here = history.tree(head), {path: blob_id(found.text.encode()) for path, found in files.items()}
     if differing := sorted(path for path in held.keys() | here.keys() if held.get(path) != here.get(path)):
@@ -288,7 +288,7 @@ def run(place: Path, *, processes: int, seconds: float, seed: int) -> tuple[Stor
     with Home.create(folder, name="Aria", env={"ANIMA_CONFIG": f"{folder}.config"}) as home:
         for path in COUNTERS:
             home.write(path, "count 0\n")
-        home.books.commit()
+        home.site.store.commit()
     del home
     crowd = Crowd(place, processes=processes, seconds=seconds, seed=seed)
     wrong = crowd.run()

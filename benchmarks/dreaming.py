@@ -185,9 +185,9 @@ def grown(folder: Path, *, logs: int, recalls: int) -> datetime:
 
 def recalled(home: Home, days: dict[str, list[str]], recalls: int) -> None:
     """Notes so many recalls: three hits each, on a day after they were noted."""
-    dice, dates, key = random.Random(5), sorted(days), home.books.key
+    dice, dates, key = random.Random(5), sorted(days), home.site.store.key
     digests = {day: [key.line(line) for line in lines] for day, lines in days.items()}
-    with home.books.lock():
+    with home.site.store.lock():
         for number in range(recalls):
             day = dates[min(len(dates) - 1, number * len(dates) // recalls)]
             noted = dates[dice.randrange(dates.index(day) + 1)]
@@ -196,7 +196,7 @@ def recalled(home: Home, days: dict[str, list[str]], recalls: int) -> None:
                 for n in (1, 2, 3)
             ]
             fields = {"query": key.of(str(dice.randrange(50_000))), "hits": hits, "session": "s", "scope": "main"}
-            home.books.ledger.add("recall", {**fields, "day": day}, sync=False)
+            home.site.store.ledger.add("recall", {**fields, "day": day}, sync=False)
 
 
 def growth() -> int:

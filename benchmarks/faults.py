@@ -99,12 +99,12 @@ def _batch(home: Home) -> object:
         owners(three, Kind.DELETE),
         owners(DocPath.parse("memory/2026-05-08.md"), Kind.APPEND, "- [10:00] in a batch\n"),
     ]
-    return home.writing.submit(changes)
+    return home._writer.submit(changes)
 
 
 def _untidy(home: Home) -> None:
     _documents(home)
-    Path(home.root, "notes/untidy.md").write_bytes(b"- no line end")
+    Path(home.name, "notes/untidy.md").write_bytes(b"- no line end")
     home.write("notes/untidy.md", "- still no line end")
 
 
@@ -140,14 +140,14 @@ def _recalled(home: Home) -> None:
     _documents(home)
     home.append("memory/2026-05-01.md", "- [09:00] Ana is allergic to peanuts\n")
     home.append("memory/2026-05-02.md", "## Retain\n\n- W @Ana: Uses a Samsung.\n")
-    digest = home.books.key.line("- [09:00] Ana is allergic to peanuts")
+    digest = home.site.store.key.line("- [09:00] Ana is allergic to peanuts")
     hits = [{"path": "memory/2026-05-01.md", "lines": [digest], "rank": 1, "score": 0.9}]
     for day in ("2026-05-02", "2026-05-03", "2026-05-04"):
-        home.books.append("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
+        home.site.store.append("recall", {"query": day, "hits": hits, "session": "s", "scope": "main", "day": day})
 
 
 def _source(home: Home) -> Path:
-    return Path(home.root).parent / "import-source"
+    return Path(home.name).parent / "import-source"
 
 
 def _importable(home: Home) -> None:
@@ -167,8 +167,8 @@ def _kept(home: Home) -> None:
 
 def _swap(home: Home) -> object:
     home.close()
-    kept = next(path for path in Path(home.root, ".anima/snapshots").iterdir() if "-kept-" in path.name)
-    return restore(kept, home.root, env=home.env, clock=lambda: NOW)
+    kept = next(path for path in Path(home.name, ".anima/snapshots").iterdir() if "-kept-" in path.name)
+    return restore(kept, home.name, env=home.site.env, clock=lambda: NOW)
 
 
 def _import(home: Home) -> object:
@@ -327,7 +327,9 @@ def child(operation: Operation, folder: Path, fault: Fault, answer: int, go: int
     except BaseException as error:
         said.update(error=f"{type(error).__name__}: {error}", is_ours=isinstance(error, HomeError))
     said["calls"], said["hit"] = fault.disarm()
-    if fault.mode in (FAIL, SHORT) and home and home.store.fd >= 0:  # the same process must be able to go on
+    if (
+        fault.mode in (FAIL, SHORT) and home and home.site.store.documents.fd >= 0
+    ):  # the same process must be able to go on
         home.write(LATER, "# Later\n")
         home.close()
     os.write(answer, json.dumps(said).encode())
@@ -395,8 +397,8 @@ def problems(case: Case, folder: Path, outcome: Outcome, fault: Fault) -> Iterat
 
 
 def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> Iterator[str]:
-    home.books.provenance  # noqa: B018  the first question to the books finishes what was interrupted
-    docs = snapshot(Path(home.root))
+    home.site.store.provenance  # noqa: B018  the first question to the books finishes what was interrupted
+    docs = snapshot(Path(home.name))
     state = "old" if docs == case.before else "new" if docs == case.after else "mixed"
     if state == "mixed" and not (case.operation.selective and outcome.error and _each_is_whole(case, docs)):
         yield f"the documents are neither old nor new: {_differing(case, docs)}"
@@ -405,7 +407,7 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
     told = outcome.error and "Unconfirmed" not in outcome.error and not fault.sticky
     if told and docs != case.before and not case.operation.selective:
         yield f"it was told to have failed ({outcome.error}), and is {state}"
-    if any(Path(home.root, ".anima/stage").iterdir()):
+    if any(Path(home.name, ".anima/stage").iterdir()):
         yield "staged texts were left behind"
     if not (verified := home.past.audit()).ok:
         yield f"audit: {verified.fault}"
@@ -414,7 +416,7 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
         home.snapshots.verify(kept.path)
     if (waiting := home.inbox.all()) and case.operation.name == "approve" and docs == case.after:
         home.inbox.approve(waiting[0].id)  # it was carried out; saying yes again must not do it twice
-        if snapshot(Path(home.root)) != case.after or home.inbox.all():
+        if snapshot(Path(home.name)) != case.after or home.inbox.all():
             yield "approving again did it twice, or left it waiting"
 
 
@@ -434,7 +436,7 @@ def _differing(case: Case, docs: Docs) -> str:
 def _second_opening(folder: Path) -> Iterator[str]:
     held = everything(folder)
     with opened(folder) as home:
-        if home.books.provenance.intents():
+        if home.site.store.provenance.intents():
             yield "a batch is still begun"
         yield from _history_agrees(home)
     if everything(folder) != held:
@@ -442,14 +444,14 @@ def _second_opening(folder: Path) -> Iterator[str]:
 
 
 def _history_agrees(home: Home) -> Iterator[str]:
-    history = home.books.history
+    history = home.site.store.history
     head = history.head() if history else None
     if history is None or head is None:
-        yield f"there is no history: {home.books.history_problem}"
+        yield f"there is no history: {home.site.store.history_problem}"
         return
     held = history.tree(head)
-    files = {**snapshot(Path(home.root))}
-    files |= {LATER: Path(home.root, LATER).read_bytes()} if home.exists(LATER) else {}
+    files = {**snapshot(Path(home.name))}
+    files |= {LATER: Path(home.name, LATER).read_bytes()} if home.exists(LATER) else {}
     here = {name: blob_id(data) for name, data in files.items()}
     if differing := sorted(name for name in held.keys() | here.keys() if held.get(name) != here.get(name)):
         yield f"history and files disagree about {', '.join(differing)}"
@@ -514,7 +516,7 @@ def calls_of(case: Case, place: Path, fault: Fault) -> int:
 
 def crashed_twice(case: Case, place: Path, tally: Tally, *, step: int, again: int) -> None:
     """Kills the recovery, too: at each of its calls, for homes that were killed in the middle of a batch."""
-    recovery = replace(case.operation, act=lambda home: home.books.provenance, cold=True)
+    recovery = replace(case.operation, act=lambda home: home.site.store.provenance, cold=True)
     for n in count(1, step):
         folder = copied(case.folder, place / "crashed")
         first = attempt(case.operation, folder, Fault(mode=KILL, n=n))

@@ -89,16 +89,16 @@ def keeping_safe(root: Path, lines: int) -> Figures:
     """The least of three of each; beside them plain tar of the same files."""
     home, _ = made(root, lines)
     with home:
-        home.books.commit()
+        home.site.store.commit()
         taken = min(timed(lambda n=n: home.snapshots.take(to=root / f"{n}.tar.gz")) for n in range(3))  # type: ignore[misc]
         archive = root / "0.tar.gz"
         checked = min(timed(lambda: home.snapshots.verify(archive)) for _ in range(3))
         listed = [file.path for file in home.snapshots.verify(archive).files]
     (root / "list").write_text("".join(f"{path}\n" for path in listed), encoding="utf-8")
-    tar = ["tar", "-czf", str(root / "plain.tar.gz"), "-C", home.root, "-T", str(root / "list")]
+    tar = ["tar", "-czf", str(root / "plain.tar.gz"), "-C", home.name, "-T", str(root / "list")]
     plain = min(timed(lambda: subprocess.run(tar, check=True)) for _ in range(3))
     new = min(timed(lambda n=n: restore(archive, root / f"new{n}")) for n in range(3))  # type: ignore[misc]
-    over = min(_restored_over(archive, home.root, number) for number in range(3))
+    over = min(_restored_over(archive, home.name, number) for number in range(3))
     return {
         "snapshot: take and read back": taken,
         "snapshot: verify": checked,

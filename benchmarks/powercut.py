@@ -291,7 +291,7 @@ def put_together(root: int, folders: dict[int, dict[str, int]], files: dict[int,
 def problems(folder: Path, before: Docs, after: Docs, *, acknowledged: bool) -> Iterator[str]:
     try:
         with opened(folder) as home:
-            home.books.provenance  # noqa: B018  finishes what was interrupted
+            home.site.store.provenance  # noqa: B018  finishes what was interrupted
             docs = snapshot(folder)
             if docs not in (before, after):
                 yield "the documents are neither old nor new"
@@ -299,7 +299,7 @@ def problems(folder: Path, before: Docs, after: Docs, *, acknowledged: bool) -> 
                 yield "it was acknowledged, and is lost"
             if not (verified := home.past.audit()).ok:
                 yield f"audit: {verified.fault}"
-            if home.write("later.md", "# Later\n").status != "written" or home.books.provenance.intents():
+            if home.write("later.md", "# Later\n").status != "written" or home.site.store.provenance.intents():
                 yield "nothing can be written any more"
     except HomeError as error:
         yield f"{type(error).__name__}: {error}"

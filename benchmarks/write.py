@@ -132,10 +132,10 @@ def per_step(home: Home, *, rounds: int) -> dict[str, float]:
     """Milliseconds of each step of a change; the rest is what is left."""
     spent: dict[str, float] = dict.fromkeys((name for name, _, _ in STEPS), 0.0)
     owners: dict[str, Any] = {
-        "writing": home.writing,
-        "books": home.books,
+        "writing": home._writer,
+        "books": home.site.store,
         "hand": home.site.store._steps,
-        "ledger": home.books.ledger,
+        "ledger": home.site.store.ledger,
     }
     for name, owner, method in STEPS:
         watched(owners[owner], method, name, spent)

@@ -239,7 +239,7 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.books.ledger\nhome.writing\nfrom anima.store.batch import Steps\n"
+        "home.site.store.ledger\nhome._writer\nfrom anima.store.batch import Steps\n"
         "Steps.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )
@@ -341,9 +341,9 @@ def untrusted_line(home: Home, path: str, text: str) -> None:
         scope=Scope.MAIN,
         taint=frozenset({Origin.WEB}),
     )
-    with home.books.lock():
-        home.books.mark_doubt()
-    (receipt,) = home.writing.submit([change], what="write")
+    with home.site.store.lock():
+        home.site.store.mark_doubt()
+    (receipt,) = home._writer.submit([change], what="write")
     assert receipt.status == "written", receipt
 
 

@@ -379,7 +379,7 @@ def test_each_agent_of_a_configuration_has_a_home_and_a_name_of_its_own(tmp_path
         assert home.config.agent[0].allowed_delegates == ("scout",)
     with Home.open(tmp_path / "aria", agent="scout") as home:
         who = home.identity.resolved()
-        assert (home.root, who.name.value) == (str(tmp_path / "scout"), "Scout")
+        assert (home.name, who.name.value) == (str(tmp_path / "scout"), "Scout")
         assert who.emoji is not None
         assert (who.emoji.value, who.emoji.source) == ("🐕", "agent scout")
     with pytest.raises(BadConfig, match="there is no agent 'nobody'"):
@@ -428,8 +428,8 @@ def test_a_tree_goes_as_deep_as_it_is_told(home: Home) -> None:
 
 
 def test_all_files_are_listed_and_nothing_hidden_is_among_them(home: Home) -> None:
-    (Path(home.root) / ".anima").mkdir(exist_ok=True)
-    (Path(home.root) / ".anima" / "key").write_text("secret", encoding="utf-8")
+    (Path(home.name) / ".anima").mkdir(exist_ok=True)
+    (Path(home.name) / ".anima" / "key").write_text("secret", encoding="utf-8")
     paths = [entry.path for entry in home.list_all()]
 
     assert paths == sorted(paths)

@@ -1,7 +1,7 @@
 """`Home`: the place where an agent lives, and the owner's hand in it.
 
 Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
-named after it: `prompts` (the road out), `writing` (the road in), `inbox` (what waits for the owner), `past` (looking
+named after it: `prompts` (the road out), `inbox` (what waits for the owner), `past` (looking
 back), `index` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
 a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
 time, chance and environment only through the arguments given here.
@@ -29,8 +29,6 @@ from anima.prompt.gather import Prompts
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
 from anima.site import Site, make_home, open_site
-from anima.store.folder import Folder
-from anima.store.place import FolderStore
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -155,7 +153,7 @@ class Home:
             for name in ("index", "sessions"):
                 if name in self._parts:
                     self._parts[name].close()
-            if "writing" in self._parts and self.site.store.begun:
+            if "_writer" in self._parts and self.site.store.begun:
                 self.site.store.commit()
             self.site.store.close()
             self._is_open = False
@@ -174,10 +172,6 @@ class Home:
         return self.site.store.name
 
     @property
-    def root(self) -> str:
-        return self.name
-
-    @property
     def credentials(self) -> Path:
         """Where the credentials of whoever serves this home lie: in the user's own configuration."""
         return served(self.site.env, self.name)
@@ -194,26 +188,13 @@ class Home:
         ]
 
     @property
-    def store(self) -> Folder:
-        return self.site.store.documents
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        return self.site.env
-
-    @property
     def dialect(self) -> str:
         return self.layout.dialect
 
     # -- the parts ------------------------------------------------------------------------------------------------------
 
-    @property
-    def books(self) -> FolderStore:
-        """Ledger, provenance, history."""
-        return self.site.store
-
     @part
-    def writing(self) -> Writer:
+    def _writer(self) -> Writer:
         """The road in."""
         from anima.memory.forgotten import ForgottenList
         from anima.memory.proposals import Proposals
@@ -230,14 +211,14 @@ class Home:
         """What waits for the owner, and their yes and no."""
         from anima.memory.inbox import Inbox
 
-        return Inbox(self.site, self.writing, lambda proposal: self._forget.approve(proposal))
+        return Inbox(self.site, self._writer, lambda proposal: self._forget.approve(proposal))
 
     @part
     def past(self) -> Past:
         """Looking back and taking back."""
         from anima.memory.past import Past
 
-        return Past(self.site, self.writing)
+        return Past(self.site, self._writer)
 
     @part
     def index(self) -> Search:
@@ -249,7 +230,7 @@ class Home:
         return Search(
             self.site,
             embedder=lambda: embedder_for(self.config, self.site.env, clock=self.clock, dice=self.dice),
-            left_out=lambda: Retention(self.store, self.layout, HygieneConfig()).skips_index,
+            left_out=lambda: Retention(self.site.store.documents, self.layout, HygieneConfig()).skips_index,
         )
 
     @part
@@ -260,7 +241,7 @@ class Home:
         return Sessions(
             self.site,
             prompts=self.prompts,
-            writer=lambda: self.writing,
+            writer=lambda: self._writer,
             search=lambda: self.index,
             propose=lambda *wish: self._forget.propose(*wish),
             nights=lambda: self.dreams.nights(),
@@ -271,7 +252,7 @@ class Home:
         """What recalls speak for becomes memory."""
         from anima.dream.sweep import Dreams
 
-        return Dreams(self.site, lambda: self.writing, zone=self.site.zone)
+        return Dreams(self.site, lambda: self._writer, zone=self.site.zone)
 
     @part
     def upkeep(self) -> Upkeep:
@@ -316,7 +297,7 @@ class Home:
 
         said = self._said
         holders = (
-            Waiting(self.site, self.writing.proposals),
+            Waiting(self.site, self._writer.proposals),
             said,
             SetAside(self.site),
             Files(self.site, said.is_one),
@@ -325,7 +306,7 @@ class Home:
             Versions(self.site),
             self.snapshots,
         )
-        return Forget(self.site, self.writing, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
+        return Forget(self.site, self._writer, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
 
     def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
         if "index" in self._parts:
@@ -389,18 +370,18 @@ class Home:
     # -- reading --------------------------------------------------------------------------------------------------------
 
     def read(self, path: str | DocPath) -> Document:
-        return self.store.read(DocPath.parse(path))
+        return self.site.store.documents.read(DocPath.parse(path))
 
     def exists(self, path: str | DocPath) -> bool:
-        return self.store.exists(DocPath.parse(path))
+        return self.site.store.documents.exists(DocPath.parse(path))
 
     def list(self, folder: str = "") -> tuple[Entry, ...]:
         """What stands in one folder, folders first."""
-        return self.store.list(folder.rstrip("/"))
+        return self.site.store.documents.list(folder.rstrip("/"))
 
     def list_all(self, folder: str = "") -> tuple[Entry, ...]:
         """Every file beneath a folder."""
-        return tuple(self.store.list_all(folder.rstrip("/")))
+        return tuple(self.site.store.documents.list_all(folder.rstrip("/")))
 
     def tree(self, folder: str = "", depth: int = 1) -> tuple[str, ...]:
         """Paths beneath a folder down to `depth` levels; folders end with a slash."""
@@ -416,7 +397,7 @@ class Home:
     def today(self) -> Document | None:
         """Today's log, in the user's timezone; None while nothing was noted today."""
         try:
-            return self.store.read(self.layout.daily_path(self.site.today()))
+            return self.site.store.documents.read(self.layout.daily_path(self.site.today()))
         except NoSuchDocument:
             return None
 
@@ -454,7 +435,7 @@ class Home:
         """Puts one text in the place of another that stands in the document once (or everywhere)."""
         from anima.memory.verbs import edit
 
-        return edit(self.writing, DocPath.parse(path), old, new, every=replace_all, reason=reason)
+        return edit(self._writer, DocPath.parse(path), old, new, every=replace_all, reason=reason)
 
     def move(self, path: str | DocPath, to: str | DocPath, *, reason: str = "") -> Receipt:
         return self._submit(Kind.MOVE, DocPath.parse(path), to=DocPath.parse(to), reason=reason)
@@ -466,26 +447,26 @@ class Home:
         """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
         from anima.memory.verbs import remember
 
-        return remember(self.writing, fact, section=section, reason=reason)
+        return remember(self._writer, fact, section=section, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:
         """One line more in today's log, in the user's timezone."""
         from anima.memory.verbs import note
 
-        return note(self.writing, content, reason=reason)
+        return note(self._writer, content, reason=reason)
 
     def seed(self, *, name: str = "", emoji: str | None = None, bootstrap: bool = False) -> tuple[str, ...]:
         """Writes the core files this dialect knows and this home lacks; returns what was made."""
         from anima.memory.verbs import seed
 
-        return seed(self.writing, name=name, emoji=emoji, bootstrap=bootstrap)
+        return seed(self._writer, name=name, emoji=emoji, bootstrap=bootstrap)
 
     def import_directory(self, folder: str | Path) -> Imported:
         """Copies a tree of Markdown documents into the home without overwriting any."""
         from anima.backup.import_ import import_from
 
         return import_from(
-            self.site, folder, writer=self.writing, form=self._said, format="markdown", files=False, sessions=False
+            self.site, folder, writer=self._writer, form=self._said, format="markdown", files=False, sessions=False
         )
 
     def import_from(
@@ -504,7 +485,7 @@ class Home:
         return import_from(
             self.site,
             source,
-            writer=self.writing,
+            writer=self._writer,
             form=self._said,
             format=format,
             dry_run=dry_run,
@@ -528,7 +509,7 @@ class Home:
     def _submit(self, kind: Kind, path: DocPath, text: str = "", **more: Any) -> Receipt:
         from anima.memory.write import owners
 
-        return self.writing.submit([owners(path, kind, text, **more)])[0]
+        return self._writer.submit([owners(path, kind, text, **more)])[0]
 
     def dream(
         self,

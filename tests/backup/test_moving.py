@@ -389,7 +389,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path, example: Cal
     with home_at(tmp_path / "aria") as home:
         before = held(tmp_path / "aria")
         dry = home.import_from(tmp_path / "out", dry_run=True)
-        assert held(tmp_path / "aria") == before and not home.books.begun
+        assert held(tmp_path / "aria") == before and not home.site.store.begun
         done = home.import_from(tmp_path / "out")
         assert (dry.copied, dry.sessions, dry.files) == (done.copied, done.sessions, done.files)
         assert len(done.sessions) == 2 and done.files == ("skills/a/run.py",)
@@ -591,7 +591,7 @@ def test_a_file_that_is_not_what_an_export_wrote_is_refused_before_anything_is_w
     with home_at(tmp_path / "aria") as home:
         with pytest.raises(BadText, match=why):
             home.import_from(tmp_path / "x.jsonl")
-        assert held(tmp_path / "aria") == {} and not home.books.begun
+        assert held(tmp_path / "aria") == {} and not home.site.store.begun
 
 
 def test_a_newer_export_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -659,7 +659,7 @@ def test_a_home_that_was_open_is_told_and_loses_nothing(root: Path) -> None:
             write()
     with pytest.raises(Refused, match="restored from a snapshot while it was open"):
         bystander.remember("lost?")
-    bystander.books.commit()
+    bystander.site.store.commit()
     bystander.close()
     assert held(root) == before
     with opened(root) as home:
@@ -714,7 +714,7 @@ def test_two_restores_at_once_stand_in_line(root: Path) -> None:
 
 def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
     kept = taken(root)
-    with opened(root) as home, home.books.lock():
+    with opened(root) as home, home.site.store.lock():
         store = Folder(root)
         with pytest.raises(HomeBusy), Machine(store).lock.hold(patience=0.01):
             pass
@@ -883,10 +883,12 @@ def test_snapshots_of_a_busy_home_are_whole_and_of_one_moment(root: Path, tmp_pa
     for number, each in enumerate(kept):
         restored(each, place := tmp_path / f"home{number}")
         with opened(place) as home:
-            assert home.past.audit().ok and home.books.provenance.intents() == {} and not home.past.history_problems()
+            assert (
+                home.past.audit().ok and home.site.store.provenance.intents() == {} and not home.past.history_problems()
+            )
             for entry in home.list("notes") if (place / "notes").is_dir() else ():
                 assert len(set(home.read(entry.path).text.splitlines())) == 1
-                assert home.books.provenance.is_ours(home.read(entry.path).path, home.read(entry.path).text)
+                assert home.site.store.provenance.is_ours(home.read(entry.path).path, home.read(entry.path).text)
 
 
 def test_a_full_disk_leaves_no_half_snapshot(root: Path) -> None:
@@ -895,7 +897,7 @@ import resource, signal
 from anima import Home, Damaged
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 home = Home.open({str(root)!r})
-home.books.ledger
+home.site.store.ledger
 resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 try:
     home.snapshots.take()
@@ -1026,7 +1028,7 @@ def test_an_old_snapshot_does_not_bring_back_what_was_forgotten_since(root: Path
     assert (root / "list.txt").read_text() == "first\nlast\n" and not (root / "notes/new.md").exists()
     with opened(root) as home:
         assert home.past.audit().ok and "Samsung" in home.read("MEMORY.md").text
-        assert home.writing.forgotten.holds("The safe opens with nine two seven")
+        assert home._writer.forgotten.holds("The safe opens with nine two seven")
         assert not home.past.history_problems()
 
 
@@ -1231,18 +1233,20 @@ def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_
     from anima.model import Actor, Kind, Origin
 
     home = opened(root, settings={"history.enabled": False})
-    key, _ = home.books.key, home.books.ledger  # the ledger first, since it sweeps what is staged
-    old, staged = home.read("USER.md").text, home.books.machine.stage(b"- new\n")
+    key, _ = home.site.store.key, home.site.store.ledger  # the ledger first, since it sweeps what is staged
+    old, staged = home.read("USER.md").text, home.site.store.machine.stage(b"- new\n")
     edit = Edit(
         path="USER.md", kind=Kind.WRITE, base=key.of(old), digest=key.of("- new\n"), before=1, after=1, temp=staged
     )
-    with home.books.lock():
-        home.books.ledger.intend(Intent(id="x1", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
+    with home.site.store.lock():
+        home.site.store.ledger.intend(
+            Intent(id="x1", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER)
+        )
     kept = home.snapshots.take()
     home.close()
     restored(kept.path, tmp_path / "there")
     with opened(tmp_path / "there") as there:
-        assert there.read("USER.md").text == "- new\n" and there.books.provenance.intents() == {}
+        assert there.read("USER.md").text == "- new\n" and there.site.store.provenance.intents() == {}
 
 
 def test_each_home_has_a_folder_of_its_own_where_the_owner_keeps_them(root: Path, tmp_path: Path) -> None:

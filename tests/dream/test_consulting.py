@@ -64,8 +64,8 @@ def diary(home: Home) -> str:
 
 def twin(home: Home, clock: Clock) -> Home:
     """The same home once more, to see what a night without a model makes of it."""
-    copy = Path(home.root).parent / "twin"
-    shutil.copytree(home.root, copy)
+    copy = Path(home.name).parent / "twin"
+    shutil.copytree(home.name, copy)
     return Home.open(copy, clock=clock)
 
 
@@ -133,11 +133,11 @@ def test_a_reworded_line_keeps_its_evidence_its_source_and_is_not_dreamed_again(
 
     assert f"- {short} _({evidence}" in memory(home)
     assert "1 put into other words" in diary(home)
-    [mark] = home.books.ledger.records(kinds=("sweep",))
+    [mark] = home.site.store.ledger.records(kinds=("sweep",))
     log = home.read("memory/2026-04-20.md").text.splitlines()
-    source = home.books.key.line(next(line for line in log if long in line))
+    source = home.site.store.key.line(next(line for line in log if long in line))
     line = next(line for line in memory(home).splitlines() if short in line)
-    assert ["memory/2026-04-20.md", source, home.books.key.line(line)] in mark.fields["from"]
+    assert ["memory/2026-04-20.md", source, home.site.store.key.line(line)] in mark.fields["from"]
 
     noted(home, long)  # and once more, later
     asked(home, clock, ASKED[0])
@@ -187,8 +187,8 @@ def test_candidates_that_say_the_same_become_one_with_both_sources(home: Home, c
 
     assert swept.plan and len(swept.plan.promotions) == 1
     assert memory(home).count("Bruno") == 1 and both[1] in memory(home)
-    [mark] = home.books.ledger.records(kinds=("sweep",))
-    line = home.books.key.line(next(line for line in memory(home).splitlines() if "Bruno" in line))
+    [mark] = home.site.store.ledger.records(kinds=("sweep",))
+    line = home.site.store.key.line(next(line for line in memory(home).splitlines() if "Bruno" in line))
     assert len({source for _, source, dreamed in mark.fields["from"] if dreamed == line}) == 2
 
 
@@ -206,7 +206,7 @@ def test_a_candidate_merged_with_a_line_of_ours_takes_its_place_and_its_sources(
     [merged] = [line for line in memory(home).splitlines() if "Bruno" in line]
     assert new in merged and not home.exists("memory/topics/past.md")
     first, second = home.read("memory/2026-04-20.md").text, home.read("memory/2026-04-23.md").text
-    key, found = home.books.key, home.dreams.dreamed_from()
+    key, found = home.site.store.key, home.dreams.dreamed_from()
     for path, text in (("memory/2026-04-20.md", first), ("memory/2026-04-23.md", second)):
         source = key.line(next(line for line in text.splitlines() if "Bruno" in line))
         assert key.line(merged) in found[path, source]
@@ -217,11 +217,11 @@ def test_a_superseded_line_of_ours_goes_to_the_past_and_undo_brings_every_byte_b
     noted(home, old)
     asked(home, clock, "where is the workshop of Luis")
     home.dream()
-    before = {entry.path: Path(home.root, entry.path).read_bytes() for entry in home.list_all()}
+    before = {entry.path: Path(home.name, entry.path).read_bytes() for entry in home.list_all()}
     clock.forward(days=1)
     noted(home, new)
     log = f"memory/{clock.now.date()}.md"
-    before[log] = Path(home.root, log).read_bytes()
+    before[log] = Path(home.name, log).read_bytes()
     day = clock.now.date()
     asked(home, clock, "where is the workshop of Luis near the harbour")
     line = next(line for line in memory(home).splitlines() if old in line)
@@ -235,7 +235,7 @@ def test_a_superseded_line_of_ours_goes_to_the_past_and_undo_brings_every_byte_b
     assert f"- {old} _(2026-04-20 to {day}; then: {new})_" in home.read("memory/topics/past.md").text
     assert "1 let go" in diary(home)
     home.undo(swept.change)
-    assert {entry.path: Path(home.root, entry.path).read_bytes() for entry in home.list_all()} == before
+    assert {entry.path: Path(home.name, entry.path).read_bytes() for entry in home.list_all()} == before
 
 
 def test_a_line_of_memory_can_be_said_anew_in_its_place(home: Home, clock: Clock) -> None:
@@ -262,7 +262,7 @@ def test_a_line_of_memory_can_be_said_anew_in_its_place(home: Home, clock: Clock
 
 
 def test_the_owners_lines_are_shown_as_such_and_lines_with_a_secret_not_at_all(ready: Home) -> None:
-    path = Path(ready.root, "MEMORY.md")
+    path = Path(ready.name, "MEMORY.md")
     path.write_text(path.read_text("utf-8") + f"\n- The key is {SECRET}\n", "utf-8")
     ready.dream(complete=(model := answering(adding)))
 
@@ -416,7 +416,7 @@ def test_a_night_with_a_secret_in_it_is_not_told_to_a_model() -> None:
 def test_nothing_is_locked_while_a_model_is_asked_and_what_is_written_then_is_kept(ready: Home, clock: Clock) -> None:
     def complete(question: str) -> str:
         if "CANDIDATES" in question:
-            with Home.open(ready.root, clock=clock) as other:
+            with Home.open(ready.name, clock=clock) as other:
                 assert other.remember("Written while the model thought").status == "written"
                 assert other.dream().status == "busy"
             assert ready.dreams.last is None

@@ -50,7 +50,7 @@ def asked(home: Home, clock: Clock, *questions: str, days: int = 3, scope: Scope
 
 
 def documents(home: Home) -> dict[str, bytes]:
-    return {entry.path: Path(home.root, entry.path).read_bytes() for entry in home.list_all()}
+    return {entry.path: Path(home.name, entry.path).read_bytes() for entry in home.list_all()}
 
 
 def memory(home: Home) -> str:
@@ -86,11 +86,11 @@ def test_a_second_sweep_with_nothing_new_writes_nothing(home: Home, clock: Clock
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
     home.dream()
-    before, records = documents(home), home.books.ledger.tip.n
+    before, records = documents(home), home.site.store.ledger.tip.n
 
     assert home.dream().status == "nothing"
     assert documents(home) == before
-    assert home.books.ledger.tip.n == records
+    assert home.site.store.ledger.tip.n == records
 
 
 def test_a_dry_run_shows_the_diff_and_writes_nothing(home: Home, clock: Clock) -> None:
@@ -127,11 +127,11 @@ def test_searches_outside_main_sessions_speak_for_nothing(home: Home, clock: Clo
 def test_an_untrusted_line_never_becomes_memory_even_when_it_reached_the_log(home: Home, clock: Clock) -> None:
     path = DocPath.parse(f"memory/{clock.now.date()}.md")
     wish = Change(path=path, kind=Kind.APPEND, text=f"- [09:00] {FACT}\n", actor=Actor.OWNER, origin=Origin.WEB)
-    assert home.writing.submit([wish])[0].status == "written"
-    digest = home.books.key.line(f"- [09:00] {FACT}")
+    assert home._writer.submit([wish])[0].status == "written"
+    digest = home.site.store.key.line(f"- [09:00] {FACT}")
     for n in range(1, 6):  # searches do not find it, so the recalls are made by hand
         hits = [{"path": path.text, "lines": [digest], "rank": 1, "score": 0.9}]
-        home.books.append(
+        home.site.store.append(
             "recall", {"query": f"q{n}", "hits": hits, "session": "s", "scope": "main", "day": f"2026-04-1{n}"}
         )
 
@@ -143,7 +143,7 @@ def test_an_untrusted_line_never_becomes_memory_even_when_it_reached_the_log(hom
 
 def test_an_edit_from_outside_is_not_promoted_until_it_is_trusted(home: Home, clock: Clock) -> None:
     noted(home, "something to begin with")
-    log = Path(home.root, f"memory/{clock.now.date()}.md")
+    log = Path(home.name, f"memory/{clock.now.date()}.md")
     log.write_text(log.read_text("utf-8") + f"- [10:00] {FACT}\n", "utf-8")
     asked(home, clock, "what is Ana allergic to")
     home.dream()
@@ -190,7 +190,7 @@ def test_about_answers_for_the_days_before_and_after_an_update(home: Home, clock
     assert told("2026-04-21") == told("2026-04-22") == ["Luis lives in Bogotá"]
     assert told("2026-04-23") == told("2026-09-01") == ["Luis moved to Medellín"]
     assert told("2026-04-19") == []
-    command = [sys.executable, "-m", "anima.cli", "about", "Luis", "--at", "2026-04-21", "--home", home.root]
+    command = [sys.executable, "-m", "anima.cli", "about", "Luis", "--at", "2026-04-21", "--home", home.name]
     assert "Bogotá" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -219,9 +219,9 @@ def test_a_night_with_nothing_but_something_retained_writes_the_bank_and_then_no
 
     assert home.dream(dry_run=True).diff and not home.exists("bank/world.md")
     assert home.dream().status == "dreamed"
-    records = home.books.ledger.tip.n
+    records = home.site.store.ledger.tip.n
     assert "Samsung" in home.read("bank/world.md").text
-    assert home.dream().status == "nothing" and home.books.ledger.tip.n == records
+    assert home.dream().status == "nothing" and home.site.store.ledger.tip.n == records
 
 
 def test_a_statement_that_is_gone_from_its_log_leaves_the_bank_the_next_night(home: Home) -> None:
@@ -238,7 +238,7 @@ def test_a_statement_that_is_gone_from_its_log_leaves_the_bank_the_next_night(ho
 
 
 def digests(home: Home, path: str, words: str) -> set[str]:
-    return {home.books.key.line(line) for line in home.read(path).text.splitlines() if words in line}
+    return {home.site.store.key.line(line) for line in home.read(path).text.splitlines() if words in line}
 
 
 def test_every_line_that_came_of_a_note_is_known_by_it(home: Home, clock: Clock) -> None:
@@ -271,7 +271,7 @@ def test_a_crash_before_the_mark_loses_no_trace_of_where_lines_came_from(home: H
     traced = home.dreams.dreamed_from()
 
     home.dream()
-    [mark] = home.books.ledger.records(kinds=("sweep",))
+    [mark] = home.site.store.ledger.records(kinds=("sweep",))
 
     assert mark.fields["after"] == "crash" and mark.fields["promoted"] and mark.fields["change"]
     assert home.dreams.dreamed_from() == traced
@@ -329,7 +329,7 @@ def test_a_night_whose_mark_is_missing_is_not_dreamed_twice(home: Home, clock: C
     dreams._submitted(dreams._changes(draft), [], dreams._fields(draft), draft.began)  # and here the process dies
     before = documents(home)
 
-    with Home.open(home.root, clock=clock) as again:
+    with Home.open(home.name, clock=clock) as again:
         assert again.dream().status == "nothing"
         assert documents(again) == before
         assert again.dreams.last is not None
@@ -348,14 +348,14 @@ with Home.open(sys.argv[1], clock=Clock(sys.argv[2])) as home:
 def test_of_eight_processes_that_start_the_same_sweep_one_runs(home: Home, clock: Clock) -> None:
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
-    command = [sys.executable, "-c", RUN, home.root, clock.now.isoformat()]
+    command = [sys.executable, "-c", RUN, home.name, clock.now.isoformat()]
     crowd = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     ended = [process.communicate("go\n", timeout=60)[0].strip() for process in crowd]
 
     assert sorted(ended)[0] in ("busy", "dreamed") and ended.count("dreamed") == 1
     assert set(ended) <= {"dreamed", "busy", "nothing"}
     assert memory(home).count(FACT) == 1
-    assert sum(record.kind == "sweep" for record in home.books.ledger.records(kinds=("sweep",))) == 1
+    assert sum(record.kind == "sweep" for record in home.site.store.ledger.records(kinds=("sweep",))) == 1
 
 
 KILLED = """
@@ -404,7 +404,7 @@ def test_a_sweep_killed_at_any_point_leaves_the_home_before_or_after(home: Home,
 def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clock) -> None:
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
-    root = home.root
+    root = home.name
     before = documents(home)
     home.close()
     anima = [sys.executable, "-m", "anima.cli"]
@@ -436,7 +436,7 @@ def test_statistics_tell_of_the_nights_that_were_not_taken_back(home: Home, cloc
     assert told() == (1, clock.now.isoformat())
     assert (found := home.upkeep.numbers().dreams).nights == found.kept == 1 and found.last == clock.now
     drawn = subprocess.run(
-        [sys.executable, "-m", "anima.cli", "stats", "--home", home.root], capture_output=True, text=True
+        [sys.executable, "-m", "anima.cli", "stats", "--home", home.name], capture_output=True, text=True
     )
     assert "1 night, 1 line kept, last on 23 Apr 2026" in drawn.stdout
     home.undo(home.past.last_sweep())
@@ -447,11 +447,13 @@ def test_the_lines_a_dream_came_from_are_named_in_its_mark(home: Home, clock: Cl
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
     home.dream()
-    [mark] = home.books.ledger.records(kinds=("sweep",))
+    [mark] = home.site.store.ledger.records(kinds=("sweep",))
     path, source, dreamed = mark.fields["from"][0]
-    lines = {home.books.key.line(line) for line in memory(home).splitlines()}
+    lines = {home.site.store.key.line(line) for line in memory(home).splitlines()}
 
-    assert DocPath.parse(path) and source in {home.books.key.line(raw) for raw in home.read(path).text.splitlines()}
+    assert DocPath.parse(path) and source in {
+        home.site.store.key.line(raw) for raw in home.read(path).text.splitlines()
+    }
     assert dreamed in lines
 
 

@@ -119,7 +119,7 @@ def planted(root: Path) -> None:
         home.write("notes/versions.md", f"- {HISTORY_ONLY[1]}\n- stays\n")
         home.write("notes/versions.md", "- stays\n")
         home.write("notes/why.md", "- fine\n", reason=MESSAGE[0])
-        home.books.machine.put("aside/torn/20260508T193000000000", TORN[0].encode())
+        home.site.store.machine.put("aside/torn/20260508T193000000000", TORN[0].encode())
         home.index()
         home.sessions.find("therapist", limit=3, max_chars=80)
     plant_files(root)
@@ -231,7 +231,7 @@ def test_after_a_purge_the_ledger_verifies_and_history_is_whole(purged):
         assert home.past.audit().ok
         assert home.past.history_problems() == []
         assert len(home.past.log(limit=500)) > 10
-        assert not list(Path(home.root).glob(".git.*"))
+        assert not list(Path(home.name).glob(".git.*"))
 
 
 def test_what_was_not_forgotten_stands_as_it_stood_byte_for_byte(purged):
@@ -259,14 +259,14 @@ def test_a_snapshot_from_before_goes_and_a_new_one_restores_without_them(purged,
     restore(kept.path, tmp_path / "again", clock=Clock())
     assert holding(tmp_path / "again", ALL) == []
     with Home.open(tmp_path / "again", clock=Clock()) as home:
-        assert home.past.audit().ok and home.past.history_problems() == [] and len(home.writing.forgotten) == len(ALL)
+        assert home.past.audit().ok and home.past.history_problems() == [] and len(home._writer.forgotten) == len(ALL)
         assert "Luis likes green tea" in home.read("MEMORY.md").text
 
 
 def test_importing_the_same_sources_again_does_not_bring_them_back(purged, tmp_path):
     root, _, _, (source, *_) = purged
     with Home.open(root, clock=Clock()) as home:
-        assert len(home.writing.forgotten) == len(ALL)
+        assert len(home._writer.forgotten) == len(ALL)
         for entry in list(home.list_all()):
             if entry.path.endswith(".md"):
                 home.delete(entry.path)
@@ -290,7 +290,7 @@ def test_saying_it_again_in_a_session_is_not_flushed_and_the_agents_write_asks(t
         asked = session.call("memory_write", {"target": "memory", "content": "the SAFE opens\nwith 4 2 9"})
         assert (asked["status"], asked["rule"]) == ("pending", "forgotten")
         assert home.note("Luis: the safe opens with 4-2-9 again").status == "written"  # the owner's own hand is free
-        assert len(home.writing.forgotten) == 0
+        assert len(home._writer.forgotten) == 0
         session.close()
 
 
@@ -301,7 +301,7 @@ def test_approving_a_forgotten_line_takes_it_off_the_list(tmp_path):
         with home.session(scope=Scope.MAIN) as session:
             asked = session.call("memory_write", {"target": "memory", "content": "Ana keeps bees in the attic"})
         home.inbox.approve(asked["proposal"], approver="terminal")
-        assert "bees" in home.read("MEMORY.md").text and not home.writing.forgotten
+        assert "bees" in home.read("MEMORY.md").text and not home._writer.forgotten
 
 
 def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
@@ -309,10 +309,10 @@ def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
         home.forget(text="the marzipan conspiracy of a very long and winding sentence about nothing at all")
         raw = (tmp_path / "home" / ".anima" / "forgotten").read_bytes()
         assert re.fullmatch(rb'\{"format":1,"phrases":\[\[\d+,"[0-9a-f]{32}","[0-9a-f]{32}"\]\]\}', raw)
-        assert home.writing.forgotten.holds(
+        assert home._writer.forgotten.holds(
             "THE Marzipan conspiracy of a very long, and winding\nsentence about nothing at all!"
         )
-        assert not home.writing.forgotten.holds("the marzipan conspiracy of a very long and winding road")
+        assert not home._writer.forgotten.holds("the marzipan conspiracy of a very long and winding road")
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_a_dry_run_names_the_snapshots_that_go_and_leaves_them_and_no_trace(home
     assert done.verified and done.counts["snapshot"] == 2
     (fresh,) = home.snapshots.all()
     assert fresh.name not in (first.name, second.name)
-    assert holding(Path(home.root), [SECRET]) == []
+    assert holding(Path(home.name), [SECRET]) == []
 
 
 def test_by_its_session_too_it_goes_from_a_snapshot(home):
@@ -344,7 +344,7 @@ def test_by_its_session_too_it_goes_from_a_snapshot(home):
         session.call("memory_write", {"target": "memory", "content": SECRET})
     home.snapshots.take()
     done = home.forget(session=session.id, purge=True)
-    assert done.verified and holding(Path(home.root), [SECRET]) == []
+    assert done.verified and holding(Path(home.name), [SECRET]) == []
 
 
 def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):
@@ -371,10 +371,10 @@ def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(h
     home.remember(SECRET)
     home.snapshots.take()
     listed = json.dumps([str(path) for path in mine] + ["relative.tar.gz", 7])
-    (Path(home.root) / ".anima/snapshots/elsewhere").write_text(listed)
+    (Path(home.name) / ".anima/snapshots/elsewhere").write_text(listed)
     home.close()
-    stranger = Path(home.root).with_name("downloaded")
-    shutil.copytree(home.root, stranger)
+    stranger = Path(home.name).with_name("downloaded")
+    shutil.copytree(home.name, stranger)
     with Home.open(stranger, clock=home.clock) as theirs:
         done = theirs.forget(text=SECRET, purge=True)
     assert {where for where, _ in done.left} == {str(path) for path in mine}
@@ -406,16 +406,16 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
     done = home.forget(text=SECRET, purge=True)
     assert done.verified and any("2 older snapshots are removed" in note for note in done.notes)
     (fresh,) = home.snapshots.all()
-    assert not fresh.sealed and holding(Path(home.root), [SECRET]) == []
+    assert not fresh.sealed and holding(Path(home.name), [SECRET]) == []
 
 
 def test_what_an_interrupted_restore_had_unpacked_goes_with_a_purge(home):
     home.remember(SECRET)
     home.snapshots.take()
-    (Path(home.root) / ".anima" / "restore/home").mkdir(parents=True)
-    (Path(home.root) / ".anima" / "restore/home" / "x.md").write_text(SECRET)
+    (Path(home.name) / ".anima" / "restore/home").mkdir(parents=True)
+    (Path(home.name) / ".anima" / "restore/home" / "x.md").write_text(SECRET)
     assert home.forget(text=SECRET, purge=True).verified
-    assert holding(Path(home.root), [SECRET]) == []
+    assert holding(Path(home.name), [SECRET]) == []
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def home(tmp_path):
 
 def tree(home: Home) -> dict[str, bytes]:
     """Every file but the lock, which names its last holder."""
-    root = Path(home.root)
+    root = Path(home.name)
     files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.name != "lock"]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
@@ -497,10 +497,10 @@ def test_a_session_forgotten_first_and_purged_later_is_gone_from_history_too(hom
         session.call("memory_write", {"target": "memory", "content": "The heron nests in the old boathouse"})
         session.call("memory_write", {"target": "memory", "content": "ok"})
     home.forget(session=session.id)
-    assert holding(Path(home.root), ["heron nests in the old boathouse"])
+    assert holding(Path(home.name), ["heron nests in the old boathouse"])
     done = home.forget(session=session.id, purge=True)
     assert done.verified and done.counts["history"] >= 1
-    assert not holding(Path(home.root), ["heron nests in the old boathouse"])
+    assert not holding(Path(home.name), ["heron nests in the old boathouse"])
     assert home.past.audit().ok
 
 
@@ -516,7 +516,7 @@ def test_a_sender_is_forgotten_with_their_layer_and_what_they_said_to_a_group(ho
     assert done.verified
     assert not home.exists("users/ana/MEMORY.md") and home.exists("users/bo/MEMORY.md")
     assert [t.content for t in home.sessions.read(group.id).entries] == ["hello from me"]
-    assert not holding(Path(home.root), ["locker is number ninety", "hello from Ana"])
+    assert not holding(Path(home.name), ["locker is number ninety", "hello from Ana"])
     assert "users/ana" not in "".join(path for r in home.past.log(limit=99) for path in r.paths)
 
 
@@ -563,8 +563,8 @@ def test_a_pattern_forgets_what_fits_it_and_what_it_found_stays_forgotten(home):
     home.write("notes/a.md", "- call +57 310 555 0101\n- call me maybe\n")
     home.forget(pattern=r"\+57[ \d]{8,}", purge=True)
     assert home.read("notes/a.md").text == "- call me maybe\n"
-    assert not holding(Path(home.root), ["+57 310 555 0101"])
-    assert home.writing.forgotten.holds("his number: +57 310 555 0101")
+    assert not holding(Path(home.name), ["+57 310 555 0101"])
+    assert home._writer.forgotten.holds("his number: +57 310 555 0101")
 
 
 def test_a_text_narrows_a_session(home):
@@ -637,7 +637,7 @@ def test_an_agents_wish_always_waits_and_approving_it_forgets_for_real(home):
     assert "seven" not in home.read("MEMORY.md").text
     assert home.sessions.read(session.id).entries == ()
     assert not home.search("Ana code seven", scope=Scope.MAIN).hits
-    assert home.writing.forgotten.holds("Ana's code is seven seven three")
+    assert home._writer.forgotten.holds("Ana's code is seven seven three")
 
 
 def test_an_agent_forgets_a_line_it_sees_and_no_other(home):
@@ -664,7 +664,7 @@ def test_a_strangers_wish_reaches_only_what_is_theirs(home):
         assert there.keys() == nowhere.keys() and there["status"] == nowhere["status"] == "pending"
     home.inbox.approve(there["proposal"])
     assert not home.exists("users/ana/MEMORY.md") or "tulip" not in home.read("users/ana/MEMORY.md").text
-    assert "tulip" in home.read("MEMORY.md").text and not home.writing.forgotten
+    assert "tulip" in home.read("MEMORY.md").text and not home._writer.forgotten
 
 
 def test_a_session_that_may_not_write_may_not_wish(home):
@@ -745,7 +745,7 @@ def test_killed_at_any_point_the_same_call_completes_it_and_nothing_else_is_lost
 def test_killed_between_the_two_renames_of_history_the_new_one_stands(home):
     home.write("notes/a.md", "- the ferret stole the ring\n- one\n")
     ids = [revision.anchor for revision in home.past.log(limit=99)]
-    root = home.root
+    root = home.name
     home.close()
     killed_at(Path(root), "anima.store.git", None, "_swap", None, None)
     assert not os.path.exists(f"{root}/.git") and os.path.isdir(f"{root}/.git.past")
@@ -803,19 +803,19 @@ def test_a_live_session_goes_on_after_some_of_it_was_forgotten(home):
 
 def test_a_persons_branches_go_with_a_purge_and_it_says_so(home):
     home.write("notes/a.md", "- the ferret stole the ring\n")
-    repository = pygit2.Repository(home.root)
+    repository = pygit2.Repository(home.name)
     repository.branches.create("mine", repository[repository.head.target])
     del repository
     found = home.forget(text="the ferret stole the ring", purge=True, dry_run=True)
     assert any("refs/heads/mine" in note for note in found.notes)
     home.forget(text="the ferret stole the ring", purge=True)
-    assert not holding(Path(home.root), ["ferret stole the ring"])
+    assert not holding(Path(home.name), ["ferret stole the ring"])
 
 
 def test_what_cannot_be_forgotten_is_named(home):
     home.write("notes/a.md", "- the ferret stole the ring\n")
-    os.link(Path(home.root) / "notes/a.md", Path(home.root) / "notes/b.txt")
-    (Path(home.root) / "anima.toml").write_text('[identity]\nname = "the ferret stole the ring"\n')
+    os.link(Path(home.name) / "notes/a.md", Path(home.name) / "notes/b.txt")
+    (Path(home.name) / "anima.toml").write_text('[identity]\nname = "the ferret stole the ring"\n')
     done = home.forget(text="the ferret stole the ring", purge=True)
     assert not done.verified and {"notes/a.md", "anima.toml"} <= {where for where, _ in done.left}
 
@@ -825,13 +825,13 @@ def test_history_stays_where_it_is_without_a_purge_and_undo_brings_it_back(home)
     done = home.forget(text="smells of cedar")
     assert any("--purge" in note for note in done.notes)
     home.undo(done.change)
-    assert "cedar" in home.read("MEMORY.md").text and not home.writing.forgotten
+    assert "cedar" in home.read("MEMORY.md").text and not home._writer.forgotten
 
 
 def test_the_ledger_says_that_something_was_forgotten_and_not_what(home):
     home.remember("The attic smells of cedar wood")
     done = home.forget(text="smells of cedar wood")
-    [record] = home.books.ledger.records(kinds=("forget",))
+    [record] = home.site.store.ledger.records(kinds=("forget",))
     assert record.n == done.record and record.fields["counts"] == {"line": 1} and record.fields["verified"] is True
     assert "cedar" not in json.dumps(dict(record.fields)) and len(record.fields["phrases"]) == 1
 
@@ -860,7 +860,7 @@ def test_it_goes_in_every_dialect(example, dialect):
 def cli(home, capsys):
     def call(*arguments):
         capsys.readouterr()
-        code = run(["forget", "--home", home.root, *arguments])
+        code = run(["forget", "--home", home.name, *arguments])
         return code, *capsys.readouterr()
 
     return call
@@ -880,7 +880,7 @@ def test_the_command_lists_asks_and_tells(home, cli):
 
 def test_the_command_answers_as_one_json_value_and_with_1_when_something_is_left(home, cli):
     home.remember("The attic smells of cedar wood")
-    (Path(home.root) / "anima.toml").write_text('[identity]\nname = "smells of cedar"\n')
+    (Path(home.name) / "anima.toml").write_text('[identity]\nname = "smells of cedar"\n')
     code, out, _ = cli("--text", "smells of cedar", "--purge", "--yes", "--json")
     told = json.loads(out)
     assert code == 1 and told["counts"]["line"] == 1 and told["verified"] is False and told["done"] is True
@@ -949,7 +949,7 @@ def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch,
     with Home.create(tmp_path / "home") as home:
         home.remember("the hull number XJ-88213 is painted over", section="Boat")
         home.forget(text="hull number XJ-88213", purge=True)
-        with home.books.lock():
+        with home.site.store.lock():
             signed = (tmp_path / "home/.anima/lock").read_text()
 
     assert json.loads(signed)["command"] == ("agent" if program.endswith("agent") else "anima forget")

@@ -73,7 +73,7 @@ def test_a_prompt_is_what_it_was_when_somebody_last_read_it(dialect: str, scope:
     with Home.open(HOMES / dialect, settings={"timezone": "America/Bogota"}, clock=lambda: NOW) as home:
         prompt = home.prompt(scope=scope, runtime=RUNTIME)
         text = f"{prompt.stable}\n======== what moves ========{prompt.volatile}\n"
-        said = text.replace(home.root, "HOME") + "======== manifest ========\n"
+        said = text.replace(home.name, "HOME") + "======== manifest ========\n"
     said += "".join(f"{row.status:10} {row.role:10} {row.path} {row.reason}".rstrip() + "\n" for row in prompt.manifest)
     assert said == frozen(f"{dialect}-{scope}.txt", said)
 

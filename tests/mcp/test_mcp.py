@@ -175,7 +175,7 @@ def test_what_breaks_inside_is_a_neutral_sentence(folder: Path, caplog: pytest.L
         visitor = Visitor(home=home, scope=Scope.MAIN, key="test")
         async with served(lambda r: bearer(r, {TOKEN: visitor})) as address, http_client(address) as client:
             said(await client.call_tool("memory_tree", {}))
-            home.store.close()  # as if the disk had gone
+            home.site.store.documents.close()  # as if the disk had gone
             told = [sentence(await client.call_tool("memory_get", {"path": "AGENTS.md"}))]
             with pytest.raises(MCPError) as wrong:
                 await client.read_resource("home:///AGENTS.md")

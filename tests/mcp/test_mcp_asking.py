@@ -76,7 +76,7 @@ def test_a_yes_at_the_client_writes_exactly_what_was_shown(folder: Path, door: t
     with Home.open(folder) as home:
         assert not home.inbox.all()
         [record] = [
-            r for r in home.books.ledger.records(0, kinds=("intent",)) if r.fields.get("of") == answer["proposal"]
+            r for r in home.site.store.ledger.records(0, kinds=("intent",)) if r.fields.get("of") == answer["proposal"]
         ]
         assert record.fields["approver"] == PLACE
 

@@ -126,7 +126,7 @@ def test_a_signal_ends_it_cleanly_while_its_input_is_open(folder: Path, name: st
     assert (code, out) == (0, "")
     assert "Traceback" not in err
     with Home.open(folder) as home:
-        assert not list(home.books.ledger.pending())
+        assert not list(home.site.store.ledger.pending())
         assert home.past.log(limit=1)[0].subject  # what the session appended was committed
         assert "before the end" in logged(folder)
 
@@ -152,7 +152,7 @@ def test_a_killed_server_or_client_leaves_no_lock(folder: Path) -> None:
         assert server.process.stderr is not None and "Traceback" not in server.process.stderr.read()
     with Home.open(folder) as home:
         assert home.note("and still").status == "written"
-        assert not list(home.books.ledger.pending())
+        assert not list(home.site.store.ledger.pending())
 
 
 def test_two_clients_and_the_owner_write_at_once_and_nothing_is_lost(folder: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_call_breaks_nothing(folder: 
     run(work())
     with Home.open(folder) as home:
         assert "whole." in logged(folder) and home.past.audit().ok
-        assert not list(home.books.ledger.pending())
+        assert not list(home.site.store.ledger.pending())
         assert all(logged(folder).count(f"cut {number}.") <= 1 for number in range(5))
 
 

@@ -51,9 +51,9 @@ def home(tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def untouched(home: Home, tmp_path: Path) -> Iterator[None]:
     """Afterwards the documents are as before, and so is everything around the home."""
-    before, around = documents(Path(home.root)), surroundings(tmp_path)
+    before, around = documents(Path(home.name)), surroundings(tmp_path)
     yield
-    assert documents(Path(home.root)) == before
+    assert documents(Path(home.name)) == before
     assert surroundings(tmp_path) == around
 
 
@@ -180,7 +180,7 @@ def test_an_import_takes_nothing_of_hostile_name_or_kind(home: Home, tmp_path: P
     toml = home.read("anima.toml").text
     assert home.import_directory(source).copied == ("good.md",)
     assert home.read("anima.toml").text == toml
-    assert not [text for text in documents(Path(home.root)).values() if b"hostile" in text or b"canary" in text]
+    assert not [text for text in documents(Path(home.name)).values() if b"hostile" in text or b"canary" in text]
 
 
 # -- places no verb writes --------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
         name = session.call("memory_write", {"target": "notes/b.md", "content": "- x\n"})["proposal"]
     waiting = home.inbox.all()[0]
     forged = tuple(replace(change, path=DocPath.parse(path)) for change in waiting.changes)
-    file = Path(home.root, f".anima/pending/{name}.json")
+    file = Path(home.name, f".anima/pending/{name}.json")
     raw = json.loads(file.read_text())
     raw["changes"][0]["path"] = path
     file.write_text(json.dumps(raw))
@@ -235,7 +235,7 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
     raw["content"] = content_of(forged)
     file.write_text(json.dumps(raw))
     assert [receipt.status for receipt in home.inbox.approve(name, approver="terminal")] == ["refused"]
-    assert not [file for file in documents(Path(home.root)) if file.startswith(("sessions/", "notes/x"))]
+    assert not [file for file in documents(Path(home.name)) if file.startswith(("sessions/", "notes/x"))]
 
 
 # -- links ------------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
 
 def plant(home: Home, outside: Path) -> list[str]:
     """Links of every kind that lead out; their paths."""
-    root = Path(home.root)
+    root = Path(home.name)
     (root / "link.md").symlink_to(outside / "canary.md")
     (root / "notes/up.md").symlink_to("../../outside/canary.md")
     (root / "folder").symlink_to(outside)
@@ -274,7 +274,7 @@ def test_no_tool_follows_a_link(home: Home, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WRITING if name not in ("trust", "move to", "restore")])
 def test_a_file_with_a_second_name_outside_is_not_written(home: Home, tmp_path: Path, name: str) -> None:
-    os.link(tmp_path / "outside/canary.md", Path(home.root, "notes/twin.md"))
+    os.link(tmp_path / "outside/canary.md", Path(home.name, "notes/twin.md"))
     act = {**WRITING, "edit": lambda home, path: home.edit(path, "canary", "changed")}[name]
     assert accepted(home, act, ["notes/twin.md"]) == []
     assert (tmp_path / "outside/canary.md").read_text() == CANARY
@@ -383,8 +383,8 @@ def hammered(home: Home, path: str) -> list[str]:
 
 
 def held_by_history(home: Home) -> set[str]:
-    home.books.commit()
-    history = home.books.history
+    home.site.store.commit()
+    history = home.site.store.history
     assert history is not None
     return {blob for revision in history.log(limit=100_000) for blob in history.tree(revision.id).values()}
 
@@ -400,14 +400,14 @@ def check_canary(home: Home, tmp_path: Path, seen: list[str], *, may_be_read: bo
 
 
 def test_a_file_that_is_swapped_for_a_link_leads_nowhere(home: Home, tmp_path: Path) -> None:
-    place = Path(home.root, "notes/a.md")
+    place = Path(home.name, "notes/a.md")
     with swapping(put_link(place, tmp_path / "outside/canary.md"), put_file(place)):
         seen = hammered(home, "notes/a.md")
     check_canary(home, tmp_path, seen)
 
 
 def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(home: Home, tmp_path: Path) -> None:
-    root = Path(home.root)
+    root = Path(home.name)
     home.write("inner/canary.md", "- ours\n")
     there, kept = root / "inner", root / ".kept"
     with swapping(put_folder_link(there, kept, tmp_path / "outside"), put_folder(there, kept)):
@@ -416,7 +416,7 @@ def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(home: Home, tmp_path:
 
 
 def test_a_file_that_is_swapped_for_a_second_name_is_not_written_through(home: Home, tmp_path: Path) -> None:
-    place = Path(home.root, "notes/a.md")
+    place = Path(home.name, "notes/a.md")
     with swapping(put_twin(place, tmp_path / "outside/canary.md"), put_file(place)):
         seen = hammered(home, "notes/a.md")
     check_canary(home, tmp_path, seen, may_be_read=True)
@@ -462,7 +462,7 @@ def exercised(home: Home) -> None:
     home.past.audit()
     home.past.why("notes/a.md", 3)
     home.past.history_problems()
-    home.books.repair_history()
+    home.site.store.repair_history()
 
 
 @pytest.fixture
@@ -532,7 +532,7 @@ def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_
     from anima.ledger.chain import Edit, Intent
     from anima.model import Actor, Kind, Origin
 
-    key, ledger = home.books.key, home.books.ledger
+    key, ledger = home.site.store.key, home.site.store.ledger
     toml, text = home.read("anima.toml").text, home.read("notes/a.md").text
     for n, (path, temp, aim) in enumerate(
         [
@@ -553,7 +553,7 @@ def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_
             base=key.of(toml) if path == "anima.toml" else None,
         )
         ledger.intend(Intent(id=f"x{n}", what="write", edits=(edit,), actor=Actor.OWNER, origin=Origin.OWNER))
-        home.books.recover()
+        home.site.store.recover()
     assert (home.read("anima.toml").text, home.read("notes/a.md").text) == (toml, text)
     assert not home.exists("notes/new.md")
     assert (tmp_path / "outside/canary.md").read_text() == (tmp_path / "canary.md").read_text() == CANARY

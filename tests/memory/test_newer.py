@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 def test_a_ledger_that_a_newer_anima_brought_up_to_date_takes_no_write(home: Home) -> None:
     home.site.store.append("format", {"format": FORMAT + 1})
-    with Home.open(home.root, clock=Clock()) as again, pytest.raises(NewerFormat, match="ledger"):
+    with Home.open(home.name, clock=Clock()) as again, pytest.raises(NewerFormat, match="ledger"):
         again.write("notes/new.md", "# New\n")
     assert not home.exists("notes/new.md")
 
@@ -32,7 +32,7 @@ def test_a_newer_proposal_is_neither_shown_nor_approved(home: Home) -> None:
         session.taint("web")
         session.call("memory_write", {"target": "memory", "content": "Ana moved"})
     [waiting] = home.inbox.all()
-    file = Path(home.root, f".anima/pending/{waiting.id}.json")
+    file = Path(home.name, f".anima/pending/{waiting.id}.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
 
     with pytest.raises(NewerFormat, match="pending/"):
@@ -41,8 +41,8 @@ def test_a_newer_proposal_is_neither_shown_nor_approved(home: Home) -> None:
 
 
 def test_a_newer_list_of_what_stays_forgotten_takes_no_write(home: Home) -> None:
-    forgotten = Path(home.root, ".anima/forgotten")
+    forgotten = Path(home.name, ".anima/forgotten")
     forgotten.write_text('{"format":2,"phrases":[]}')
-    with Home.open(home.root, clock=Clock()) as again, pytest.raises(NewerFormat, match="forgotten"):
+    with Home.open(home.name, clock=Clock()) as again, pytest.raises(NewerFormat, match="forgotten"):
         again.write("notes/new.md", "# New\n")
     assert forgotten.read_text() == '{"format":2,"phrases":[]}'

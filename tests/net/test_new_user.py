@@ -126,7 +126,7 @@ def test_what_is_remembered_after_a_dream_does_not_stand_among_what_was_dreamed(
 @not_yet(2, "a visit over MCP is no session on the page")
 def test_a_conversation_over_mcp_is_on_the_page_of_sessions(desk: Desk) -> None:
     async def talk() -> None:
-        async with visiting(Path(desk.home.root), ("stdio", "handshake")) as client:
+        async with visiting(Path(desk.home.name), ("stdio", "handshake")) as client:
             await client.call_tool("memory_write", {"target": "memory", "content": "The boat is called Sandpiper"})
 
     asyncio.run(talk())

@@ -51,7 +51,7 @@ def test_an_own_write_is_found_by_the_very_next_search(home):
 
 def test_an_outside_edit_is_found_after_the_next_walk(home, monkeypatch):
     home.search("warm up", scope=Scope.MAIN)
-    (Path(home.root) / "memory" / "outside.md").write_text("- The heron nests by the weir\n", encoding="utf-8")
+    (Path(home.name) / "memory" / "outside.md").write_text("- The heron nests by the weir\n", encoding="utf-8")
     monkeypatch.setattr("anima.search.current.EVERY", 0.0)
 
     assert paths(home.search("heron", scope=Scope.MAIN, limit=1)) == ["memory/outside.md"]
@@ -96,7 +96,7 @@ def test_a_damaged_index_is_built_again_and_never_stops_a_write(home, damage):
     home.remember("The heron nests by the weir")
     home.search("heron", scope=Scope.MAIN)
     home.index.close()
-    file = Path(home.root) / ".anima" / "index.sqlite"
+    file = Path(home.name) / ".anima" / "index.sqlite"
     for extra in ("index.sqlite-wal", "index.sqlite-shm"):
         (file.parent / extra).unlink(missing_ok=True)
     raw = file.read_bytes()
@@ -229,9 +229,9 @@ def test_the_tool_notes_one_recall_without_text_and_the_owner_none(home):
 
     assert "heron" in result["hits"][0]["text"]
     assert result["hits"][0]["citation"].startswith("MEMORY.md#L")
-    recalls = list(home.books.ledger.records(kinds=("recall",)))
+    recalls = list(home.site.store.ledger.records(kinds=("recall",)))
     assert len(recalls) == 1
-    raw = (Path(home.root) / ".anima" / "ledger.jsonl").read_text(encoding="utf-8")
+    raw = (Path(home.name) / ".anima" / "ledger.jsonl").read_text(encoding="utf-8")
     assert "heron" not in raw
 
 

@@ -26,7 +26,7 @@ def home(tmp_path, clock):
 
 
 def log_of(home, day="2026-05-08"):
-    place = Path(home.root) / "memory" / f"{day}.md"
+    place = Path(home.name) / "memory" / f"{day}.md"
     return place.read_text(encoding="utf-8") if place.exists() else ""
 
 
@@ -315,7 +315,7 @@ def test_flushes_of_one_session_in_several_processes_write_nothing_twice(home):
         session.log("user", f"Remember that guest {n} comes")
     start = multiprocessing.get_context("spawn").Event()
     others = [
-        multiprocessing.get_context("spawn").Process(target=_flush_elsewhere, args=(home.root, session.id, start))
+        multiprocessing.get_context("spawn").Process(target=_flush_elsewhere, args=(home.name, session.id, start))
         for _ in range(3)
     ]
     for other in others:
@@ -332,7 +332,7 @@ def test_a_flush_that_lost_its_mark_is_done_again_without_a_word(home, clock):
     session = home.session(scope=Scope.MAIN)
     session.log("user", "Remember that Ana moved to Lisbon")
     session.flush("overflow")
-    place = Path(home.root) / "sessions" / f"{session.id}.jsonl"
+    place = Path(home.name) / "sessions" / f"{session.id}.jsonl"
     place.write_bytes(b"".join(line for line in place.read_bytes().splitlines(True) if b'"type":"flush"' not in line))
     clock.forward(days=3)
 
@@ -346,7 +346,7 @@ def test_a_silent_turn_that_lost_its_mark_is_not_asked_for_again(home):
     session = home.session(scope=Scope.MAIN, complete=model)
     session.log("user", "hello")
     session.flush("overflow")
-    place = Path(home.root) / "sessions" / f"{session.id}.jsonl"
+    place = Path(home.name) / "sessions" / f"{session.id}.jsonl"
     place.write_bytes(b"".join(line for line in place.read_bytes().splitlines(True) if b'"type":"flush"' not in line))
 
     with home.resume(session.id, complete=model) as again:

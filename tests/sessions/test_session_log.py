@@ -18,7 +18,7 @@ def home(tmp_path, clock):
 
 
 def records(home, session):
-    raw = (Path(home.root) / "sessions" / f"{session.id}.jsonl").read_text(encoding="utf-8")
+    raw = (Path(home.name) / "sessions" / f"{session.id}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in raw.splitlines()]
 
 
@@ -44,7 +44,7 @@ def test_secrets_never_reach_the_transcript(home):
     with home.session(scope=Scope.MAIN) as session:
         turn = session.log("user", f"my key is {secret}, keep it")
 
-    raw = (Path(home.root) / "sessions" / f"{session.id}.jsonl").read_text(encoding="utf-8")
+    raw = (Path(home.name) / "sessions" / f"{session.id}.jsonl").read_text(encoding="utf-8")
     assert secret not in raw
     assert "[REDACTED:" in turn.content
 
@@ -52,7 +52,7 @@ def test_secrets_never_reach_the_transcript(home):
 def test_a_session_in_which_nothing_is_said_leaves_no_transcript(home):
     home.session(scope=Scope.MAIN).close()
 
-    assert not (Path(home.root) / "sessions").exists()
+    assert not (Path(home.name) / "sessions").exists()
 
 
 def test_taint_is_in_the_record(home):
@@ -68,7 +68,7 @@ def test_no_transcript_is_written_where_they_are_switched_off(tmp_path, clock):
         with home.session(scope=Scope.MAIN) as session:
             assert session.log("user", "hello") is None
 
-        assert not (Path(home.root) / "sessions").exists()
+        assert not (Path(home.name) / "sessions").exists()
 
 
 def test_a_closed_session_takes_no_more_lines_and_a_bad_pattern_stops_the_first(tmp_path, home, clock):
@@ -77,7 +77,7 @@ def test_a_closed_session_takes_no_more_lines_and_a_bad_pattern_stops_the_first(
     with pytest.raises(BadArguments):
         session.log("user", "too late")
     with pytest.raises(BadConfig):
-        Home.open(home.root, settings={"sessions.patterns": ["("]})
+        Home.open(home.name, settings={"sessions.patterns": ["("]})
 
 
 def test_transcripts_are_neither_prompt_nor_document_for_an_agent(home):
@@ -88,5 +88,5 @@ def test_transcripts_are_neither_prompt_nor_document_for_an_agent(home):
     assert answer["status"] == "refused"
     assert "zebrafinch" not in home.prompt(scope=Scope.MAIN).text
     assert len([h for h in home.search("zebrafinch", scope=Scope.MAIN) if "zebrafinch" in h.text]) == 0
-    page = read(transcripts_in(home.books, "sessions").open(session.id))
+    page = read(transcripts_in(home.site.store, "sessions").open(session.id))
     assert page.entries[0].content == "the word is zebrafinch"

@@ -20,7 +20,7 @@ def home(tmp_path, clock):
 
 
 def transcript(home, id):
-    return Path(home.root) / "sessions" / f"{id}.jsonl"
+    return Path(home.name) / "sessions" / f"{id}.jsonl"
 
 
 # -- resume -------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_the_prompt_is_frozen_for_the_session_or_for_a_turn(tmp_path, home, cloc
         session.log("user", "hello")
         assert "Samsung" not in session.prompt.text
         assert "Samsung" in session.refresh().text
-    with Home.open(home.root, clock=clock, settings={"prompt.freeze": "turn"}) as turning:
+    with Home.open(home.name, clock=clock, settings={"prompt.freeze": "turn"}) as turning:
         with turning.session(scope=Scope.MAIN) as session:
             turning.remember("Bo sails a boat")
             assert "Bo sails" not in session.prompt.text
@@ -126,9 +126,9 @@ def test_the_prompt_is_frozen_for_the_session_or_for_a_turn(tmp_path, home, cloc
 
 
 def configured(home, clock, text):
-    (Path(home.root) / "anima.toml").write_text(text, encoding="utf-8")
+    (Path(home.name) / "anima.toml").write_text(text, encoding="utf-8")
     home.trust()
-    return Home.open(home.root, clock=clock)
+    return Home.open(home.name, clock=clock)
 
 
 def test_an_agents_access_is_the_narrower_of_both(home, clock):
@@ -139,7 +139,7 @@ def test_an_agents_access_is_the_narrower_of_both(home, clock):
             assert (answer["status"], answer["rule"]) == ("refused", "read-only")
             assert session.call("memory_tree")["entries"]
             session.log("user", "remember that I like tea")
-        assert not list(Path(home.root, "memory").glob("*.md"))
+        assert not list(Path(home.name, "memory").glob("*.md"))
         with narrow.session(scope=Scope.MAIN, access="none") as session, pytest.raises(BadArguments, match="no access"):
             session.call("memory_tree")
 
@@ -153,7 +153,7 @@ def test_tools_are_filtered_by_the_agents_patterns(home, clock):
 
 
 def test_session_logs_exists_only_where_transcripts_do(home, clock):
-    with Home.open(home.root, clock=clock, settings={"sessions.dir": ""}) as silent:
+    with Home.open(home.name, clock=clock, settings={"sessions.dir": ""}) as silent:
         with silent.session(scope=Scope.MAIN) as session:
             assert "session_logs" not in [tool.name for tool in session.tools()]
             assert session.call("my_stats")["sessions_total"] == 0
@@ -202,7 +202,7 @@ def test_who_am_i_tells_each_scope_what_it_may_know(home):
     home.write("SOUL.md", "# Soul\n\nCalm.\n\n## Inside <!-- private -->\n\nCANARY-SOUL\n" + "x" * 5000)
     with home.session(scope=Scope.MAIN, model="m1") as session:
         told = session.call("who_am_i")
-        assert told["workspace_dir"] == home.root and told["model"] == "m1" and told["identity"]["name"] == "Aria"
+        assert told["workspace_dir"] == home.name and told["model"] == "m1" and told["identity"]["name"] == "Aria"
         assert len(told["soul_excerpt"]) == 2_049 and told["soul_excerpt"].endswith("…")
         assert "CANARY-SOUL" in told["soul_excerpt"]
     with home.session(scope=Scope.GROUP) as session:
@@ -308,7 +308,7 @@ def test_a_struck_out_secret_does_not_travel_back_into_a_document(home):
         for target in ("memory", "daily_log", "notes/keys.md"):
             answer = session.call("memory_write", {"target": target, "content": turn.content})
             assert (answer["status"], answer["rule"]) == ("refused", "placeholder")
-    assert "REDACTED" not in "".join(p.read_text() for p in Path(home.root).rglob("*.md"))
+    assert "REDACTED" not in "".join(p.read_text() for p in Path(home.name).rglob("*.md"))
 
 
 def test_the_agentscope_pair_keeps_a_full_log_beside_the_context(tmp_path, clock):
@@ -318,7 +318,7 @@ def test_the_agentscope_pair_keeps_a_full_log_beside_the_context(tmp_path, clock
                 session.log("user", f"line {n}")
             session.after_compaction(tokens=9, summary="eight lines", kept=2)
             session.log("user", "line 8")
-        folder = Path(home.root) / "agents" / "main" / "sessions"
+        folder = Path(home.name) / "agents" / "main" / "sessions"
         kinds = lambda name: [json.loads(line)["type"] for line in (folder / name).read_text().splitlines()]  # noqa: E731
         assert kinds(f"{session.id}.log.jsonl").count("entry") == 9
         assert kinds(f"{session.id}.jsonl").count("entry") == 3

@@ -72,7 +72,7 @@ def opened(folder: Path) -> Home:
 
 def begin(home: Home, *edits: Edit, of: Actor = Actor.OWNER, origin: Origin = Origin.OWNER) -> str:
     """An intent in the ledger, as it stands there when the process dies a moment later."""
-    ledger = home.books.ledger
+    ledger = home.site.store.ledger
     name = str(ledger.tip.n + 1)
     ledger.intend(Intent(id=name, what="write", edits=edits, actor=of, origin=origin))
     return name
@@ -80,11 +80,11 @@ def begin(home: Home, *edits: Edit, of: Actor = Actor.OWNER, origin: Origin = Or
 
 def append_edit(home: Home, piece: str, path: str = LOG) -> Edit:
     size = len(home.read(path).text.encode())
-    lines = tuple(NewLine(digest=home.books.key.line(line)) for line in piece.splitlines())
+    lines = tuple(NewLine(digest=home.site.store.key.line(line)) for line in piece.splitlines())
     return Edit(
         path=path,
         kind=Kind.APPEND,
-        digest=home.books.key.of(piece),
+        digest=home.site.store.key.of(piece),
         before=size,
         after=size + len(piece.encode()),
         lines=lines,
@@ -94,8 +94,8 @@ def append_edit(home: Home, piece: str, path: str = LOG) -> Edit:
 def write_edit(home: Home, path: str, new: str) -> Edit:
     """A staged text and the edit that names it."""
     old = home.read(path).text if home.exists(path) else None
-    key, _ = home.books.key, home.books.ledger  # opening the ledger sweeps what is staged
-    staged = home.books.machine.stage(new.encode())
+    key, _ = home.site.store.key, home.site.store.ledger  # opening the ledger sweeps what is staged
+    staged = home.site.store.machine.stage(new.encode())
     return Edit(
         path=path,
         kind=Kind.WRITE,
@@ -109,15 +109,15 @@ def write_edit(home: Home, path: str, new: str) -> Edit:
 
 def let_die(home: Home) -> None:
     """What is left of a process that died: nothing is committed, no file is closed properly."""
-    home.books.log.close()
-    home.books.machine.lock.close()
-    home.store.close()
+    home.site.store.log.close()
+    home.site.store.machine.lock.close()
+    home.site.store.documents.close()
 
 
 def settled(folder: Path) -> Home:
     """The home after recovery, with nothing of it left over."""
     home = opened(folder)
-    assert home.books.provenance.intents() == {}
+    assert home.site.store.provenance.intents() == {}
     assert list((folder / ".anima/stage").iterdir()) == []
     assert home.past.audit().ok
     return home
@@ -215,8 +215,8 @@ def test_what_somebody_wrote_over_a_half_done_batch_stays_and_the_rest_is_finish
 
 def test_a_move_cut_in_two_is_finished_and_leaves_one_copy(folder: Path) -> None:
     home = opened(folder)
-    text, key, _ = home.read("notes/a.md").text, home.books.key, home.books.ledger
-    staged = home.books.machine.stage(text.encode())
+    text, key, _ = home.read("notes/a.md").text, home.site.store.key, home.site.store.ledger
+    staged = home.site.store.machine.stage(text.encode())
     begin(
         home,
         Edit(
@@ -244,8 +244,8 @@ def test_a_move_cut_in_two_is_finished_and_leaves_one_copy(folder: Path) -> None
 def test_a_move_whose_copy_was_lost_is_finished_from_the_staged_text(folder: Path) -> None:
     """A power cut can keep the removal and lose the rename; the staged text is there then."""
     home = opened(folder)
-    text, key, _ = home.read("notes/a.md").text, home.books.key, home.books.ledger
-    staged = home.books.machine.stage(text.encode())
+    text, key, _ = home.read("notes/a.md").text, home.site.store.key, home.site.store.ledger
+    staged = home.site.store.machine.stage(text.encode())
     begin(
         home,
         Edit(
@@ -278,15 +278,15 @@ def test_a_staged_text_that_is_not_what_was_announced_is_not_used(folder: Path) 
 def test_history_does_not_hold_a_half_done_batch(folder: Path) -> None:
     """Another process that has the home open must finish the batch before it commits anything."""
     bystander, home = opened(folder), opened(folder)
-    assert bystander.books.provenance.intents() == {}
+    assert bystander.site.store.provenance.intents() == {}
     edits = write_edit(home, "notes/a.md", "# A\n\n- new\n"), write_edit(home, "notes/b.md", "# B\n\n- new\n")
     begin(home, *edits)
     (folder / str(edits[0].temp)).rename(folder / "notes/a.md")
     let_die(home)
-    bystander.books.commit()
+    bystander.site.store.commit()
     bystander.close()
     with settled(folder) as home:
-        history = home.books.history
+        history = home.site.store.history
         assert history is not None
         held = history.tree(str(history.head()))
         assert held["notes/b.md"] == blob_id(home.read("notes/b.md").text.encode()) == blob_id(b"# B\n\n- new\n")
@@ -366,7 +366,7 @@ def test_one_document_cannot_be_named_twice_in_a_batch(folder: Path) -> None:
     with opened(folder) as home:
         path = DocPath.parse("notes/a.md")
         with pytest.raises(HomeError, match="once"):
-            home.writing.submit([owners(path, Kind.WRITE, "x\n"), owners(DocPath.parse("NOTES/A.md"), Kind.DELETE)])
+            home._writer.submit([owners(path, Kind.WRITE, "x\n"), owners(DocPath.parse("NOTES/A.md"), Kind.DELETE)])
         assert home.read("notes/a.md").text == "# A\n\n- one\n"
 
 

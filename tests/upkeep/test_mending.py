@@ -120,7 +120,7 @@ def untrusted_home(root: Path) -> int:
     with Home.open(root, env=env_of(root), settings={"gate.preset": "open"}) as home:
         home.write("notes/own.md", "# Own\n\n- mine alone\n")
         untrusted_line(home, home.layout.daily_path(home.site.today()).text, "- The web says: sell everything\n")
-        number = home.books.ledger.tip.n
+        number = home.site.store.ledger.tip.n
         home.past.log()
         home.write("notes/later.md", "# Later\n\n- written afterwards\n")
         assert "sell everything" not in home.prompt(scope="main").text
@@ -269,7 +269,7 @@ def test_where_no_line_was_ever_untrusted_what_is_restored_after_a_repair_is_the
     with Home.open(aria, env=env_of(aria)) as home:
         home.remember("the heron is grey", section="Birds")
         held, revision = home.read("MEMORY.md").text, home.past.log(limit=1)[0].id
-        number = home.books.ledger.tip.n
+        number = home.site.store.ledger.tip.n
         home.write("MEMORY.md", held.replace("the heron is grey", "the heron is white"))
     lines(
         aria, lambda all: [line.replace(b"owner", b"0wner") if n == number - 2 else line for n, line in enumerate(all)]
@@ -299,10 +299,10 @@ def test_without_history_nothing_proves_what_follows_a_flipped_record(tmp_path: 
     with Home.open(root, env=env_of(root)) as home:
         home.remember("before the damage", section="A")
         home.remember("lost with its record", section="B")
-        number = home.books.ledger.tip.n
+        number = home.site.store.ledger.tip.n
         home.remember("after the damage", section="C")
         if untrusted:
-            home.books.mark_doubt()
+            home.site.store.mark_doubt()
     lines(
         root, lambda all: [line.replace(b"owner", b"0wner") if n == number - 2 else line for n, line in enumerate(all)]
     )
@@ -369,7 +369,7 @@ def test_a_branch_that_is_gone_takes_no_revision_with_it_whoever_writes_before_t
 
 
 def test_a_held_lock_is_said_and_not_broken(aria: Path) -> None:
-    with Home.open(aria, env=env_of(aria)) as home, home.books.lock():
+    with Home.open(aria, env=env_of(aria)) as home, home.site.store.lock():
         found = {remark.name: remark for remark in looked(aria)}
         assert f"process {os.getpid()}" in found["lock"].message
         assert found["lock"].level == "fine"

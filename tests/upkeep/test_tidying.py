@@ -176,7 +176,7 @@ def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: H
         session.taint(Origin.WEB)
         session.call("memory_write", {"target": "memory", "content": "Invoices go to the blue mailbox"})
     [waiting] = home.inbox.all()
-    home.writing.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
+    home._writer.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
 
     [group] = home.upkeep.look().duplicates
     assert (group.keep.path, group.keep.trusted) == ("notes/own.md", True)
@@ -188,29 +188,29 @@ def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the
     home.write("memory/2026-01-03.md", OLD)
     [moved] = home.upkeep.tidy(agreed(home))
     from_the_web = "- The web says: the ferry is free"
-    home.writing.carry_out(
+    home._writer.carry_out(
         _webs("memory/archive/2026/2026-01-03.md", f"{from_the_web}\n"), _allowed(), (), what="write"
     )
     home.undo(change=moved.change)
 
     log = DocPath.parse("memory/2026-01-03.md")
     assert home.read(log).text == f"{OLD}{from_the_web}\n"
-    assert not home.books.provenance.source(log, from_the_web).trusted
-    assert home.books.provenance.has_doubt(log)
-    assert home.books.provenance.source(log, OLD.splitlines()[-1]).trusted
+    assert not home.site.store.provenance.source(log, from_the_web).trusted
+    assert home.site.store.provenance.has_doubt(log)
+    assert home.site.store.provenance.source(log, OLD.splitlines()[-1]).trusted
 
 
 def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own_lines(home: Home) -> None:
     line = "- Invoices go to the red mailbox"
     home.write("memory/archive/2026/2026-01-03.md", f"{line}\n")
     home.write("memory/archive/2026/2026-01-03.md", "")
-    (Path(home.root) / "memory/archive/2026/2026-01-03.md").unlink()
-    home.writing.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), _allowed(), (), what="write")
+    (Path(home.name) / "memory/archive/2026/2026-01-03.md").unlink()
+    home._writer.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), _allowed(), (), what="write")
     [moved] = home.upkeep.tidy(agreed(home))
 
     archived = DocPath.parse("memory/archive/2026/2026-01-03.md")
     assert moved.status == "written" and home.read(archived).text == f"{line}\n"
-    assert not home.books.provenance.source(archived, line).trusted
+    assert not home.site.store.provenance.source(archived, line).trusted
 
 
 def _webs(path: str, text: str) -> tuple[Change, ...]:
@@ -250,8 +250,8 @@ def test_what_happened_on_two_days_happened_twice(home: Home) -> None:
 
 def test_a_file_that_is_no_text_is_said_and_keeps_nothing_else_from_being_tidied(home: Home) -> None:
     home.write("notes/a.md", "- Ana uses a Samsung phone\n- Ana uses a Samsung phone.\n")
-    Path(home.root, "notes", "b.md").write_bytes(b"- \xff\xfe\n")
-    Path(home.root, "memory", "2025-01-01.md").write_bytes(b"\xff")
+    Path(home.name, "notes", "b.md").write_bytes(b"- \xff\xfe\n")
+    Path(home.name, "memory", "2025-01-01.md").write_bytes(b"\xff")
     found = home.upkeep.look()
 
     assert len(found.suggestions) == 1
@@ -273,7 +273,7 @@ def said_twice(home: Home) -> Home:
 
 def test_a_suggestion_is_looked_at_again_when_other_lines_changed(said_twice: Home) -> None:
     [one] = said_twice.upkeep.look().suggestions
-    Path(said_twice.root, "notes", "b.md").write_text("- Zero\n- First of all\n- Ana uses a Samsung phone!\n- Last\n")
+    Path(said_twice.name, "notes", "b.md").write_text("- Zero\n- First of all\n- Ana uses a Samsung phone!\n- Last\n")
     said_twice.append("notes/a.md", "- One more line here")
 
     said_twice.upkeep.tidy(one)
@@ -284,7 +284,7 @@ def test_a_suggestion_is_looked_at_again_when_other_lines_changed(said_twice: Ho
 @pytest.mark.parametrize("path", ["notes/a.md", "notes/b.md"])
 def test_nothing_is_done_when_a_line_of_it_is_no_longer_there(said_twice: Home, path: str) -> None:
     [one] = said_twice.upkeep.look().suggestions
-    Path(said_twice.root, path).write_text("- Something else is here now\n")
+    Path(said_twice.name, path).write_text("- Something else is here now\n")
     before = documents(said_twice)
 
     with pytest.raises(StaleWrite):
@@ -511,6 +511,6 @@ def test_a_config_that_makes_no_sense_is_a_sentence_and_changes_nothing(raw: byt
 
 def test_a_config_of_another_dialect_is_not_read(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
-    Path(home.root, "memory", ".config").write_text('{"hygiene": {"enabled": false}}')
+    Path(home.name, "memory", ".config").write_text('{"hygiene": {"enabled": false}}')
 
     assert len(home.upkeep.look().stale) == 1

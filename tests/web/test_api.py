@@ -130,7 +130,7 @@ def test_no_path_leads_out_of_the_home_or_into_its_machinery(desk: Desk, path: s
     found = desk.owner.put(f"{API}/files/{path}", json={"text": "x\n"})
 
     assert problem(found)[0] in (400, 403, 404)
-    assert not (Path(desk.home.root).parent / "x.md").exists()
+    assert not (Path(desk.home.name).parent / "x.md").exists()
 
 
 def test_a_refused_write_is_a_403_that_names_the_rule(desk: Desk) -> None:
@@ -270,10 +270,10 @@ def test_no_request_widens_the_scope_of_its_token(desk: Desk) -> None:
 
 def test_a_person_who_is_not_the_owner_reads_and_writes_their_own_layer(tmp_path: Path) -> None:
     desk = desk_in(tmp_path)
-    config = Path(desk.home.root) / "anima.toml"
+    config = Path(desk.home.name) / "anima.toml"
     config.write_text('owner = ["luis"]\n' + config.read_text(encoding="utf-8"), encoding="utf-8")
     desk.home.remember("The canary is called Pelusa")
-    with Home.open(desk.home.root, clock=desk.clock) as home:
+    with Home.open(desk.home.name, clock=desk.clock) as home:
         shared = Desk(home, desk.clock)
         ana, luis = shared.agent("main", sender="ana"), shared.agent("main", sender="luis")
         found = ana.post(f"{API}/tools/memory_search", json={"query": "canary Pelusa"})
@@ -367,7 +367,7 @@ def test_a_change_is_told_once_it_stands_whoever_made_it(desk: Desk) -> None:
         stream = Stream(port, desk.keyring.owner_token())
         desk.owner.put(f"{API}/files/notes/a.md", json={"text": "x\n"})
         ours = stream.until("change")
-        line = [sys.executable, "-m", "anima.cli", "remember", "Ana likes tea", "--home", desk.home.root]
+        line = [sys.executable, "-m", "anima.cli", "remember", "Ana likes tea", "--home", desk.home.name]
         subprocess.run(line, check=True, capture_output=True, timeout=60)
         theirs = stream.until("change")
         stream.close()
@@ -417,7 +417,7 @@ def test_nobody_listens_without_a_token_and_no_agent_does(desk: Desk) -> None:
 
 
 def test_two_servers_on_one_home_know_of_each_others_writes_and_tokens(desk: Desk) -> None:
-    with Home.open(desk.home.root, clock=desk.clock) as home:
+    with Home.open(desk.home.name, clock=desk.clock) as home:
         other = Desk(home, desk.clock)
         token = desk.keyring.owner_token()
         with running(desk.app) as one, running(other.app) as two:

@@ -103,7 +103,7 @@ def test_what_cannot_be_shown_is_said_on_a_readable_page(desk: Desk, query: str)
 def test_looking_writes_nothing(desk: Desk) -> None:
     noted(desk, FACT)
     searched(desk, "what is Ana allergic to")
-    page, root = desk.page, Path(desk.home.root)
+    page, root = desk.page, Path(desk.home.name)
     before = files(root)
 
     for path in PATHS:
@@ -154,7 +154,7 @@ def test_tonights_candidates_say_in_words_which_gate_stopped_them(desk: Desk) ->
 def test_a_line_that_may_not_be_trusted_says_so(desk: Desk) -> None:
     noted(desk, FACT)
     path = next(entry.path for entry in desk.home.list_all() if entry.path.startswith("memory/2"))
-    log = Path(desk.home.root, path)
+    log = Path(desk.home.name, path)
     log.write_text(log.read_text() + "- Bruno is allergic to walnuts\n")
     searched(desk, "what is Bruno allergic to")
     words = plain(desk.page.get("/dreams").text)
@@ -191,7 +191,7 @@ def test_the_diary_is_told_newest_night_first_in_pages(desk: Desk) -> None:
 
 def test_a_diary_that_cannot_be_read_does_not_hide_the_rest(desk: Desk) -> None:
     dreamt(desk)
-    Path(desk.home.root, "DREAMS.md").write_bytes(b"# Dreams\n\n\xff\xfe\x00\n")
+    Path(desk.home.name, "DREAMS.md").write_bytes(b"# Dreams\n\n\xff\xfe\x00\n")
     found = desk.page.get("/dreams")
 
     assert found.status_code == 200 and "The diary cannot be read" in plain(found.text)

@@ -170,7 +170,7 @@ def test_a_part_is_only_the_part(lived: Desk) -> None:
 
 def test_looking_here_is_no_recall(lived: Desk) -> None:
     def recalls() -> int:
-        return sum(1 for _ in lived.home.books.ledger.records(kinds=("recall",)))
+        return sum(1 for _ in lived.home.site.store.ledger.records(kinds=("recall",)))
 
     before = recalls()
     page(lived.owner, "/search?q=tea&talks=1")
@@ -291,7 +291,7 @@ def test_damage_is_said_where_it_stands_and_the_rest_is_shown(desk: Desk) -> Non
     with desk.home.session(scope=Scope.MAIN) as session:
         for number in range(4):
             session.log("user", f"words number {number}")
-    file = Path(desk.home.root) / "sessions" / f"{session.id}.jsonl"
+    file = Path(desk.home.name) / "sessions" / f"{session.id}.jsonl"
     file.write_bytes(file.read_bytes().replace(b'words number 1"', b"words number 1"))
     shown = words(page(desk.owner, f"/sessions/{session.id}"))
 
@@ -303,7 +303,7 @@ def test_damage_is_said_where_it_stands_and_the_rest_is_shown(desk: Desk) -> Non
 def test_a_torn_last_line_is_said(desk: Desk) -> None:
     session = desk.home.session(scope=Scope.MAIN)
     session.log("user", "whole")
-    file = Path(desk.home.root) / "sessions" / f"{session.id}.jsonl"
+    file = Path(desk.home.name) / "sessions" / f"{session.id}.jsonl"
     session.close()
     file.write_bytes(file.read_bytes() + b'{"type":"entry","timestamp":"2026')
 
@@ -313,7 +313,7 @@ def test_a_torn_last_line_is_said(desk: Desk) -> None:
 def test_another_programs_header_may_say_anything(desk: Desk) -> None:
     line = '{"type":"session","version":1,"id":"theirs","timestamp":"later","agent_id":"main","manifest":[{"path":5},7,null]}\n'
     turn = '{"type":"entry","timestamp":"","role":"robot","content":"beep"}\n{"type":"flush","timestamp":"z"}\n'
-    folder = Path(desk.home.root) / "sessions"
+    folder = Path(desk.home.name) / "sessions"
     folder.mkdir(exist_ok=True)
     (folder / "theirs.jsonl").write_text(line.replace('"main"', f'"{desk.home.agent}"') + turn, encoding="utf-8")
 

@@ -43,7 +43,7 @@ def plain(text: str) -> str:
 
 
 def written_by(desk: Desk, actor: Actor, origin: Origin, path: str, text: str) -> None:
-    desk.home.writing.submit([Change(path=DocPath.parse(path), kind=Kind.WRITE, text=text, actor=actor, origin=origin)])
+    desk.home._writer.submit([Change(path=DocPath.parse(path), kind=Kind.WRITE, text=text, actor=actor, origin=origin)])
 
 
 # -- who sees it, and what cannot happen ------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_hostile_text_in_the_list_of_documents_and_in_an_undo_is_inert(desk: Des
     ],
 )
 def test_what_makes_no_sense_is_answered_in_words(desk: Desk, path: str, status: int) -> None:
-    (Path(desk.home.root) / "picture.png").write_bytes(b"\x89PNG\xff")
+    (Path(desk.home.name) / "picture.png").write_bytes(b"\x89PNG\xff")
     found = desk.page.get(path)
 
     assert found.status_code == status and "<h1>Not here</h1>" in found.text
@@ -177,7 +177,7 @@ def test_a_document_that_is_there_is_opened_to_be_read(desk: Desk) -> None:
 
 
 def test_an_empty_document_and_one_without_history_say_so(desk: Desk) -> None:
-    (Path(desk.home.root) / "empty.md").write_text("", encoding="utf-8")
+    (Path(desk.home.name) / "empty.md").write_text("", encoding="utf-8")
     page = desk.page
 
     assert "There is nothing in it yet" in page.get("/memory/empty.md").text
@@ -206,7 +206,7 @@ def test_each_line_says_who_wrote_it(desk: Desk) -> None:
     home = desk.home
     written_by(desk, Actor.DREAMER, Origin.DERIVED, "bank/world.md", "- dreamed\n")
     home.append("bank/world.md", "- mine\n")
-    with open(Path(home.root) / "bank/world.md", "a", encoding="utf-8") as file:
+    with open(Path(home.name) / "bank/world.md", "a", encoding="utf-8") as file:
         file.write("- from an editor\n")
     text = desk.page.get("/memory/bank/world.md").text
 
@@ -366,7 +366,7 @@ def test_a_new_document_says_that_saving_makes_it(desk: Desk) -> None:
 
 
 def test_mixed_line_ends_are_told_before_they_are_lost(desk: Desk) -> None:
-    root, page = Path(desk.home.root), desk.page
+    root, page = Path(desk.home.name), desk.page
     (root / "mixed.md").write_bytes(b"a\r\nb\nc\n")
     (root / "windows.md").write_bytes(b"a\r\nb\r\n")
 

@@ -67,7 +67,7 @@ def test_a_name_from_the_configuration_says_so(tmp_path: Path) -> None:
 
 
 def test_the_picture_of_the_home_is_shown_and_can_run_nothing(desk: Desk) -> None:
-    (Path(desk.home.root) / "me.svg").write_text(
+    (Path(desk.home.name) / "me.svg").write_text(
         "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>", encoding="utf-8"
     )
     desk.home.write("IDENTITY.md", "- Name: Aria\n- Avatar: me.svg\n")
@@ -131,7 +131,7 @@ def test_the_text_of_a_prompt_is_drawn_only_when_it_is_asked_for(desk: Desk) -> 
 
 def test_another_sender_is_told_less(desk: Desk, tmp_path: Path) -> None:
     desk.home.remember("The safe opens with 4711")
-    with Home.open(desk.home.root, settings={"owner": ["luis"]}, clock=desk.clock) as home:
+    with Home.open(desk.home.name, settings={"owner": ["luis"]}, clock=desk.clock) as home:
         page = Desk(home, desk.clock).page
         mine, theirs = page.get("/self/main?text=yes").text, page.get("/self/main?text=yes&sender=mallory").text
 

@@ -405,7 +405,7 @@ def test_no_request_says_where_a_snapshot_goes_or_fetches_one(desk: Desk, tmp_pa
     name = desk.owner.post(SNAPSHOTS, json={"to": str(tmp_path / "out"), "label": "x"}).json()["name"]
 
     assert not (tmp_path / "out").exists() and [each.name for each in desk.home.snapshots.all()] == [name]
-    assert str(desk.home.root) not in desk.owner.get(SNAPSHOTS).text
+    assert str(desk.home.name) not in desk.owner.get(SNAPSHOTS).text
     assert not re.search(r'href="[^"]*snapshots', desk.page.get("/health").text)
     for path in (
         f"{SNAPSHOTS}/{name}",
@@ -425,7 +425,7 @@ def test_a_second_snapshot_is_refused_while_one_is_under_way(desk: Desk) -> None
 
 def test_snapshots_go_to_the_place_of_the_configuration(tmp_path: Path) -> None:
     desk = desk_in(tmp_path)
-    with open(Path(desk.home.root) / "anima.toml", "a", encoding="utf-8") as file:
+    with open(Path(desk.home.name) / "anima.toml", "a", encoding="utf-8") as file:
         file.write(f'\n[snapshot]\ndir = "{tmp_path}/kept"\n')
     desk.home.close()
     with Home.open(tmp_path / "aria", clock=desk.clock) as home:

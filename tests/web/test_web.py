@@ -327,14 +327,14 @@ def test_tokens_lie_outside_the_home_for_their_owners_eyes_alone(tmp_path: Path)
     folder = desk.keyring.folder
     held = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    assert not folder.is_relative_to(desk.home.root)
+    assert not folder.is_relative_to(desk.home.name)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert held["owner.token"].decode().strip() == secret
     for hidden in (secret, agents, code):
         assert hidden.encode() not in held["passes.json"]
         assert not any(
-            hidden.encode() in path.read_bytes() for path in Path(desk.home.root).rglob("*") if path.is_file()
+            hidden.encode() in path.read_bytes() for path in Path(desk.home.name).rglob("*") if path.is_file()
         )
 
 
@@ -442,9 +442,9 @@ def test_always_allow_shows_the_rule_it_would_need_as_the_configuration_reads_it
     shown = re.findall(r'<pre tabindex="0">(.*?)</pre>', desk.page.get("/inbox").text, re.DOTALL)
     from html import unescape
 
-    config = Path(desk.home.root) / "anima.toml"
+    config = Path(desk.home.name) / "anima.toml"
     config.write_text(config.read_text(encoding="utf-8") + "\n" + unescape(shown[0]), encoding="utf-8")
-    with Home.open(desk.home.root, clock=desk.clock) as home, home.session(scope=Scope.GROUP) as session:
+    with Home.open(desk.home.name, clock=desk.clock) as home, home.session(scope=Scope.GROUP) as session:
         found = session.call("memory_write", {"target": "daily_log", "content": "They meet on Saturday"})
 
     assert found["status"] == "written"
@@ -461,7 +461,7 @@ def test_an_empty_inbox_teaches_and_tells_what_was_allowed(desk: Desk) -> None:
 
 
 def test_health_shows_every_remark_and_who_may_come_in(desk: Desk) -> None:
-    (Path(desk.home.root) / "USER.md").write_bytes(b"# User \xff\n")
+    (Path(desk.home.name) / "USER.md").write_bytes(b"# User \xff\n")
     desk.token("group", name="the <b>phone</b>")
     text = desk.page.get("/health").text
 
@@ -509,7 +509,7 @@ def test_no_content_of_a_diff_passes_for_its_frame(old: list[str], new: list[str
 
 
 def anima(*arguments: str, home: Home) -> Any:
-    line = [sys.executable, "-m", "anima.cli", *arguments, "--home", home.root, "--json"]
+    line = [sys.executable, "-m", "anima.cli", *arguments, "--home", home.name, "--json"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     return json.loads(done.stdout)
 
@@ -530,7 +530,7 @@ def test_tokens_are_made_listed_and_revoked_at_the_command_line(desk: Desk) -> N
 def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, sign: signal.Signals) -> None:
     import http.client
 
-    line = [sys.executable, "-m", "anima.cli", "serve", "--home", desk.home.root, "--port", "0"]
+    line = [sys.executable, "-m", "anima.cli", "serve", "--home", desk.home.name, "--port", "0"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None and server.stderr is not None
         said = [server.stdout.readline() for _ in range(3)]
