@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from anima.errors import BadArguments, BadPath, NoSuchDocument, StaleWrite
 
@@ -91,6 +91,7 @@ Access = Literal["rw", "ro", "none"]  # what a session may do with documents
 UNTRUSTED: frozenset[Origin] = frozenset({Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER})
 
 MAX_PATH = 1024
+MAX_BYTES = 8 * 2**20  # of one document
 MAX_SEGMENT_BYTES = 255
 MAX_DEPTH = 32
 _RESERVED = frozenset(
@@ -413,3 +414,21 @@ class Checked(Protocol):
     def check(self) -> Iterator[Remark]: ...
 
     def repair(self) -> Iterator[Deed]: ...
+
+
+class File(NamedTuple):
+    """One file of a home, as a manifest names it."""
+
+    path: str
+    size: int
+    sha256: str
+    mode: int
+
+
+class FoundFile(NamedTuple):
+    """A file of a home's own, before anybody read it."""
+
+    path: str
+    size: int
+    mode: int
+    mtime: int

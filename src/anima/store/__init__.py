@@ -14,15 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from anima.model import Change, DocPath, Document, Entry, Verdict
+from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
     from anima.ledger.chain import Key, Ledger, Record
     from anima.ledger.provenance import Provenance
     from anima.store.revision import Note, Revision
-
-
-MAX_BYTES = 8 * 2**20  # of one document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,24 +237,6 @@ class History(Protocol):
     def anchors(self) -> list[tuple[int, str]]: ...
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
-
-
-class File(NamedTuple):
-    """One file of a home, as a manifest names it."""
-
-    path: str
-    size: int
-    sha256: str
-    mode: int
-
-
-class FoundFile(NamedTuple):
-    """A file of a home's own, before anybody read it."""
-
-    path: str
-    size: int
-    mode: int
-    mtime: int
 
 
 class Swapping(Protocol):

@@ -13,8 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from anima.errors import BadPath, Damaged, Refused, printable
-from anima.model import MAX_PATH, DocPath, fold
-from anima.store import File, FoundFile
+from anima.model import MAX_PATH, DocPath, File, FoundFile, fold
 from anima.store.folder import MACHINE, STAGE, Folder
 from anima.store.safe_open import open_regular
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import stat
 import sys
@@ -20,10 +19,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable, refuse_newer
-from anima.ledger.chain import FORMAT
-from anima.model import DocPath, Document, Entry, fold
-from anima.store import MAX_BYTES
+from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
+from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store.safe_open import held, open_beneath, open_folder, regular
 
 MACHINE = ".anima"  # the machine's own folder in a home
@@ -378,16 +375,6 @@ def is_restoring(store: Folder) -> bool:
     return True
 
 
-def refuse_newer_home(store: Folder) -> None:
-    """Raises NewerFormat for a home that a newer anima wrote: its ledger begins with the number of its format, and a
-    newer version that brings the home up to date puts its own number into `.anima/format`."""
-    for file in (".anima/format", ".anima/ledger.jsonl"):
-        try:
-            refuse_newer(file, json.loads(store.first_line(file))["format"], FORMAT)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            pass  # a ledger without a number is damage, and whoever reads the ledger says so
-
-
 def _read_all(fd: int, size: int) -> bytes:
     """The whole file; it may have grown since its stat, up to the limit."""
     pieces = [os.read(fd, size + 1)]
@@ -419,7 +406,6 @@ __all__ = [
     "Folder",
     "Signature",
     "is_restoring",
-    "refuse_newer_home",
     "signature_of",
     "write_all",
 ]

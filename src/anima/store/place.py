@@ -6,6 +6,7 @@ late or broken without hurting a document. Lives as long as its Home. Not here: 
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, DocPath, Kind, Verdict
 from anima.store import Batch, Mend, Written, never_whole
 from anima.store.batch import Batches, Steps
-from anima.store.folder import Folder, is_restoring, refuse_newer_home
+from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
 from anima.store.private import TORN, Machine
@@ -531,7 +532,7 @@ def open_home_folder(path: str | Path) -> Folder:
                 machine.lock.close()
                 folder.close()
             folder = Folder(folder.root)
-        refuse_newer_home(folder)
+        _refuse_newer_home(folder)
     except BaseException:
         folder.close()
         raise
@@ -554,3 +555,13 @@ def make_home_folder(path: Path, *, for_owner: bool) -> None:
 def mark_made(folder: Folder) -> None:
     """Says that we made this home: its history may then stand in `.git`, where a person looks for it."""
     Machine(folder).put("made", b"anima\n")
+
+
+def _refuse_newer_home(store: Folder) -> None:
+    """Raises NewerFormat for a home that a newer anima wrote: its ledger begins with the number of its format, and a
+    newer version that brings the home up to date puts its own number into `.anima/format`."""
+    for file in (".anima/format", ".anima/ledger.jsonl"):
+        try:
+            refuse_newer(file, json.loads(store.first_line(file))["format"], FORMAT)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass  # a ledger without a number is damage, and whoever reads the ledger says so

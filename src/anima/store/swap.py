@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from anima.errors import BadInput, Damaged, HomeBusy
-from anima.store import File
+from anima.model import File
 from anima.store.census import folders_above, refusal, survey
 from anima.store.folder import MACHINE, Folder, Unconfirmed, is_restoring, write_all
 from anima.store.lock import flock, patiently

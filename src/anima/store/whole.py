@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from anima.errors import Damaged, Refused, printable
-from anima.store import File, FoundFile
+from anima.model import File, FoundFile
 from anima.store import census as censuses
 from anima.store.census import BARE, GIT, Reasons, folders_above
 from anima.store.folder import MACHINE, Folder, is_restoring
