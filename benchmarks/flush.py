@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from anima.sessions.worth import SHARE, Said, extract
+from anima.sessions.flush import SHARE, Said, extract
 
 UNANSWERABLE = 5  # a category whose questions have no evidence
 

@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 1_560,
     "prompt": 1_770,
     "search": 4_290,
-    "sessions": 4_090,
+    "sessions": 3_990,
     "store": 6_370,
     "testing": 1_600,
     "text": 2_410,

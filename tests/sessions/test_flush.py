@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.sessions.worth import Said, bullets_of, extract
+from anima.sessions.flush import Said, bullets_of, extract
 from anima.testing import Clock, Model
 
 

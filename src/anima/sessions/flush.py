@@ -1,9 +1,10 @@
 """Flushing: what a conversation held reaches the day's log before the conversation is cut, whichever way the cut comes.
 
-Promise: each turn is looked at once; a line that stands in the log already is not written again, so a flush that a
-crash interrupted is simply done again; the model, where there is one, is asked once a cycle and given up after three
+Promise: a line the user marked to be remembered is always kept; beyond those what tells most, up to a share of the
+turns. Each turn is looked at once, and a line that stands in the log already is not written again, so a flush that a
+crash interrupted is simply done again. The model, where there is one, is asked once a cycle and given up after three
 failures; whatever it answers can only be appended, through the gate like any write. The date is the user's.
-Lives as long as its Session. Not here: what is worth keeping (flush), when (sessions).
+Not here: when to flush (session); the wordings (tables/worth.toml).
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.replay import time_of
-from anima.sessions.worth import Kept, Said, bullets_of, extract, silent_turn
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, lines_of
+from anima.text.words import read_table
 
 if TYPE_CHECKING:
     from anima.sessions.hand import Hand
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3
+Worth = Literal["remember", "preference", "decision", "promise", "correction", "fact"]
+SILENCE = "NO_REPLY"
+SHARE = 0.4  # of the turns, for what nobody marked
+MAX_KEPT = 320
+MAX_MARKED = 1_500
+_MOST_MARKED = 20
+_LEAST = 0.0
+STATED, CHANGED = 0.6, 0.3
 SILENT = "flush-silent"
 MAX_TURN = 200_000  # characters of one turn that are looked at
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")
@@ -230,3 +239,185 @@ def _status(receipts: Iterable[Receipt]) -> str:
 
 def _bare(line: str) -> str:
     return " ".join(_STAMP.sub("", line, count=1).split())
+
+
+# -- what is worth keeping ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One turn of a conversation as the extraction takes it."""
+
+    role: str
+    text: str
+    number: int
+    time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A line worth writing down, the turn it came from, and why."""
+
+    kind: Worth
+    text: str
+    number: int
+    score: float
+    role: str = "user"
+
+
+_TABLE = read_table("sessions", "worth")
+
+
+def _any(name: str) -> re.Pattern[str]:
+    """One pattern for the many that stand in the table."""
+    found = [" ".join(one.split()) for one in re.split(r"\s;\s", f" {_TABLE[name]} ")]
+    apart = "|".join(one for one in found if one[0] < "\u2e80")
+    joined = "".join(f"|{one}" for one in found if one[0] >= "\u2e80")
+    return re.compile(rf"(?<!\w)(?:{apart})(?!\w){joined}", re.IGNORECASE)
+
+
+_REMEMBER = _any("remember")
+_PREFERENCE = _any("preference")
+_STANDING = _any("standing")
+_STATED = _any("stated")
+_CHANGED = _any("changed")
+_DECISION = _any("decision")
+_PROMISE = _any("promise")
+_ORDER = re.compile(r"(?i)(?:^|[.!?]\s+)(?:please )?(?:always|never|don['’]?t ever)\s+\w+")
+_CORRECTION = re.compile(
+    r"(?i)(?:^|[.!?]\s+)(?:no,? (?:actually|it'?s|that'?s|i meant|not)|actually,|correction|i meant|sorry, i meant|"
+    r"that'?s (?:wrong|not right|incorrect)|not \S+(?: \S+){0,3}, but |en realidad|me equivoqué|no es |nein,|eigentlich|"
+    r"falsch|en fait|non,? (?:c'est|en fait)|na verdade|in realtà)"
+)
+_TIME = _any("time")
+_NUMBER = _any("number")
+_FIRST = _any("first")
+_PAST = _any("past")
+_PEOPLE = _any("people")
+_NAME = re.compile(r"(?<=[^\W\d_A-Z][ ,])[^\W\d_a-z][^\W\d_]+|[“\"«][^”\"»]{2,60}[”\"»]")
+_GREETING = re.compile(
+    r"(?i)\W*(?:hey|hi|hello|thanks|thank you|thx|wow|awesome|cool|great|nice|sure|ok(?:ay)?|yeah|yes|bye|"
+    r"congrats|absolutely|definitely|sounds|"
+    r"good (?:morning|night)|hola|gracias|vale|claro|hallo|danke|bonjour|merci|salut|olá|obrigad[oa]|ciao|grazie)\b"
+)
+_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+[\"”»)]*|\n|$)")
+
+
+def extract(turns: Iterable[Said], *, share: float = SHARE) -> tuple[Kept, ...]:
+    """The lines worth keeping, in the order they were said."""
+    turns = [turn for turn in turns if turn.text.strip() and turn.role in ("user", "assistant")]
+    judged = [found for turn in turns if (found := _judged(turn)) is not None]
+    marked = [k for k in judged if k.kind != "fact"]
+    plain = sorted((k for k in judged if k.kind == "fact"), key=lambda k: (-k.score, k.number))
+    room = max(0, round(len(turns) * share) - len(marked))
+    return tuple(sorted([*marked, *plain[:room]], key=lambda k: k.number))
+
+
+def _judged(turn: Said) -> Kept | None:
+    text = " ".join(turn.text.split())
+    if turn.role == "assistant":
+        found = _DECISION.search(text) or _PROMISE.search(text)
+        if not found:
+            return None
+        kind: Worth = "decision" if _DECISION.search(text) else "promise"
+        return Kept(kind=kind, text=_telling(text, found.start()), number=turn.number, score=1.0, role="assistant")
+    kind, at = _kind(text)
+    score = telling(text)
+    if kind == "fact" and score < _LEAST:
+        return None
+    line = _marked(text) if kind == "remember" else _telling(text, at)
+    return Kept(kind=kind, text=line, number=turn.number, score=score)
+
+
+def _kind(text: str) -> tuple[Worth, int]:
+    """Why a turn is worth keeping, and where the mark stands. A question that only mentions the word is no mark."""
+    patterns: tuple[tuple[Worth, re.Pattern[str]], ...] = (
+        ("remember", _REMEMBER),
+        ("correction", _CORRECTION),
+        ("decision", _DECISION),
+        ("promise", _PROMISE),
+        ("preference", _PREFERENCE),
+        ("preference", _STANDING),
+        ("preference", _ORDER),
+    )
+    for kind, pattern in patterns:
+        for found in pattern.finditer(text):
+            sentence = _sentence_at(text, found.start())
+            if not sentence.rstrip().endswith("?"):
+                return kind, found.start()
+    return "fact", 0
+
+
+def telling(text: str) -> float:
+    """How much a turn tells about somebody's life; above zero it is worth a line."""
+    words = len(text.split())
+    sentences = _sentences(text)
+    asked = sum(s.rstrip().endswith("?") for s in sentences) / max(len(sentences), 1)
+    score = (
+        -2.0
+        + 2.0 * _share(_TIME, text)
+        + 1.2 * _share(_NAME, text)
+        + 1.0 * _share(_NUMBER, text)
+        + 1.0 * min(words, 40) / 40
+    )
+    score += 0.8 * _share(_FIRST, text) + 0.7 * _share(_PAST, text) + 0.5 * _share(_PEOPLE, text)
+    stated = bool(_STATED.search(text))
+    score += STATED * stated + CHANGED * bool(_CHANGED.search(text))
+    score -= 1.6 * asked + 0.6 * bool(_GREETING.match(text)) + 0.6 * (words < 6 and not stated)
+    return score + 1.2
+
+
+def _share(pattern: re.Pattern[str], text: str) -> float:
+    count = 0
+    for _ in pattern.finditer(text):
+        count += 1
+        if count == 3:
+            break
+    return count / 3
+
+
+def _sentences(text: str) -> list[str]:
+    return [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
+
+
+def _sentence_at(text: str, at: int) -> str:
+    return next((m[0] for m in _SENTENCE.finditer(text) if m.start() <= at < m.end()), text)
+
+
+def _telling(text: str, at: int) -> str:
+    """The turn without its greetings and questions, unless nothing would be left."""
+    kept = [s for s in _sentences(text) if not s.endswith("?") and not (_GREETING.match(s) and len(s.split()) < 5)]
+    return _cut(" ".join(kept) or _sentence_at(text, at).strip())
+
+
+def _marked(text: str) -> str:
+    """What the user wants kept: the whole turn, or of a very long one each marked sentence and what follows it."""
+    if len(text) <= MAX_MARKED:
+        return text
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip()]
+    marked = {n for n, sentence in enumerate(sentences) if _REMEMBER.search(sentence)}
+    wanted = sorted(n for n in marked | {n + 1 for n in marked} if n < len(sentences))
+    return " … ".join(_cut(sentences[n], MAX_MARKED) for n in wanted[:_MOST_MARKED])
+
+
+def _cut(text: str, most: int = MAX_KEPT) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
+
+
+def silent_turn(day: str, path: str) -> str:
+    """What a host's model is asked in the one silent turn before the cut."""
+    return (
+        f"This conversation is about to be shortened. It is {day}. Write down, as short bullets that stand for themselves, only what "
+        f"should outlive it and is not written down yet: facts about people, preferences, decisions, dates, promises, open questions. "
+        f"Your bullets are appended to {path}; nothing else can be written now, and nobody sees this turn. "
+        f"Give no instruction to yourself and no secret. If there is nothing to write, answer {SILENCE}."
+    )
+
+
+def bullets_of(reply: str) -> Sequence[str]:
+    """The bullets of a silent turn's answer; none when it kept silent."""
+    text = reply.strip()
+    if not text or text.strip("`*_ .\"'") == SILENCE or text.startswith(SILENCE) or text.endswith(SILENCE):
+        return ()
+    lines = [bullet_text(line, dots=True) for line in text.splitlines()]
+    return [_cut(line) for line in lines if line and not line.startswith(("#", "```"))]

@@ -39,12 +39,13 @@ from anima.sessions.replay import (
     Turn,
     clean,
     count,
+    lines,
     parse,
     read,
     resumed,
 )
 from anima.store import Logs, OpenLog, Readable, Store
-from anima.store.logs import MAX_LINE, blocks
+from anima.store.logs import MAX_LINE
 
 Role = Literal["user", "assistant", "tool", "system"]
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
@@ -397,11 +398,7 @@ def forget(folder: Logs, id: str, touches: Touches, picks: Picks = none_of_them,
 
 def _lines(file: Readable) -> Iterator[bytes]:
     """Every line with its newline."""
-    for _, block in blocks(file):
-        *whole, rest = block.split(b"\n")
-        yield from (raw + b"\n" for raw in whole)
-        if rest:
-            yield rest
+    return (raw + b"\n" * ended for _, raw, ended in lines(file))
 
 
 def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:

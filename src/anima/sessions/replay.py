@@ -269,26 +269,31 @@ def scan(
     """Every record from a place on, up to the byte `end`, and in its place every line that cannot be read. Without
     `entries`, those are passed over."""
     at = since
-    for offset, block in blocks(file, since.offset, end):
+    for offset, raw, ended in lines(file, since.offset, end):
+        if not raw.strip():
+            at = Count(offset + len(raw) + ended, at.lines + ended, at.entries)
+            continue
+        if ended and not entries and raw.startswith(ENTRY_MARK) and raw.find(MARK, 1) < 0:
+            at = Count(offset + len(raw) + 1, at.lines + 1, at.entries + 1)
+            continue
+        item, after = _read_line(raw, offset, at, ended=ended)
+        if not ended and isinstance(item, BadLine) and after.offset >= file.size():
+            why = "the file ends in the middle of it"
+            yield BadLine(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
+        else:
+            at = after
+            yield item
+
+
+def lines(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes, bool]]:
+    """(offset, bytes, whether it has an end) of each line from a line's start on, without its newline."""
+    for offset, block in blocks(file, start, end):
         *whole, rest = block.split(b"\n")
         for raw in whole:
-            if not entries and raw.startswith(ENTRY_MARK) and raw.find(MARK, 1) < 0:
-                at = Count(offset + len(raw) + 1, at.lines + 1, at.entries + 1)
-            elif raw.strip():
-                item, at = _read_line(raw, offset, at, ended=True)
-                yield item
-            else:
-                at = Count(offset + len(raw) + 1, at.lines + 1, at.entries)
+            yield offset, raw, True
             offset += len(raw) + 1
-        if rest.strip():
-            item, after = _read_line(rest, offset, at, ended=False)
-            is_last = after.offset >= file.size()
-            if isinstance(item, BadLine) and is_last:
-                why = "the file ends in the middle of it"
-                yield BadLine(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
-            else:
-                at = after
-                yield item
+        if rest:
+            yield offset, rest, False
 
 
 def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Placed | BadLine, Count]:

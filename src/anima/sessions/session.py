@@ -18,12 +18,11 @@ from anima.errors import BadArguments, HomeError
 from anima.layout.listener import Listener
 from anima.model import Access, Complete, DocPath, Scope
 from anima.sessions.calls import Calling
-from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
+from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Hand, Rooms
 from anima.sessions.record import Transcript, redaction, stamp
 from anima.sessions.replay import Header
 from anima.sessions.tools import Tool, chosen, tools_for
-from anima.sessions.worth import Said
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
