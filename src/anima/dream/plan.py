@@ -251,21 +251,21 @@ class _Night:
     # -- candidates -------------------------------------------------------------------------------------------------------
 
     def _considered(self, heirs: dict[tuple[str, ...], list[Held]]) -> list[Candidate]:
-        found = [self._candidate(frame, group, heirs.get(frame, [])) for frame, group in self._recalled(heirs)]
+        least = 1 if self.rules.careful else 2
+        found = [
+            self._candidate(group, heirs.get(frame, []))
+            for frame, group in self.groups.items()
+            if group.tally.hits >= least or frame in heirs
+        ]
         return sorted(found, key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
 
-    def _recalled(self, heirs: dict[tuple[str, ...], list[Held]]) -> Iterator[tuple[tuple[str, ...], _Group]]:
-        for frame, group in self.groups.items():
-            if group.tally.hits >= (1 if self.rules.careful else 2) or frame in heirs:
-                yield frame, group
-
-    def _candidate(self, frame: tuple[str, ...], group: _Group, replaces: list[Held]) -> Candidate:
+    def _candidate(self, group: _Group, replaces: list[Held]) -> Candidate:
         note = group.newest if replaces else max(group.notes, key=lambda n: (n.tally.hits if n.tally else 0, n.day))
         degree = self._degree(note.text)
         evidence = self._evidence(group, note, replaces, degree)
         points = score(evidence, today=self.m.today, rules=self.rules)
         since = group.first.day if replaces or sentence(note.text).changes else None
-        gates = tuple(self._gates(group, note, evidence, points.total, degree, replaces))
+        gates = tuple(self._gates(evidence, points.total, degree, heir=bool(replaces)))
         if all(gate.passed for gate in gates):  # the others cost more, and matter only now
             gates += tuple(self._truth_gates(group, note, replaces))
         return Candidate(
@@ -315,7 +315,7 @@ class _Night:
             self._twins[id(group)] = [
                 other
                 for other in self._about(mine)
-                if other is not group and _says_too(mine, sentence(other.first.text))
+                if other is not group and says_too(mine, sentence(other.first.text))
             ]
         return self._twins[id(group)]
 
@@ -327,10 +327,8 @@ class _Night:
                 tally.join(part)
         return tally
 
-    def _gates(
-        self, group: _Group, note: LogNote, e: Evidence, total: float, degree: Lasting, replaces: list[Held]
-    ) -> Iterator[Gate]:
-        rules, heir = self.rules, bool(replaces)
+    def _gates(self, e: Evidence, total: float, degree: Lasting, *, heir: bool) -> Iterator[Gate]:
+        rules = self.rules
         need, days, questions = rules.recalls, rules.days, rules.questions
         if rules.careful:
             yield Gate(name="lasting", passed=degree.degree >= POSSIBLE, said=f"{degree.degree:.2f} of {POSSIBLE}")
@@ -361,7 +359,8 @@ class _Night:
             said=f"it was in memory on {before} and was taken out" if again else "never taken out",
         )
         if self.rules.careful:
-            by = self._superseded(group)
+            old, until = sentence(group.newest.text), group.newest.day
+            by = self._successor_of(group) or self._successor_of_twin(old, until)
             yield Gate(
                 name="still so",
                 passed=by is None,
@@ -369,10 +368,6 @@ class _Night:
             )
         doubt = self._doubt(note)
         yield Gate(name="trusted", passed=doubt is None, said=doubt or "its words come from you or your agent alone")
-
-    def _superseded(self, group: _Group) -> _Group | None:
-        old = sentence(group.newest.text)
-        return self._successor_of(group) or self._successor_of_twin(old, group.newest.day)
 
     def _known(self, note: LogNote, replaces: list[Held]) -> Held | None:
         mine, numbers = meaning(note.text), {held.number for held in replaces}
@@ -394,11 +389,13 @@ class _Night:
             page.text = self._page(promotions, gone | {held.number for held in page.moves}, fold=True)
             if len(page.text) <= self.m.budget - ROOM or not (free or promotions):
                 return page
-            if free and (not promotions or _outweighs(promotions[-1].candidate, free[0])):
+            last = promotions[-1].candidate if promotions else None
+            if free and (last is None or last.replaces or last.evidence.recalls > free[0].hits):
                 page.moves.append(free.pop(0))
             else:
                 out = promotions.pop().candidate
-                page.waiting[id(out)] = replace(out, gates=(*out.gates, _no_room(self.m.budget)))
+                said = f"MEMORY.md has {self.m.budget:,} characters and all are taken"
+                page.waiting[id(out)] = replace(out, gates=(*out.gates, Gate(name="room", passed=False, said=said)))
 
     def _is_routine(self, held: Held) -> bool:
         """A dreamed line whose like was noted so often since that it would not be kept today."""
@@ -419,14 +416,6 @@ class _Page:
     promotions: list[Promotion]
     moves: list[Held] = field(default_factory=list)
     waiting: dict[int, Candidate] = field(default_factory=dict)
-
-
-def _outweighs(candidate: Candidate, held: Held) -> bool:
-    return bool(candidate.replaces) or candidate.evidence.recalls > held.hits
-
-
-def _no_room(budget: int) -> Gate:
-    return Gate(name="room", passed=False, said=f"MEMORY.md has {budget:,} characters and all are taken")
 
 
 def _promotion(candidate: Candidate) -> Promotion:
@@ -454,11 +443,6 @@ def _kind(degree: Lasting) -> str:
 @lru_cache(maxsize=262_144)
 def _relation(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Relation | None:
     return relation(old, new, together=lambda: together, crowded=crowded)
-
-
-@lru_cache(maxsize=262_144)
-def _says_too(one: Sentence, other: Sentence) -> bool:
-    return says_too(one, other)
 
 
 @lru_cache(maxsize=65_536)

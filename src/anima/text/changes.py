@@ -156,6 +156,7 @@ def gist(sentence: Sentence) -> frozenset[str]:
     return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
+@lru_cache(maxsize=262_144)
 def says_too(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences claim the same of the same in other words, so that recalls of one speak for both."""
     mine, yours = gist(one), gist(other)
