@@ -24,8 +24,8 @@ from anima.prompt.fields import parse, render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
-from anima.text.invisible import may_hide
 from anima.text.markdown import front_matter, lines_of
+from anima.text.words import may_hide
 
 if TYPE_CHECKING:
     from anima.ledger.provenance import Source

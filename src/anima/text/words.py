@@ -3,7 +3,8 @@
 Promise: one function, `cut`, gives the words of a text; it is pure, takes linear time on any input, and every index
 stores just these words, so that each engine ranks alike. A query is data: no sign in it has a meaning of its own.
 Scripts without blanks are cut into single characters and pairs, so that a query of one character finds something.
-A table of words is read when somebody asks for it, and asked for once by each of its readers: starting up reads none.
+Every character that can make the scan speak of hidden text is among the invisible ones (a test goes through all of
+Unicode), and looking costs next to nothing. A table is read when somebody asks for it: starting up reads none.
 Not here: postings and scores (sqlite, search), and where a unit begins (units).
 """
 
@@ -281,6 +282,41 @@ def _tag(raw: str) -> str | None:
         return None
     least = 2 if _HAS_DENSE.match(word) else 3
     return word if len(word) >= least else None
+
+
+# -- characters that a reader cannot see --------------------------------------------------------------------------------
+
+INVISIBLES = {  # the inside of a character class for each kind, in the order in which they are asked
+    "tag-characters": "\U000e0000-\U000e007f",
+    "variation-selectors": "\ufe00-\ufe0f\U000e0100-\U000e01ef",
+    "bidi": "\u202a-\u202e\u2066-\u2069",
+    "zero-width": "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufeff\uffa0",
+    "control": "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f",
+    "invisible": "\u2028\u2029\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0080-\U000e00ff\U000e01f0-\U000e0fff",
+}
+INVISIBLE = re.compile(f"[{''.join(INVISIBLES.values())}]")
+_PLAIN = bytes([9, 10, 12, 13, *range(32, 127)])
+
+
+def may_hide(text: str) -> bool:
+    """False only when nothing in the text is hidden. Fast, because plain ASCII is dropped first."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
+    return bool(rest) and INVISIBLE.search(rest.decode("utf-8", "surrogatepass")) is not None
+
+
+def name_of(char: str) -> str:
+    """The visible form of one invisible character."""
+    return f"⟨U+{ord(char):04X}⟩"
+
+
+def visible(text: str, limit: int = 400) -> str:
+    """Text that is safe to print and to read: line breaks and invisible characters shown, long text cut."""
+    piece = text[:limit].replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " ")
+    shown = INVISIBLE.sub(lambda found: name_of(found[0]), piece)
+    shown = "".join(c if c.isprintable() else name_of(c) if unicodedata.category(c) != "Zs" else " " for c in shown)
+    return shown if len(text) <= limit else shown + "…"
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

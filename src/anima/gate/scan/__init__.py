@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anima.gate.scan import encoded, hidden, markup, orders, secrets
+from anima.gate.scan import encoded, hidden, orders, secrets
 from anima.gate.scan.hidden import find_hidden, reveal
-from anima.gate.scan.markup import FRAME_NAMES
+from anima.gate.scan.orders import FRAME_NAMES
 from anima.gate.scan.secrets import PLACEHOLDER, compile_patterns, find_secrets, redact, redact_said
 from anima.gate.scan.sights import Origins, Sighting, findings, fold
 from anima.model import Finding, Severity
-from anima.text.invisible import may_hide, visible
+from anima.text.words import may_hide, visible
 
 __all__ = [
     "FRAME_NAMES",
@@ -47,8 +47,8 @@ def _plain(text: str) -> Iterator[Sighting]:
     safe = _blanked(text, found)  # the same length, so that places stay the same
     yield from found
     yield from secrets.placeholders(text)
-    yield from markup.comments(text, safe)
-    yield from markup.marks(safe, folded, origins)
+    yield from orders.comments(text, safe)
+    yield from orders.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins)
 
 

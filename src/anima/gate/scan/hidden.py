@@ -2,7 +2,7 @@
 
 Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners of Persian, Arabic and Indic spelling are
 left alone. Clean text costs close to nothing. Time grows with the text, whatever it holds.
-Not here: which characters are invisible (text.invisible), what is hidden by markup or by encoding (markup, encoded).
+Not here: which characters are invisible (text.words), what is hidden by markup or by encoding (orders, encoded).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from anima.gate.scan.encoded import SYMBOLS, from_bits, from_selectors, from_tag
 from anima.gate.scan.secrets import redact
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
-from anima.text import invisible
-from anima.text.invisible import INVISIBLE, may_hide, name_of, visible
+from anima.text.words import INVISIBLE, INVISIBLES, may_hide, name_of, visible
 
 TAGS, BIDI, SELECTORS = "tag-characters", "bidi", "variation-selectors"
 ZERO_WIDTH, CONTROL, OTHER = "zero-width", "control", "invisible"
@@ -58,7 +57,8 @@ _EMOJI = f"[{_EMOJI_SIGNS}]"
 _FLAG_TAGS = "(?:{gb}(?:{eng}|{sct}|{wls}|{nir})|(?:{us}|{ca})[\U000e0061-\U000e007a]{{2}})\U000e007f".format(
     **{w: "".join(chr(0xE0000 + ord(c)) for c in w) for w in ("gb", "eng", "sct", "wls", "nir", "us", "ca")}
 )
-_RUN = f"[{invisible.ALL}]+"
+_ALL = "".join(INVISIBLES.values())
+_RUN = f"[{_ALL}]+"
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
 # These move the cursor, delete, switch the terminal or end a string; single others come from broken conversions.
 _STRONG_CONTROL = "[\x00\x08\x1b\x7f\x90\x9b\x9d]"
@@ -70,18 +70,11 @@ _EXPLAINED = (
 _OVERRIDE = f"[{_OVERRIDES}]"
 _LINE_BREAKS = frozenset("\u2028\u2029")
 _JOINER_PER_LETTER = f"(?:[{_JOINING_LETTERS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}"
-_SELECTOR_PER_LETTER = f"(?:[^\\s{invisible.ALL}][{invisible.SELECTORS}]){{8,}}"
+_SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
 _RARE_SELECTOR = "[\ufe00-\ufe0e\U000e0100-\U000e01ef]"
 _MARKS = "[\u061c\u200e\u200f]"
 _TAKES_VARIANT = "[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]"
-_OF_KIND = {
-    TAGS: f"[{invisible.TAGS}]+",
-    SELECTORS: f"[{invisible.SELECTORS}]+",
-    BIDI: f"[{invisible.BIDI}]+",
-    ZERO_WIDTH: f"[{invisible.ZERO_WIDTH}]+",
-    CONTROL: f"[{invisible.CONTROLS}]+",
-    OTHER: f"[{invisible.OTHERS}]+",
-}
+_OF_KIND = {kind: f"[{chars}]+" for kind, chars in INVISIBLES.items()}
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
 _NEAR = 2  # visible characters between two hidden ones of one cluster
 _SCATTERED = 16  # strays in one text that are worth reading as bits

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from anima.errors import BadConfig
 from anima.gate.scan.sights import Sighting, compiled, findings, long_words, plain_lower
 from anima.model import Finding, Severity
-from anima.text.invisible import visible
-from anima.text.words import one_line, read_table, word_set
+from anima.text.words import one_line, read_table, visible, word_set
 
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
 _LEAST_SECRET = 4
