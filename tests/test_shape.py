@@ -24,7 +24,7 @@ CEILINGS = {
     "ledger": 1_060,
     "mcp": 880,
     "memory": 1_560,
-    "prompt": 1_770,
+    "prompt": 1_750,
     "search": 4_290,
     "sessions": 3_990,
     "store": 6_370,

@@ -228,11 +228,7 @@ _PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
 
 
 def defuse(text: str, layout: Layout, title: str = "") -> str:
-    """Data that can neither close its frame nor pass for the border of another block than the one of this title."""
-    return _defused(_straight(text), layout, title)
-
-
-def _defused(text: str, layout: Layout, title: str) -> str:
+    """Straight data that can neither close its frame nor pass for the border of another block than that of this title."""
     if layout.guard:
         text = _guard(layout.guard, title).sub("\n\\\\", "\n" + text)[1:]
     return defuse_tags(text, layout.frame) if layout.frame else text
@@ -241,7 +237,7 @@ def _defused(text: str, layout: Layout, title: str) -> str:
 def _safe(text: str, block: _Block, layout: Layout) -> str:
     """A text as it may stand in its block: data is defused; where blocks are tags, so are the tags in any text."""
     if block.piece.row.data and not block.piece.problem:
-        return _defused(text, layout, block.title)
+        return defuse(text, layout, block.title)
     return defuse_tags(text, layout.frame) if layout.heading.startswith("<") else text
 
 

@@ -209,14 +209,16 @@ class _Gathering:
 
     def _unread(self, row: Row, path: str, error: HomeError) -> Piece:
         if isinstance(error, NoSuchDocument):
-            marker, why = self._layout.missing.format(path=path) if row.expected else "", "there is no such file"
-            if row.role == "bootstrap":
-                why = "the first conversation is over"
-            return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
+            why = "the first conversation is over" if row.role == "bootstrap" else "there is no such file"
+            return self._missing(row, path, why)
         why = error.why if isinstance(error, BadText | BadPath) else str(error).partition(": ")[2]
         self.notes.append(f"{path}: {why}")
         marker = f"<!-- {path} cannot be read: {why} -->"
         return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why)
+
+    def _missing(self, row: Row, path: str, why: str) -> Piece:
+        marker = self._layout.missing.format(path=path) if row.expected else ""
+        return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
 
     def _soul(self, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
@@ -268,7 +270,9 @@ class _Gathering:
         if not visible and (kept_back or first):
             yield self._hidden(row, f"{folder}/")  # one row for all: their names may tell something too
         elif first and not kept_back:
-            yield self._no_log(row, folder, today.isoformat())
+            why = "nothing was noted today or yesterday"
+            piece = self._missing(row, f"{folder}/{today.isoformat()}.md", why)
+            yield replace(piece, day=today.isoformat(), when="Today")
 
     def _log(self, row: Row, folder: str, name: str, visible: bool) -> Piece | None:
         try:
@@ -278,10 +282,6 @@ class _Gathering:
             if visible:
                 self.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
             return None
-
-    def _no_log(self, row: Row, folder: str, today: str) -> Piece:
-        piece = self._unread(row, f"{folder}/{today}.md", NoSuchDocument(today))
-        return replace(piece, day=today, when="Today", reason="nothing was noted today or yesterday")
 
     def _spelt(self, folder: str) -> str | None:
         """How a folder is spelt in the store; None when it is not there."""

@@ -241,12 +241,8 @@ def _is_short(value: str) -> bool:
     if len(value) > 32 or any(char.isspace() for char in value):
         return False
     pairs = zip("\0" + value, value, strict=False)
-    seen = [char for before, char in pairs if before != "\u200d" and not _rides_along(char)]
-    return 1 <= len(seen) <= 4
-
-
-def _rides_along(char: str) -> bool:
-    return unicodedata.category(char) in ("Mn", "Me", "Cf") or "\U0001f3fb" <= char <= "\U0001f3ff"
+    bare = [char for before, char in pairs if before != "\u200d" and not "\U0001f3fb" <= char <= "\U0001f3ff"]
+    return 1 <= sum(unicodedata.category(char) not in ("Mn", "Me", "Cf") for char in bare) <= 4
 
 
 def _drawn_in(value: str) -> tuple[bytes, str]:
@@ -285,7 +281,12 @@ class PersonaRule:
     duration: timedelta | None = None
 
     def __post_init__(self) -> None:
-        _check_file(self.file)
+        try:
+            is_markdown = DocPath.parse(self.file).is_markdown
+        except BadPath as error:
+            raise BadConfig(str(error), where="persona.file") from None
+        if not is_markdown:
+            raise BadConfig(f"{printable(self.file)} is not a Markdown file", where="persona.file")
         if not 0 <= self.chance <= 1:
             raise BadConfig(f"a chance is a number from 0 to 1, not {self.chance}", where="persona.chance")
         if self.at is not None and self.at.tzinfo is not None:
@@ -295,6 +296,12 @@ class PersonaRule:
             raise BadConfig(f"a window needs persona.{lacking} too", where=f"persona.{given}")
         if self.duration is not None and self.duration <= timedelta(0):
             raise BadConfig("a window must last longer than nothing", where="persona.duration")
+
+    def holds(self, clock: time) -> bool:
+        """Whether the daily window is open at this hour."""
+        if self.at is None or self.duration is None:
+            return False
+        return (_of_day(clock) - _of_day(self.at)) % DAY < self.duration
 
     @classmethod
     def of(cls, *, file: str = "SOUL_EVIL.md", chance: float = 0.0, at: str = "", duration: str = "") -> PersonaRule:
@@ -363,7 +370,7 @@ def decide(rule: PersonaRule, now: datetime, dice: Random) -> Decision:
     """
     if now.utcoffset() is None:
         raise BadArguments("the time must say its timezone, and that must be the user's")
-    if _in_window(rule, now.time()):
+    if rule.holds(now.time()):
         return Decision(worn=True, why="window", file=rule.file)
     if rule.chance >= 1 or (rule.chance > 0 and dice.random() < rule.chance):
         return Decision(worn=True, why="chance", file=rule.file)
@@ -377,7 +384,7 @@ def wear(decision: Decision, soul_text: str | None, alternate_text: str | None) 
     name = printable(decision.file)
     if alternate_text is None:
         return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is missing; {SOUL} is worn instead.")
-    if _is_blank(alternate_text):
+    if not alternate_text.replace("\ufeff", "").strip():
         return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is empty; {SOUL} is worn instead.")
     if soul_text is None:
         # An alternate stands in for a soul. Without one we would show a text where nothing was to be shown.
@@ -385,25 +392,5 @@ def wear(decision: Decision, soul_text: str | None, alternate_text: str | None) 
     return Worn(file=decision.file, text=alternate_text)
 
 
-def _check_file(file: str) -> None:
-    try:
-        path = DocPath.parse(file)
-    except BadPath as error:
-        raise BadConfig(str(error), where="persona.file") from None
-    if not path.is_markdown:
-        raise BadConfig(f"{printable(file)} is not a Markdown file", where="persona.file")
-
-
-def _in_window(rule: PersonaRule, clock: time) -> bool:
-    if rule.at is None or rule.duration is None:
-        return False
-    since = (_of_day(clock) - _of_day(rule.at)) % DAY
-    return since < rule.duration
-
-
 def _of_day(clock: time) -> timedelta:
     return timedelta(hours=clock.hour, minutes=clock.minute, seconds=clock.second, microseconds=clock.microsecond)
-
-
-def _is_blank(text: str) -> bool:
-    return not text.replace("\ufeff", "").strip()

@@ -272,10 +272,8 @@ class _Pairs:
     def count(self, names: list[str], spoken: _Spoken, known: set[str]) -> None:
         self.weight.update(combinations(sorted(set(names)), 2))
         owner = spoken.owner
-        if owner is None or owner not in known:
-            return
-        for key in names:
-            if key != owner:
+        for key in names if owner in known else ():
+            if owner and key != owner:
                 pair = (min(key, owner), max(key, owner))
                 self.weight[pair] += owner not in names
                 self.linked |= {pair} if key in spoken.linked else set()
