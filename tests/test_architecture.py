@@ -91,9 +91,8 @@ MAY_OPEN_FILES = {
     "search/embed/": "weights of models, which lie outside every home",
     "search/tables.py": "derived indexes, which may be deleted; never a document",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
-    "cli/__init__.py": "the null device, when a pipe is closed",
+    "cli/__init__.py": "the null device, when a pipe is closed; the configuration of the user's shell",
     "cli/tour.py": "the tour's own temporary home",
-    "cli/completion.py": "the configuration of the user's shell, outside every home",
 }
 
 SUFFIXES = (

@@ -47,7 +47,9 @@ def dreamt(desk: Desk) -> str:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    """Every file, but the lock, which only says who held it last and how many did."""
+    found = (each for each in folder.rglob("*") if each.is_file() and each.name != "lock")
+    return {str(each.relative_to(folder)): each.read_bytes() for each in found}
 
 
 def plain(text: str) -> str:

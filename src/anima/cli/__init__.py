@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -80,9 +81,7 @@ def _start(context: click.Context, *, version: bool, install_completion: bool, s
 
         say(f"anima {__version__}")
     elif install_completion or show_completion:
-        from anima.cli.completion import complete
-
-        say(complete(program, COMPLETE, install=install_completion))
+        say(completion(program, COMPLETE, install=install_completion))
     elif context.invoked_subcommand is None:
         say(context.get_help())
     else:
@@ -177,3 +176,41 @@ def _leave(code: int) -> None:
 
 def _lower(error: OSError) -> Damaged:
     return Damaged(f"the system says: {error.strerror or error}")
+
+
+# -- completion in the user's shell -----------------------------------------------------------------------------------------
+
+# Where a shell's script goes, and the line of which file makes the shell read it.
+_PLACES = {
+    "bash": ("~/.bash_completions/anima.sh", "~/.bashrc", "source '{script}'"),
+    "zsh": ("~/.zfunc/_anima", "~/.zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+    "fish": ("~/.config/fish/completions/anima.fish", "", ""),
+}
+
+
+def completion(program: click.Command, variable: str, *, install: bool) -> str:
+    """The script that the current shell reads; or with `install`, where it was put. A line is added to the shell's own
+    configuration once, and nothing in it is changed."""
+    from click.shell_completion import get_completion_class
+
+    shell = os.path.basename(os.environ.get("SHELL", ""))
+    found = get_completion_class(shell) if shell in _PLACES else None
+    if found is None:
+        raise BadArguments(f"there is no completion for the shell {shell!r}; there is for {', '.join(_PLACES)}")
+    script = found(program, {}, "anima", variable).source()
+    if not install:
+        return script.strip()
+    place, settings, line = _PLACES[shell]
+    path = Path(place).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script, encoding="utf-8")
+    if settings:
+        _add_line(Path(settings).expanduser(), line.format(script=path))
+    return f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal"
+
+
+def _add_line(settings: Path, line: str) -> None:
+    text = settings.read_text(encoding="utf-8") if settings.exists() else ""
+    if line not in text:
+        with settings.open("a", encoding="utf-8") as file:
+            file.write(f"{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n")

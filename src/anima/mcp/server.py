@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
-from anima.mcp import approvals, prompts, shapes
+from anima.mcp import approvals, shapes
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
 
 log = logging.getLogger("anima.mcp")
@@ -47,7 +47,7 @@ def server(visits: Visits, who: Callable[[Context], Visitor], *, approve_here: b
         "anima",
         version=__version__,
         title="anima, a home for an agent",
-        instructions=prompts.INSTRUCTIONS,
+        instructions=shapes.INSTRUCTIONS,
         on_list_tools=desk.list_tools,
         on_call_tool=desk.call_tool,
         on_list_resources=desk.list_resources,
@@ -204,12 +204,12 @@ class _Desk:
     # -- prompts --------------------------------------------------------------------------------------------------------
 
     async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=prompts.prompts_of(self._who(ctx).scope))
+        return types.ListPromptsResult(prompts=shapes.prompts_of(self._who(ctx).scope))
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        found = prompts.PROMPTS.get(params.name)
+        found = shapes.PROMPTS.get(params.name)
         if found is None or self._who(ctx).scope not in found.scopes:
-            there = ", ".join(prompt.name for prompt in prompts.prompts_of(self._who(ctx).scope))
+            there = ", ".join(prompt.name for prompt in shapes.prompts_of(self._who(ctx).scope))
             raise MCPError(types.INVALID_PARAMS, f"there is no such prompt here; there are {there}")
         frozen = await self._guarded(ctx, lambda visit: visit.session.prompt.text)
         text = types.TextContent(text=found.text(frozen, params.arguments or {}))

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Body, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
@@ -40,6 +40,7 @@ from anima.web.served import Here, Me, TheHome
 from anima.web.tokens import Pass
 
 router = APIRouter(prefix="/api/v1")
+agents = APIRouter(prefix="/api/v1", tags=["agents"])
 
 FilePath = Annotated[str, Query(max_length=1_024)]
 Many = Annotated[int, Query(ge=1, le=1_000)]
@@ -479,3 +480,56 @@ async def events(
     after = int(last_event_id) if known and last_event_id else None
     stream = here.bulletin.stream(after=after, still=lambda: here.keyring.still(me.id))
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+# -- what an agent's token reaches ------------------------------------------------------------------------------------------
+#
+# Scope and sender are the token's and can be asked for by no request. Tools are called in the token's standing
+# conversation, so that reading untrusted text taints later writes; a host begins a new one when its own begins anew.
+
+
+@agents.get("/tools")
+def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
+    """The tools there are in this token's scope."""
+    rows = here.home.sessions.tools(here.scope_of(me))
+    told = ("name", "about", "read_only", "destructive", "idempotent")
+    found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
+    return bodies.Items[bodies.ToolOut].model_validate({"items": found})
+
+
+@agents.post("/tools/{name}")
+def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+    """Calls a tool. A refused write is an answer; a wrong argument is a problem that says which."""
+    found = here.session_of(me).call(name, arguments)
+    if found.get("proposal"):
+        here.bulletin.look_soon()
+    return found
+
+
+@agents.get("/agent/prompt", name="prompt", response_model=bodies.PromptOut)
+def agent_prompt(here: Here, me: Me) -> Prompt:
+    """The system prompt of the conversation that goes on; frozen when it began."""
+    return here.session_of(me).prompt
+
+
+@agents.post("/agent/session", status_code=201, response_model=bodies.AgentSession)
+def begin(here: Here, me: Me) -> object:
+    """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
+    session = here.new_session(me)
+    return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
+
+
+@agents.post("/agent/log")
+def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
+    """Records one line of the conversation in its transcript, secrets struck out."""
+    session = here.session_of(me)
+    session.log(wish.role, wish.content)
+    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
+
+
+@agents.post("/agent/taint")
+def taint(here: Here, me: Me, wish: bodies.Tainting) -> bodies.AgentState:
+    """Says that untrusted text came into the conversation: web, tool, skill or peer."""
+    session = here.session_of(me)
+    session.taint(wish.origin)
+    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from anima import __version__
 from anima.errors import HomeError
 from anima.home import Home
-from anima.web import agents, api, bodies, pages
+from anima.web import api, bodies, pages
 from anima.web.chores import Chore, Rounds
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
@@ -68,7 +68,7 @@ def create_app(
     )
     app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages())
     app.include_router(api.router)
-    app.include_router(agents.router)
+    app.include_router(api.agents)
     app.include_router(pages.router())
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     _answer_errors(app)

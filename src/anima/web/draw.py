@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse
 
 from anima import Home, HomeError, Source, __version__, front_matter_end, highlight, lines_of, time_of
 from anima.model import UNTRUSTED, Actor
-from anima.web.query import SCOPES
+from anima.web.served import SCOPES
 
 MOST_LINES = 2_000  # of a diff
 TURNS = 50  # of a session on one page

@@ -13,10 +13,9 @@ from typing import Any
 from starlette.requests import Request
 
 from anima import HomeError, NoSuchRevision, StaleWrite
-from anima.web import query
 from anima.web.draw import ProseLine, prose
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served
+from anima.web.served import Served, asked_number
 
 MANY = 40  # candidates on the page
 NIGHTS = 10  # of the diary on one page
@@ -27,7 +26,7 @@ MOST_NIGHTS = 1_000_000
 def show(here: Served, request: Request) -> dict[str, Any]:
     """What `?part=` asks for, or all of it: a dry run is not made for the drawings alone, nor the other way round."""
     part = request.query_params.get("part")
-    older = query.number(request, "older", default=0, least=0, most=MOST_NIGHTS)
+    older = asked_number(request, "older", default=0, least=0, most=MOST_NIGHTS)
     given: dict[str, Any] = {"older": older, "undo": None}
     if part != "drawn":
         given |= {

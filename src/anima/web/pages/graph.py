@@ -12,9 +12,8 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.errors import BadArguments, printable
-from anima.web import query
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served
+from anima.web.served import Served, asked_number, asked_text
 
 KINDS = (
     ("person", "People", "●"),
@@ -29,7 +28,7 @@ _AGES = ((30, 0), (120, 1), (365, 2))  # days since it was last named, and how f
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    most = query.number(request, "most", default=MOST, least=1, most=MOST)
+    most = asked_number(request, "most", default=MOST, least=1, most=MOST)
     graph, today = here.graph(most), here.home.site.today()
     ties: dict[int, list[str]] = {}
     for edge in graph.edges:
@@ -49,7 +48,7 @@ def _age(last: date | None, today: date) -> int:
 
 
 def about(here: Served, request: Request) -> dict[str, Any]:
-    name = query.text(request, "name", most=200)
+    name = asked_text(request, "name", most=200)
     if not name:
         raise BadArguments("say a name", hint="choose one in the graph")
     found = here.about(name, limit=MENTIONS)

@@ -15,9 +15,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from anima import Scope, time_of
-from anima.web import query
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served
+from anima.web.served import Served, asked_number, asked_scope, asked_text, is_ticked
 
 FEW, MANY = 10, 40
 TALKS = 20  # entries of sessions
@@ -26,12 +25,12 @@ DAYS = (7, 30, 90, 365)
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     wish: dict[str, Any] = {
-        "q": query.text(request, "q"),
-        "scope": query.scope(request, unsaid=Scope.MAIN),
-        "days": query.number(request, "days", default=0, least=0, most=100_000),
-        "limit": query.number(request, "limit", default=FEW, least=1, most=MANY),
-        "explain": query.ticked(request, "explain"),
-        "talks": query.ticked(request, "talks"),
+        "q": asked_text(request, "q"),
+        "scope": asked_scope(request, unsaid=Scope.MAIN),
+        "days": asked_number(request, "days", default=0, least=0, most=100_000),
+        "limit": asked_number(request, "limit", default=FEW, least=1, most=MANY),
+        "explain": is_ticked(request, "explain"),
+        "talks": is_ticked(request, "talks"),
     }
     given: dict[str, Any] = {"wish": wish, "spans": DAYS, "address": partial(_address, wish)}
     if not wish["q"]:

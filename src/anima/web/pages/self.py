@@ -16,8 +16,7 @@ from starlette.responses import Response
 
 from anima import BadArguments, HomeError, Prompt, Scope
 from anima.web.pages import PageView, WebPage
-from anima.web.query import SCOPES
-from anima.web.served import Served
+from anima.web.served import SCOPES, Served
 
 _WORN = 200  # conversations whose soul is told
 

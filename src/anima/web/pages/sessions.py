@@ -15,10 +15,9 @@ from starlette.requests import Request
 
 from anima import time_of
 from anima.errors import NoSuchSession, printable
-from anima.web import query
 from anima.web.draw import TURNS
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served
+from anima.web.served import Served, asked_number, asked_scope, asked_text
 
 ROWS, HITS = 40, 40
 GOING_ON = timedelta(minutes=10)
@@ -27,9 +26,9 @@ _BETWEEN = frozenset({"boundary", "flush", "state", "forgotten", "close"})  # re
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     wish: dict[str, Any] = {
-        "q": query.text(request, "q"),
-        "scope": query.scope(request, unsaid=None),
-        "start": query.number(request, "start", default=0, least=0, most=1_000_000),
+        "q": asked_text(request, "q"),
+        "scope": asked_scope(request, unsaid=None),
+        "start": asked_number(request, "start", default=0, least=0, most=1_000_000),
     }
     state_of = partial(_state, here.home.clock())
     talks, measures = here.home.sessions, here.home.upkeep.numbers
@@ -56,7 +55,7 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
         raise NoSuchSession("there is no such session", hint="the list of sessions shows those there are")
     row = talks.get(id, talks.owner())
     newest = max(0, (row.entries - 1) // TURNS * TURNS)
-    start = query.number(request, "start", default=0 if row.closed else newest, least=0, most=100_000_000)
+    start = asked_number(request, "start", default=0 if row.closed else newest, least=0, most=100_000_000)
     page = talks.read(id, talks.owner(), start=start, limit=TURNS, known=row)
     is_last = start + TURNS >= page.total
     return {

@@ -12,9 +12,8 @@ from typing import Any
 from starlette.requests import Request
 
 from anima import Done, HomeError
-from anima.web import query
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served
+from anima.web.served import Served, is_ticked
 
 MANY = 50  # suggestions of a part
 DONE = 5  # changes that can be undone here
@@ -23,7 +22,7 @@ _ROUND = 200  # changes among which those are looked for
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     """The page at once, with what is known; the look itself is made for `?part=found`."""
-    afresh = query.ticked(request, "afresh")
+    afresh = is_ticked(request, "afresh")
     try:
         is_asked = afresh or request.query_params.get("part") == "found"
         looked = here.tidiness.look(afresh=afresh) if is_asked else here.tidiness.known()
