@@ -15,10 +15,10 @@ import shape
 
 CEILINGS = {
     "(top)": 2_270,
-    "backup": 2_320,
+    "backup": 2_280,
     "cli": 3_250,
     "dream": 3_210,
-    "forget": 1_010,
+    "forget": 970,
     "gate": 2_410,
     "layout": 910,
     "ledger": 1_060,

@@ -14,7 +14,7 @@ import hashlib
 import json
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -32,6 +32,7 @@ _PIECE, _BLOCK = 1 << 20, 512
 _LEVEL = 6
 
 Progress = Callable[[int, int], None]
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Member(NamedTuple):
@@ -71,9 +72,12 @@ class Manifest:
             "agent": self.agent,
             "ledger": {"n": self.ledger[0], "hash": self.ledger[1]},
         }
-        out = [line(head)[1:-1]]
-        out.append(f'"left_out":{_listed({"path": path, "why": why} for path, why in self.left_out)}')
-        out.append(f'"files":{_listed({**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files)}')
+        left = [{"path": path, "why": why} for path, why in self.left_out]
+        files = [{**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files]
+        out = [_encode(head)[1:-1]]
+        for name, rows in (("left_out", left), ("files", files)):
+            body = ",\n".join(map(_encode, rows))
+            out.append(f'"{name}":[\n{body}\n]' if rows else f'"{name}":[]')
         return ("{" + ",\n".join(out) + "}\n").encode("ascii")
 
     @classmethod
@@ -92,46 +96,24 @@ class Manifest:
             made = cls._read(found)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Damaged("the snapshot's manifest cannot be read") from None
+        if made.dump() != raw:
+            raise Damaged("the snapshot's manifest is not as anima writes it")
         check_names(made.files)
         return made
 
     @classmethod
     def _read(cls, found: Mapping[str, Any]) -> Manifest:
-        files = tuple(
-            File(_text(f["path"]), _count(f["size"]), _digest(f["sha256"]), int(_text(f["mode"]), 8))
-            for f in found["files"]
+        """What it says, as far as `dump` would not show that it is something else."""
+        files = tuple(File(f["path"], f["size"], f["sha256"], int(f["mode"], 8)) for f in found["files"])
+        left = tuple((each["path"], each["why"]) for each in found["left_out"])
+        home, dialect, agent, last = found["home"], found["dialect"], found["agent"], found["ledger"]
+        texts = [home, dialect, agent, last["hash"], *(f.path for f in files), *(text for row in left for text in row)]
+        numbers = [last["n"], *(file.size for file in files)]
+        if any(type(text) is not str for text in texts) or any(type(n) is not int or n < 0 for n in numbers):
+            raise ValueError("a text or number is none")
+        return cls(
+            home=home, dialect=dialect, agent=agent, ledger=(last["n"], last["hash"]), files=files, left_out=left
         )
-        left = tuple((_text(each["path"]), _text(each["why"])) for each in found["left_out"])
-        ledger = (_count(found["ledger"]["n"]), _text(found["ledger"]["hash"]))
-        home, dialect, agent = (_text(found[name]) for name in ("home", "dialect", "agent"))
-        return cls(home=home, dialect=dialect, agent=agent, ledger=ledger, files=files, left_out=left)
-
-
-def line(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-
-
-def _listed(rows: Iterable[object]) -> str:
-    found = [line(row) for row in rows]
-    return "[\n" + ",\n".join(found) + "\n]" if found else "[]"
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("this is no text")
-    return value
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError("this is no number")
-    return value
-
-
-def _digest(value: object) -> str:
-    if len(bytes.fromhex(_text(value))) != 32:
-        raise ValueError("this is no digest")
-    return str(value)
 
 
 # -- packing ----------------------------------------------------------------------------------------------------------------
@@ -233,8 +215,6 @@ def read(raw: Reads) -> tuple[Manifest, Iterator[Member]]:
     data = plain.exactly(size)
     plain.exactly(-size % _BLOCK)
     manifest = Manifest.load(data)
-    if manifest.dump() != data:
-        raise Damaged("the snapshot's manifest is not as anima writes it")
     return manifest, _members(plain, manifest)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from anima.errors import BadPath
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
+from anima.store.census import Apart
 
 if TYPE_CHECKING:
     from anima.store import Logs
@@ -121,10 +122,10 @@ def planned(
     if here.layout.dialect == there.layout.dialect and here.sessions == there.sessions and not fixed:
         return {path: path for path in paths}
     wanted = {path: (fixed[path], 0) if path in fixed else _place(path, here, there, agent_of) for path in paths}
-    taken, given = _Taken(), dict[str, str]()
+    taken, given = Apart(), dict[str, str]()
     for path in sorted(paths, key=lambda path: (wanted[path][1], path)):
         place = wanted[path][0]
-        given[path] = place if place and taken.take(place) else taken.aside(path)
+        given[path] = place if place and taken.take(place) else _aside(path, taken)
     return given
 
 
@@ -190,37 +191,16 @@ def _role_place(path: str, role: str, here: Layout, there: Layout) -> str | None
     return path if fold(old) == fold(new) else new + path[len(old) :]
 
 
-class _Taken:
-    """Places that are given away, so that no two paths meet on any file system, nor a file stands where a folder must."""
-
-    def __init__(self) -> None:
-        self._files: set[str] = set()
-        self._folders: set[str] = set()
-
-    def take(self, place: str) -> bool:
-        key = fold(place)
-        above = _above(key)
-        if key in self._files or key in self._folders or any(folder in self._files for folder in above):
-            return False
-        self._files.add(key)
-        self._folders.update(above)
-        return True
-
-    def aside(self, path: str) -> str:
-        """A free place for a file that cannot stand where it would."""
-        suffix = "." + path.rpartition("/")[2].rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
-        for n in count(1):
-            folder = ASIDE if n == 1 else f"{ASIDE}-{n}"
-            short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
-            for place in (f"{folder}/{path}", f"{folder}/{short}"):
-                if _is_path(place) and self.take(place):
-                    return place
-        raise AssertionError(path)
-
-
-def _above(key: str) -> list[str]:
-    parts = key.split("/")
-    return ["/".join(parts[:n]) for n in range(1, len(parts))]
+def _aside(path: str, taken: Apart) -> str:
+    """A free place for a file that cannot stand where it would."""
+    suffix = "." + path.rpartition("/")[2].rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+    for n in count(1):
+        folder = ASIDE if n == 1 else f"{ASIDE}-{n}"
+        short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
+        for place in (f"{folder}/{path}", f"{folder}/{short}"):
+            if _is_path(place) and taken.take(place):
+                return place
+    raise AssertionError(path)
 
 
 def _is_path(place: str) -> bool:

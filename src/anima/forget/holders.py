@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -34,23 +33,22 @@ _FIRM = 8  # characters; a shorter word stands in names and formats of our own t
 class Holder(Protocol):
     """Something that keeps text. What `find` gave is handed to the others."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     def find(self, sought: Sought) -> Iterator[Touched | Left | str]:
         """What it holds, or cannot say; a text is a note to the owner. Touches nothing."""
-        ...
+        yield from ()
 
     def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left | str]:
         """Takes it out; gives what it could not, and notes."""
-        ...
+        yield from ()
 
     def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
         """Whether anything is left."""
-        ...
+        yield from ()
 
 
-class Waiting:
+class Waiting(Holder):
     """Changes that wait for the owner: those that hold it, and those a forgotten session wants."""
 
     name = "inbox"
@@ -83,9 +81,6 @@ class Waiting:
                 self._store.whole.drop_staged()
         yield from ()
 
-    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
-        yield from ()
-
 
 def _strings(value: Any) -> Iterator[str]:
     """The texts in a part of a proposal; names and numbers are none."""
@@ -99,7 +94,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each) if key in _TEXTS else ()
 
 
-class SetAside:
+class SetAside(Holder):
     """What was put aside after a crash, or by a repair."""
 
     name = "aside"
@@ -118,34 +113,24 @@ class SetAside:
             self._whole.drop_set_aside(each.where)
         yield from ()
 
-    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
-        yield from ()  # files are looked through as a whole
 
-
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Holder):
     """Something that is made of what is kept elsewhere; for a purge in files of its own, so that no free page holds it."""
 
-    name: str
-    freshen: Callable[[bool], None]  # whether it must be made anew
-
-    def find(self, sought: Sought) -> Iterator[Touched]:
-        yield from ()
+    def __init__(self, name: str, freshen: Callable[[bool], None]) -> None:
+        self.name, self._freshen = name, freshen  # which is told whether it must be made anew
 
     def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[str]:
         try:
-            self.freshen(sought.purge)
+            self._freshen(sought.purge)
         except HomeError as error:
             yield f"the index is made again at the next search: {error}"
-
-    def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
-        yield from ()
 
 
 # -- files that are no documents ----------------------------------------------------------------------------------------------
 
 
-class Files:
+class Files(Holder):
     """Files that are no documents, and the proof over every byte of the home. `is_transcript` says whose road is their
     own."""
 
@@ -258,7 +243,7 @@ def without(text: str, hits: set[int], wanted: Wanted) -> str:
 # -- history ------------------------------------------------------------------------------------------------------------------
 
 
-class Versions:
+class Versions(Holder):
     """Every version that history holds."""
 
     name = "history"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from typing import Any
 
 from anima.errors import BadArguments
 from anima.layout.listener import layer_at, layer_of
@@ -51,45 +52,27 @@ class Asked:
 # -- what is asked --------------------------------------------------------------------------------------------------------
 
 
-def asked_of(
-    site: Site,
-    *,
-    text: str | Sequence[str] | None = None,
-    pattern: str | None = None,
-    line: str | None = None,
-    session: str | None = None,
-    sender: str | None = None,
-    origin: str | None = None,
-    since: date | datetime | str | None = None,
-    until: date | datetime | str | None = None,
-) -> Asked:
-    """What a person asks for, checked. Raises BadArguments with what to say instead."""
-    named = {
-        "text": text,
-        "pattern": pattern,
-        "line": line,
-        "session": session,
-        "sender": sender,
-        "origin": origin,
-        "since": since,
-        "until": until,
-    }
-    given = {name for name, value in named.items() if value is not None}
+def asked_of(site: Site, **wish: Any) -> Asked:
+    """What a person asks for, in the words of `Home.forget`, checked. Raises BadArguments with what to say instead."""
+    given = {name for name, value in wish.items() if value is not None}
     if not given:
         raise BadArguments("say what to forget: a text, pattern, line, session, sender, origin or time span")
     _check_together(given)
-    path, said = _line(site, line) if line is not None else (None, None)
-    begin, end = _moment(site, since, time.min), _moment(site, until, time.max)
+    for name in given & {"sender", "session"}:
+        if not wish[name].strip():
+            raise BadArguments(f"{name} is empty")
+    path, said = _line(site, wish["line"]) if "line" in given else (None, None)
+    begin, end = _moment(site, wish.get("since"), time.min), _moment(site, wish.get("until"), time.max)
     if begin and end and begin > end:
         raise BadArguments("since lies after until; nothing can be in between")
     return Asked(
-        texts=checked_texts(text),
-        pattern=_pattern(pattern),
+        texts=checked_texts(wish.get("text")),
+        pattern=_pattern(wish.get("pattern")),
         path=path,
         said=said,
-        sender=_filled("sender", sender),
-        session=_filled("session", session),
-        origin=_origin(origin),
+        sender=wish.get("sender"),
+        session=wish.get("session"),
+        origin=_origin(wish.get("origin")),
         since=begin,
         until=end,
     )
@@ -123,12 +106,6 @@ def _pattern(raw: str | None) -> re.Pattern[str] | None:
     if any(not match[0].strip() for match in found.finditer("a b\n1-x ä\n\nmemory")):
         raise BadArguments(f"the pattern {raw!r} matches where there is nothing; every line would go")
     return found
-
-
-def _filled(name: str, value: str | None) -> str | None:
-    if value is not None and not value.strip():
-        raise BadArguments(f"{name} is empty")
-    return value
 
 
 def _origin(raw: str | None) -> Origin | None:

@@ -45,7 +45,7 @@ def path_of_state(name: str) -> str:
 
 def check_names(files: Iterable[File]) -> None:
     """Names that stay inside a home and apart from each other, in order. Raises Refused."""
-    before, apart = "", _Apart()
+    before, apart = "", Apart()
     for file in files:
         name = printable(file.path)
         why = ""
@@ -62,17 +62,21 @@ def check_names(files: Iterable[File]) -> None:
         before = file.path
 
 
-class _Apart:
-    """Names that no file system takes for one another."""
+class Apart:
+    """Names that no file system takes for one another, nor for a folder on the way to one of them."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
 
     def take(self, path: str) -> bool:
-        twin = path if path.startswith(MACHINERY) else fold(path)
-        if twin in self._seen or any(above in self._seen for above in folders_above(twin)):
+        """Whether a name is free; it is taken then."""
+        key = path if path.startswith(MACHINERY) else fold(path)
+        above = list(folders_above(key))
+        if key in self._files or key in self._folders or not self._files.isdisjoint(above):
             return False
-        self._seen.add(twin)
+        self._files.add(key)
+        self._folders.update(above)
         return True
 
 
@@ -153,7 +157,7 @@ def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
                 mtime = min(max(int(seen.st_mtime), 0), LATEST)
                 found.append(FoundFile(path, seen.st_size, _mode(path, stat.S_IMODE(seen.st_mode)), mtime))
         folders[:] = entered
-    apart, kept = _Apart(), []
+    apart, kept = Apart(), []
     for each in sorted(found):
         if apart.take(each.path):
             kept.append(each)
