@@ -28,7 +28,7 @@ from anima import Home
 FILES, PATH = 300, "notes/n007.md"
 CHANGE_LIMIT, APPEND_LIMIT = 3.0, 1.5
 STEPS = (
-    ("scan and gate", "writing", "_judge"),
+    ("scan and gate", "writing", "judge"),
     ("read what stands there", "hand", "look"),
     ("stage, fsync", "hand", "stage"),
     ("intent, fsync", "ledger", "intend"),

@@ -265,7 +265,7 @@ def _staged(source: _Source, whole: Whole, swap: Swapping, seen: Seen) -> Restor
         if file.path in differs:
             swap.stage(file.path, [own] if own else pieces, mode=file.mode, mtime=mtime)
         elif seen[file.path][1] != mtime or seen[file.path][0].mode != file.mode:
-            swap.touch(file.path, mode=file.mode, mtime=mtime)  # or the next snapshot would differ
+            swap.restamp(file.path, mode=file.mode, mtime=mtime)  # or the next snapshot would differ
     return found
 
 

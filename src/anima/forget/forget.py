@@ -61,7 +61,7 @@ class Forgetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """Everything that would be done. Nothing is, until `carry_out`."""
+    """Everything that would be done. Nothing is, until `perform`."""
 
     sought: Choice
     touched: tuple[Touched, ...]  # lines of documents
@@ -104,7 +104,7 @@ class Forget:
     def ask(self, *, purge: bool, dry_run: bool, **what: Any) -> Forgetting:
         """What a person asks for; with `dry_run` only looked for. Raises BadArguments with what to say instead."""
         asked = asked_of(self._site, **what)
-        return self.plan(asked, purge=purge).shown() if dry_run else self.carry_out(asked, purge=purge)
+        return self.plan(asked, purge=purge).shown() if dry_run else self.perform(asked, purge=purge)
 
     # -- the plan -------------------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class Forget:
 
     # -- the deed -------------------------------------------------------------------------------------------------------
 
-    def carry_out(self, asked: Asked, *, purge: bool, last: str | None = None) -> Forgetting:
+    def perform(self, asked: Asked, *, purge: bool, last: str | None = None) -> Forgetting:
         """Plans and does it. A document that changed in between is planned anew. `last` is a proposal that goes last."""
         for tries in range(_TRIES):
             drawn = self.plan(asked, purge=purge)
@@ -355,7 +355,7 @@ class Forget:
 
     def approve(self, proposal: Proposal) -> tuple[Receipt, ...]:
         """Carries an agent's wish out, as the owner's own."""
-        done = self.carry_out(_asked_by(proposal.forget or {}), purge=False, last=proposal.id)
+        done = self.perform(_asked_by(proposal.forget or {}), purge=False, last=proposal.id)
         own = (each.where for each in done.touched if each.place in ("line", "layer", "dreamed"))
         path = next((DocPath.parse(where.rpartition(":")[0]) for where in own), proposal.changes[0].path)
         reason = ", ".join(f"{count} {place}" for place, count in done.counts.items()) or "nothing held it any more"

@@ -114,7 +114,7 @@ class Swap:
         except OSError as error:
             raise _failed("the snapshot cannot be unpacked", error) from None
 
-    def touch(self, path: str, *, mode: int, mtime: int) -> None:
+    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
         """Gives a file of the home, whose bytes are right already, its mode and second."""
         self._touches.append(_Touch(path, mode, mtime))
 

@@ -220,7 +220,7 @@ class MemoryLogFile:
             self.end_last_line()
             at = len(held.data)
             held.data += record
-            self._logs.touch(held)
+            self._logs.next_version_of(held)
             return at
 
     def begin(self, record: bytes) -> None:
@@ -241,7 +241,7 @@ class MemoryLogFile:
             else:
                 del held.data[start:]
                 self._logs.put_torn(self.id, start, tail)
-            self._logs.touch(held)
+            self._logs.next_version_of(held)
             return True
 
     def sync(self) -> None:
@@ -253,7 +253,7 @@ class MemoryLogFile:
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
         with self._logs.lock:
             held = self._writable()
-            held.data, held.of = bytearray(b"".join(make())), self._logs.touch(held)
+            held.data, held.of = bytearray(b"".join(make())), self._logs.next_version_of(held)
             self._held()
 
     def _held(self) -> _LogBytes:
@@ -282,7 +282,7 @@ class MemoryLogs:
             raise NoSuchSession(f"{id}: there is no such session")
         return self._all[id]
 
-    def touch(self, held: _LogBytes) -> int:
+    def next_version_of(self, held: _LogBytes) -> int:
         held.version, held.time = self._shelf.next_version(), self._clock()
         return held.version
 
