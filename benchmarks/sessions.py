@@ -24,9 +24,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from anima.gate.scan import redact
-from anima.sessions.find import Asker, TranscriptIndex
+from anima.sessions.find import TranscriptIndex
 from anima.sessions.record import Transcript, encode, stamp, transcripts_in
-from anima.sessions.replay import Header, Turn, read
+from anima.sessions.replay import Asker, Header, Turn, read
 from anima.store import Logs
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules

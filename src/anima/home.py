@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from anima.prompt.compose import Prompt
     from anima.search.current import Search
     from anima.search.rank import SearchAnswer
-    from anima.sessions.session import Session
-    from anima.sessions.sessions import Sessions
+    from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
     from anima.upkeep.doctor import CheckedRooms, Health
     from anima.upkeep.numbers import Talk
@@ -236,7 +235,7 @@ class Home:
     @part
     def sessions(self) -> Sessions:
         """Conversations: begun, taken up, listed, read and found."""
-        from anima.sessions.sessions import Sessions
+        from anima.sessions.session import Sessions
 
         return Sessions(
             self.site,

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from test_transcript import store_at, texts_with_secrets
 
 from anima.gate.scan import redact
-from anima.sessions.find import Asker, Quote, Quotes, TranscriptIndex, preview
+from anima.sessions.find import Quote, Quotes, TranscriptIndex, preview
 from anima.sessions.record import Transcript, forget, stamp, transcripts_in
-from anima.sessions.replay import Header
+from anima.sessions.replay import Asker, Header
 from anima.text.words import cut
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 import anima
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
-from anima.sessions.find import Asker, Listed, TranscriptIndex
+from anima.sessions.find import Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
 from anima.sessions.replay import (
     START,
+    Asker,
     BadLine,
     Boundary,
     Close,

@@ -27,9 +27,9 @@ from anima.search.units import CUTTING
 from anima.sessions.record import Redact, stamp
 from anima.sessions.replay import (
     START,
+    Asker,
     Close,
     Count,
-    Header,
     Placed,
     Turn,
     count,
@@ -56,6 +56,7 @@ _BEGINNING = 200  # records in which a first word of the user is looked for
 # Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
 # not stored beside their postings: cutting an entry's text again gives them, when they have to go.
 _TABLES = """
+create table made(epoch text not null);
 create table session(
     id integer primary key, folder text not null, name text not null, summary text not null, updated text not null,
     started text not null, entries integer not null, bytes integer not null, lines integer not null,
@@ -158,22 +159,6 @@ class Quotes:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
-    """Whose transcripts may be seen: one agent's (or any, None), of these layers and scopes, or of any (None)."""
-
-    agent: str | None
-    layers: frozenset[str] | None = frozenset({""})
-    scopes: frozenset[str] | None = None
-
-    def sees(self, header: Header | None) -> bool:
-        return header is not None and self.sees_row(header.agent_id, header.layer or "", header.scope or "")
-
-    def sees_row(self, agent: str, layer: str, scope: str) -> bool:
-        in_layer = self.layers is None or layer in self.layers
-        return self.agent in (None, agent) and in_layer and (self.scopes is None or scope in self.scopes)
-
-
 class _Mark(NamedTuple):
     """How far a transcript's words are in the index, and of which one."""
 
@@ -208,7 +193,11 @@ class TranscriptIndex:
             version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
             wal=False,
             again="the index of transcripts was damaged ({}) and is made again",
+            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)))"),
         )
+        # The epoch of the file and the versions of the transcripts when list and words last were up to date, by folder.
+        self._listed: dict[str, tuple[str, dict[str, str]]] = {}
+        self._heard: dict[str, tuple[str, dict[str, str]]] = {}
         self.check, self.close = self._file.check, self._file.close
 
     def begin_again(self) -> None:
@@ -253,12 +242,16 @@ class TranscriptIndex:
         if not there and not self._file.exists:
             return True
         self._make()
+        epoch = self._tried(lambda db: str(db.execute("select epoch from made").fetchone()[0]))
+        if epoch is None or self._listed.get(logs.name) == (epoch, there):
+            return epoch is not None
         sql = "select name, version from session where folder = ?"
-        known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall()))
-        if known is None:
-            return False
+        known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall())) or {}
         changed = [id for id, version in there.items() if known.get(id) != version]
-        return self._take_rows(logs, changed, gone=known.keys() - there.keys())
+        is_done = self._take_rows(logs, changed, gone=known.keys() - there.keys())
+        if is_done:
+            self._listed[logs.name] = (epoch, there)
+        return is_done
 
     def _take_rows(self, logs: Logs, changed: Sequence[str], gone: Collection[str] = ()) -> bool:
         if not changed and not gone:
@@ -339,26 +332,29 @@ class TranscriptIndex:
         """Brings the words up to date, so much at a time that nobody waits long; how many entries came in."""
         sql = """select name, of, heard_bytes, heard_lines, heard_entries from session
                  where folder = ? and heard != version"""
-        if not self.refresh(logs) or not self._file.exists:
+        if not self.refresh(logs) or (now := self._listed.get(logs.name)) is None or self._heard.get(logs.name) == now:
             return 0
         late = self._tried(lambda db: db.execute(sql, (logs.name,)).fetchall()) or ()
-        taken, batch = 0, list[_Part]()
+        done, batch = list[int | None](), list[_Part]()
         for part in chain.from_iterable(_parts(logs, name, _Mark(*mark)) for name, *mark in late):
             batch.append(part)
             if sum(len(each.turns) for each in batch) >= _BATCH or len(batch) >= _MANY:
-                taken += self._put(logs, batch)
+                done.append(self._put(logs, batch))
                 batch = []
-        return taken + self._put(logs, batch)
+        done.append(self._put(logs, batch))
+        if None not in done:
+            self._heard[logs.name] = now
+        return sum(number or 0 for number in done)
 
-    def _put(self, logs: Logs, parts: Sequence[_Part]) -> int:
-        """Takes entries in, in one transaction. A part is left out when its session is no longer at `since`: somebody
-        else was faster."""
+    def _put(self, logs: Logs, parts: Sequence[_Part]) -> int | None:
+        """Takes entries in, in one transaction; None when that failed. A part is left out when its session is no longer
+        at `since`: somebody else was faster."""
         words = [[_words(turn.content[:INDEXED]) for turn in part.turns] for part in parts]
 
         def write(db: sqlite3.Connection) -> int:
             return sum(_put_part(db, logs, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
 
-        return self._tried(write, writing=True) or 0 if parts else 0
+        return self._tried(write, writing=True) if parts else 0
 
     def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The entries that hold every word of the query, the latest first; where none does, those that hold some, the

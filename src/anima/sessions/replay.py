@@ -50,6 +50,22 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Whose transcripts may be seen: one agent's (or any, None), of these layers and scopes, or of any (None)."""
+
+    agent: str | None
+    layers: frozenset[str] | None = frozenset({""})
+    scopes: frozenset[str] | None = None
+
+    def sees(self, header: Header | None) -> bool:
+        return header is not None and self.sees_row(header.agent_id, header.layer or "", header.scope or "")
+
+    def sees_row(self, agent: str, layer: str, scope: str) -> bool:
+        in_layer = self.layers is None or layer in self.layers
+        return self.agent in (None, agent) and in_layer and (self.scopes is None or scope in self.scopes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One entry. `number` counts entries from 0 and `offset` is its byte in the file; both -1 before it is written.
     `redacted` names the kinds of secrets that were taken out; only the writer knows them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Deed, DocPath, Origin, Remark, Scope
-from anima.sessions.find import NAME, Asker, Listed, Quotes, Rows, TranscriptIndex
+from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
     Redact,
@@ -29,6 +29,7 @@ from anima.sessions.record import (
 )
 from anima.sessions.replay import (
     VERSION,
+    Asker,
     Header,
     Placed,
     Record,
