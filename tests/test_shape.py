@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 2_270,
+    "(top)": 2_260,
     "backup": 2_280,
     "cli": 3_250,
     "dream": 3_210,
@@ -27,10 +27,10 @@ CEILINGS = {
     "prompt": 1_750,
     "search": 4_290,
     "sessions": 3_990,
-    "store": 6_370,
+    "store": 6_390,
     "testing": 1_600,
     "text": 2_400,
-    "upkeep": 3_040,
+    "upkeep": 3_020,
     "web": 4_100,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

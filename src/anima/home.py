@@ -24,8 +24,8 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout.listener import Listener, layer_of
 from anima.layout.trust import Register, default_home, served
 from anima.layout.trust import folder as user_folder
-from anima.model import Access, Checked, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
-from anima.prompt.gather import Prompts
+from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
 from anima.site import Site, make_home, open_site
@@ -657,7 +657,7 @@ def doctor(
     asked = Doctor(
         path,
         _rooms(),
-        clock=clock or (lambda: datetime.now(UTC)),
+        clock=clock or _now,
         dice=random.Random(),
         env=os.environ if env is None else env,
         settings=settings,
@@ -671,18 +671,7 @@ def doctor(
 
 def _rooms() -> CheckedRooms:
     """What the doctor asks of sessions and prompts."""
-    from anima.upkeep.doctor import CheckedIndex, CheckedRooms
+    from anima.sessions.transcripts import checked_transcripts
+    from anima.upkeep.doctor import CheckedRooms
 
-    def parts(site: Site) -> tuple[Checked, ...]:
-        from anima.sessions.find import TranscriptIndex
-        from anima.sessions.record import unchanged
-        from anima.sessions.transcripts import CheckedTranscripts
-
-        talks = TranscriptIndex(site.store.scratch("talks.sqlite"), redact=unchanged)
-        index = CheckedIndex(site.store, "talks.sqlite", "The index of transcripts", talks.check)
-        return (index, CheckedTranscripts(site)) if site.config.sessions.dir else (index,)
-
-    def prompt(site: Site) -> Prompt:
-        return Prompts(site, AgentIdentity(site)).prompt(Listener(scope=Scope.MAIN), runtime=Runtime())
-
-    return CheckedRooms(parts=parts, prompt=prompt)
+    return CheckedRooms(parts=checked_transcripts, prompt=main_prompt)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
 from anima.layout.listener import Listener, layer_at
 from anima.layout.table import Row, skill_line
-from anima.model import Actor, DocPath, Document, Runtime, Severity, fold
+from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt.compose import Limits, Piece, Prompt, compose
 from anima.prompt.fields import parse, render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
@@ -76,6 +76,11 @@ class Prompts:
             persona=gathering.persona,
             notes=gathering.notes,
         )
+
+
+def main_prompt(site: Site) -> Prompt:
+    """The prompt of the owner's own sessions, as no hook has changed it."""
+    return Prompts(site, AgentIdentity(site)).prompt(Listener(scope=Scope.MAIN), runtime=Runtime())
 
 
 class _Gathering:

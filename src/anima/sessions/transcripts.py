@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from anima.errors import HomeError, NoSuchSession
 from anima.layout.listener import Listener
-from anima.model import UNTRUSTED, Deed, DocPath, Origin, Remark, Scope
+from anima.model import UNTRUSTED, Checked, Deed, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
@@ -26,6 +26,7 @@ from anima.sessions.record import (
     redaction,
     touched,
     transcripts_in,
+    unchanged,
 )
 from anima.sessions.replay import (
     VERSION,
@@ -42,6 +43,7 @@ from anima.sessions.replay import (
     scan,
 )
 from anima.site import Site
+from anima.store.check import CheckedIndex
 from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
@@ -381,3 +383,10 @@ class CheckedTranscripts:
     def repair(self) -> Iterator[Deed]:
         """Nothing: what cannot be read is passed over, and the next write ends a torn line."""
         return iter(())
+
+
+def checked_transcripts(site: Site) -> tuple[Checked, ...]:
+    """What of a home's health its sessions can speak of: the index of transcripts, and the transcripts."""
+    talks = TranscriptIndex(site.store.scratch(NAME), redact=unchanged)
+    index = CheckedIndex(site.store, NAME, "The index of transcripts", talks.check)
+    return (index, CheckedTranscripts(site)) if site.config.sessions.dir else (index,)

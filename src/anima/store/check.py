@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -566,3 +566,21 @@ class CheckedHistory:
         renewed = verify(Still(_data(self._store))).renewed
         if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
             self._store.anchor()
+
+
+class CheckedIndex:
+    """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
+
+    def __init__(self, store: FolderStore, name: str, what: str, why: Callable[[], str]) -> None:
+        self._store, self._name, self._what, self._why = store, name, what, why
+
+    def check(self) -> Iterator[Remark]:
+        if why := self._why():
+            said = f"{self._what} will not do: {why}."
+            yield Remark(name="index-damaged", about=self._name, message=said)
+
+    def repair(self) -> Iterator[Deed]:
+        if self._why():
+            for end in ("", "-wal", "-shm", "-journal"):
+                self._store.state.remove(f"{self._name}{end}")
+            yield Deed(name="index-damaged", about=self._name, said="deleted; it is made again when somebody searches")

@@ -36,7 +36,7 @@ from anima.memory.proposals import Proposals
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope
 from anima.search.current import tables_of
 from anima.site import Site
-from anima.store.check import CheckedBatches, CheckedFiles, CheckedHistory, CheckedLedger, set_aside
+from anima.store.check import CheckedBatches, CheckedFiles, CheckedHistory, CheckedIndex, CheckedLedger, set_aside
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, open_home_folder
 from anima.store.whole import bytes_of
@@ -69,7 +69,7 @@ class Damage:
     def do(self) -> str:
         """What somebody who reads of it can do now."""
         if not self.repair:
-            return self.owner
+            return "" if self.level == "fine" else self.owner
         return f"{REPAIR}; {self.owner}" if self.owner.startswith("put a backup") else REPAIR
 
 
@@ -129,24 +129,6 @@ class CheckedRooms:
 
     parts: Callable[[Site], Sequence[Checked]]
     prompt: Callable[[Site], Drawn]
-
-
-class CheckedIndex:
-    """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
-
-    def __init__(self, store: FolderStore, name: str, what: str, why: Callable[[], str]) -> None:
-        self._store, self._name, self._what, self._why = store, name, what, why
-
-    def check(self) -> Iterator[Remark]:
-        if why := self._why():
-            said = f"{self._what} will not do: {why}."
-            yield Remark(name="index-damaged", about=self._name, message=said)
-
-    def repair(self) -> Iterator[Deed]:
-        if self._why():
-            for end in ("", "-wal", "-shm", "-journal"):
-                self._store.state.remove(f"{self._name}{end}")
-            yield Deed(name="index-damaged", about=self._name, said="deleted; it is made again when somebody searches")
 
 
 class _SmallFiles:
