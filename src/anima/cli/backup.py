@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 PASSPHRASE = "ANIMA_SNAPSHOT_PASSPHRASE"
 _SHOWN, _SHOWN_MOVED = 12, 20
-_MACHINERY = (".anima/", ".git/")
 
 
 @command(
@@ -182,7 +181,7 @@ def _show_plan(found: Restoration) -> None:
     say(f"{found.home}: {new:,} new, {changed:,} changed, {gone:,} gone, {found.same:,} as they are")
     marked = (("+", found.new), ("~", found.changed), ("-", found.gone))
     rows = [(mark, path) for mark, paths in marked for path in paths]
-    own = [f"  {mark} {path}" for mark, path in rows if not path.startswith(_MACHINERY)]
+    own = [f"  {mark} {path}" for mark, path in rows if not path.startswith(".")]  # a home's own names are never hidden
     listed(own, _SHOWN)
     if len(rows) > len(own):
         say(f"  and {len(rows) - len(own):,} files of ledger and history")
