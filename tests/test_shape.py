@@ -19,7 +19,7 @@ CEILINGS = {
     "cli": 3_250,
     "dream": 3_210,
     "forget": 970,
-    "gate": 2_410,
+    "gate": 2_430,
     "layout": 910,
     "ledger": 1_060,
     "mcp": 880,

@@ -6,9 +6,19 @@ Before everything stand denials that no rule opens; then the owner's rules; then
 Not here: scanning (scan), what each file is (layout), keeping proposals (memory), counting writes (sessions).
 """
 
-from anima.gate.facts import FLOWS, Flow, FlowEvent, Situation
 from anima.gate.judge import flows_after, judge, judge_file, may, suggest_rule
-from anima.gate.rules import APPROVAL_PLACES, RATE_LIMIT, RULES, SIZE_LIMIT, GatePolicy, check_rules
+from anima.gate.rules import (
+    APPROVAL_PLACES,
+    FLOWS,
+    RATE_LIMIT,
+    RULES,
+    SIZE_LIMIT,
+    Flow,
+    FlowEvent,
+    GatePolicy,
+    Situation,
+    check_rules,
+)
 
 __all__ = [
     "APPROVAL_PLACES",

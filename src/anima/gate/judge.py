@@ -14,8 +14,24 @@ from typing import Any
 
 from anima.config import Rule
 from anima.errors import BadArguments, printable
-from anima.gate.facts import FLOWS, Facts, FlowEvent, Situation, file_policy, is_danger, is_secret, untrusted
-from anima.gate.rules import APPROVAL_PLACES, RATE_LIMIT, SIZE_LIMIT, GatePolicy, by_owners_rules, listed, no_such, said
+from anima.gate.rules import (
+    APPROVAL_PLACES,
+    FLOWS,
+    RATE_LIMIT,
+    SIZE_LIMIT,
+    Facts,
+    FlowEvent,
+    GatePolicy,
+    Situation,
+    by_owners_rules,
+    file_policy,
+    is_danger,
+    is_secret,
+    listed,
+    no_such,
+    said,
+    untrusted,
+)
 from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, digest_of, fold
 
