@@ -24,6 +24,7 @@ from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import DocPath
+from anima.store import Store
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, open_home_folder
 
@@ -32,7 +33,7 @@ from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, o
 class Site:
     """What every room is given: where things are and what holds here. No verbs."""
 
-    store: FolderStore
+    store: Store
     layout: Layout
     config: Config
     clock: Callable[[], datetime]

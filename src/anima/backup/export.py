@@ -29,10 +29,11 @@ from anima.errors import (
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.site import Site, detected
+from anima.store import Documents, OpenFile
 from anima.store.census import GIT
-from anima.store.folder import MACHINE, Folder
+from anima.store.folder import MACHINE
 from anima.store.logs import MAX_LINE
-from anima.store.outside import MAP, Crate, Opened, Sheet, Stream, expanded, private
+from anima.store.outside import MAP, Crate, Sheet, Stream, expanded, private
 
 FORMAT = 1  # of that map
 FORMATS = ("markdown", "jsonl", *DIALECTS)
@@ -157,11 +158,11 @@ class _Leaving:
             crate.drop()
             raise
 
-    def _opened(self) -> Iterator[tuple[str, Opened]]:
+    def _opened(self) -> Iterator[tuple[str, OpenFile]]:
         """Every file, open. One that cannot be opened is left out."""
         for number, entry in enumerate(self.entries, start=1):
             try:
-                with Opened(self._documents, entry.path) as file:
+                with self._documents.opened(entry.path) as file:
                     self._count(entry.path, file.size)
                     yield entry.path, file
             except BadText as error:
@@ -175,7 +176,7 @@ class _Leaving:
         self._counts["bytes"] += size
 
     def _agent_of(self, path: str) -> str:
-        with Opened(self._documents, path) as file:
+        with self._documents.opened(path) as file:
             return agent_in(file.pieces(), self._form) or self.site.agent
 
     def _map(self, there: Table) -> bytes:
@@ -224,7 +225,7 @@ def dialect_in(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def walk(store: Folder, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
+def walk(store: Documents, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
     """Every file beneath a folder in order of path, and (path, why) of what is not moved."""
     prefix = f"{folder}/" if folder else ""
     yield from ((prefix + name, why) for name, why in sorted(store.strange(folder)))

@@ -38,10 +38,9 @@ from anima.layout.table import Policy
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.site import Site, detected
-from anima.store.aside import kind_of
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.logs import MAX_LINE
-from anima.store.outside import MAP, Opened, expanded, lines_in, open_file, private
+from anima.store.outside import MAP, expanded, lines_in, open_file, private
 
 if TYPE_CHECKING:
     from anima.store import Logs
@@ -117,13 +116,13 @@ class _FolderSource:
         return [entry.path for entry in self.entries]
 
     def agent_of(self, path: str) -> str | None:
-        with Opened(self._store, path) as file:
+        with self._store.opened(path) as file:
             return agent_in(file.pieces(), self._form)
 
     def items(self) -> Iterator[_Found]:
         for entry in self.entries:
             try:
-                with Opened(self._store, entry.path) as file:
+                with self._store.opened(entry.path) as file:
                     yield _Found(path=entry.path, size=file.size, mode=file.mode, pieces=file.pieces())
             except BadText as error:
                 self.left_out.append((entry.path, error.why))
@@ -139,7 +138,7 @@ class _FolderSource:
         """The map of an export of ours; None where there is none. Raises NewerFormat, or BadText for one that is none."""
         if self._store.stat(MAP) is None:
             return None
-        with Opened(self._store, MAP) as file:
+        with self._store.opened(MAP) as file:
             if file.size > _MOST_MAP:
                 raise BadText(MAP, "it is too large to be ours")
             raw = b"".join(file.pieces())
@@ -347,7 +346,7 @@ class _Arriving:
             return
         documents = self.site.store.documents
         actual = documents.actual(folder)
-        if actual is not None and kind_of(documents, actual) not in (None, "folder"):
+        if actual is not None and documents.kind_of(actual) not in (None, "folder"):
             raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
 
     # -- documents ------------------------------------------------------------------------------------------------------
@@ -418,7 +417,7 @@ class _Arriving:
         self._note("files", path.text)
 
     def _compare(self, path: DocPath, actual: str, pieces: Iterable[bytes]) -> None:
-        with Opened(self.site.store.documents, actual) as standing:
+        with self.site.store.documents.opened(actual) as standing:
             self._note("present" if _same(standing.pieces(), pieces) else "differs", path.text)
 
     def _bring(self, item: _Found, path: DocPath) -> None:

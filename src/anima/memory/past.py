@@ -21,7 +21,8 @@ from anima.memory.proposals import content_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
 from anima.site import Site
-from anima.store.git import History, Revision
+from anima.store import History
+from anima.store.revision import Revision
 from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 

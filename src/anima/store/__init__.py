@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
-    from anima.ledger.chain import Key, Ledger, Record
+    from threading import Event
+
+    from anima.ledger.chain import Key, Ledger, Log, Record
     from anima.ledger.provenance import Provenance
     from anima.store.revision import Note, Revision
 
@@ -54,6 +56,19 @@ class Written:
     repeated: bool = False
 
 
+class OpenFile(Protocol):
+    """A file as it stands now: what is appended meanwhile is not read."""
+
+    size: int
+    mode: int
+
+    def pieces(self) -> Iterator[bytes]: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
+
 class Documents(Protocol):
     """The texts of one home, by checked path; a name is found in any case or Unicode form. Reading changes nothing."""
 
@@ -76,6 +91,30 @@ class Documents(Protocol):
         ...
 
     def names(self, folder: str) -> tuple[str, ...]: ...
+
+    def raw_names(self, folder: str) -> Iterable[str]:
+        """Every name in a folder, also of what is no document."""
+        ...
+
+    def strange(self, folder: str) -> Iterable[tuple[str, str]]:
+        """(name, why) of what stands in a folder and can be no document."""
+        ...
+
+    def bytes_of(self, path: str) -> bytes | None:
+        """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
+        ...
+
+    def opened(self, path: str) -> OpenFile:
+        """A file, to be read piece by piece. Raises BadText for what cannot be read."""
+        ...
+
+    def kind_of(self, path: str) -> str | None:
+        """What stands at a path as spelt in the store: file, folder, link or other; None for nothing."""
+        ...
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder that is to hold documents, where none stands."""
+        ...
 
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
 
@@ -238,6 +277,27 @@ class History(Protocol):
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
 
+    def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
+        """(revision, path, bytes) of every version a revision brought, the newest first; its message has no path."""
+        ...
+
+    def objects(self) -> Iterator[tuple[str, bytes]]:
+        """Everything that is kept, reachable or not, with its id: what a proof of forgetting reads."""
+        ...
+
+    def others(self) -> Sequence[str]:
+        """Lines of revisions that are a person's own: `rewrite` does not carry them over."""
+        ...
+
+    def rewrite(self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note) -> object:
+        """Puts a history in the place of this one that never held what `clean` takes out of files and `message` out of
+        messages. Killed at any point, the old or the new one stands."""
+        ...
+
+    def check(self) -> list[str]:
+        """What is wrong, a sentence each; nothing when every version can be read."""
+        ...
+
 
 class Swapping(Protocol):
     """Files that stand ready to take the place of a home's, all or none."""
@@ -288,6 +348,11 @@ class Whole(Protocol):
     def replace(self, path: str, data: bytes) -> None: ...
     def set_aside(self) -> Iterator[str]: ...
     def drop_set_aside(self, path: str) -> None: ...
+    def names_of(self, path: str) -> int: ...
+    def drop_staged(self) -> None: ...
+    def drop_old_histories(self) -> None: ...
+    @property
+    def has_foreign_git(self) -> bool: ...
 
 
 class Store(Protocol):
@@ -304,10 +369,24 @@ class Store(Protocol):
         ...
 
     @property
+    def author(self) -> str:
+        """Who writes here, as a revision names them."""
+        ...
+
+    @property
     def documents(self) -> Documents: ...
 
     @property
     def state(self) -> State: ...
+
+    @property
+    def whole(self) -> Whole:
+        """The home as a heap of files."""
+        ...
+
+    def place_of(self, name: str) -> str:
+        """A small state's name for people."""
+        ...
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> Logs:
         """The logs of one folder whose names end so."""
@@ -332,6 +411,27 @@ class Store(Protocol):
         ...
 
     @property
+    def log(self) -> Log:
+        """The ledger's bytes, for whoever verifies or only wants to see whether it grew."""
+        ...
+
+    def had_ledger(self) -> bool:
+        """Whether a ledger was here that is gone."""
+        ...
+
+    def need_ledger(self) -> None:
+        """Raises Damaged where a ledger was here that is gone: nobody then knows which lines are trusted."""
+        ...
+
+    def finish(self) -> None:
+        """Ends, or takes back, what a crash left half done."""
+        ...
+
+    def sweep(self) -> None:
+        """Drops texts that were made ready for a batch that is over."""
+        ...
+
+    @property
     def provenance(self) -> Provenance:
         """Where each line came from, folded up to the ledger's end."""
         ...
@@ -344,12 +444,24 @@ class Store(Protocol):
     @property
     def history_problem(self) -> str | None: ...
 
+    def kept_history(self) -> AbstractContextManager[History | None]:
+        """The history as it stands, also where it is switched off now; None where there is none."""
+        ...
+
+    def reset_history(self) -> None:
+        """Lets go of the history that is open: it was written anew."""
+        ...
+
     def write(self, batch: Batch) -> Written:
         """Writes a batch, all or nothing. Raises StaleWrite, Refused or Damaged with nothing changed."""
         ...
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
         """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        ...
+
+    def check_writable(self, path: DocPath) -> None:
+        """Raises Refused for a document that is not ours to write: another owner's, or where a link stands."""
         ...
 
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
@@ -374,6 +486,10 @@ class Store(Protocol):
         without looking at each version, as in a folder that anybody may write to."""
         ...
 
+    def changes(self, stop: Event | None = None) -> Iterator[object]:
+        """Something for each time that documents changed from outside, until `stop` is set."""
+        ...
+
     def scratch(self, name: str, *, make: bool = False) -> str:
         """Where on this machine's disk a derived file of this name stands: it may be deleted at any time and is made
         again. With `make`, its folder is there afterwards; else nothing is touched."""
@@ -391,6 +507,7 @@ __all__ = [
     "History",
     "LogState",
     "Logs",
+    "OpenFile",
     "OpenLog",
     "Readable",
     "State",

@@ -8,18 +8,14 @@ why (mending).
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import count
-from typing import Literal
 
 from anima.errors import Damaged
 from anima.store.folder import Folder
 from anima.store.private import ASIDE, FOLDER, Machine
 from anima.store.safe_open import open_beneath, open_folder
-
-Kind = Literal["file", "folder", "link", "other"]
 
 
 class Aside:
@@ -73,20 +69,6 @@ def swap_in_folder(store: Folder, when: datetime) -> str:
     return spare
 
 
-def kind_of(store: Folder, path: str) -> Kind | None:
-    """What stands at a path, by its stat alone; None for nothing."""
-    found = store.stat(path)
-    if found is None:
-        return None
-    mode = found.st_mode
-    is_what: tuple[tuple[bool, Kind], ...] = (
-        (stat.S_ISREG(mode), "file"),
-        (stat.S_ISDIR(mode), "folder"),
-        (stat.S_ISLNK(mode), "link"),
-    )
-    return next((kind for fits, kind in is_what if fits), "other")
-
-
 def leads_somewhere(store: Folder, path: str) -> bool:
     """Whether a link has a target."""
     try:
@@ -117,7 +99,7 @@ def free_bytes(store: Folder) -> int:
 
 def everything_in(store: Folder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """(path, stat) of all that lies beneath a folder of the home, folders too; links are not followed."""
-    if kind_of(store, folder) != "folder":
+    if store.kind_of(folder) != "folder":
         return
     for where, folders, names, fd in os.fwalk(folder, dir_fd=store.fd, follow_symlinks=False):
         for name in sorted([*folders, *names]):

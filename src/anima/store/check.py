@@ -22,11 +22,11 @@ from anima.ledger.chain import Key, Ledger
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
-from anima.store.aside import Aside, everything_in, free_bytes, kind_of, leads_somewhere, set_mode, swap_in_folder
+from anima.store import Store
+from anima.store.aside import Aside, everything_in, free_bytes, leads_somewhere, set_mode, swap_in_folder
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
-from anima.store.whole import bytes_of
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
@@ -42,7 +42,7 @@ _BY_HAND = ("missing", "order", "repeated", "unlinked", "rewritten")  # faults t
 
 
 def _kind(store: FolderStore, name: str) -> str | None:
-    return kind_of(store.documents, f"{FOLDER}/{name}")
+    return store.documents.kind_of(f"{FOLDER}/{name}")
 
 
 def _aside(store: FolderStore) -> Aside:
@@ -79,7 +79,7 @@ class CheckedFiles:
         if (free := free_bytes(self._folder)) < ROOM:
             said = f"The disk has {free:,} bytes left: nothing can be written safely."
             yield Remark(name="disk-full", about="disk", message=said)
-        kind = kind_of(self._folder, FOLDER)
+        kind = self._folder.kind_of(FOLDER)
         if kind == "link":
             do = "move the folder it leads to back into the home" if leads_somewhere(self._folder, FOLDER) else ""
             said = ".anima is a link, and links are not followed inside a home."
@@ -124,7 +124,7 @@ class CheckedFiles:
             return
         for name, why in strange:
             path = f"{folder}/{name}".lstrip("/")
-            is_odd = kind_of(self._folder, path) in ("link", "other")
+            is_odd = self._folder.kind_of(path) in ("link", "other")
             shown = printable(path)
             said = f"{shown} is left alone: {why}."
             yield Remark(name="document-not-a-file" if is_odd else "", about=shown, message=said)
@@ -191,7 +191,7 @@ class CheckedFiles:
     def _shut(self) -> Iterator[tuple[str, int]]:
         """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each."""
         store = self._folder
-        own = kind_of(store, ".git/anima") == "file" or _kind(self._store, "made") == "file"
+        own = store.kind_of(".git/anima") == "file" or _kind(self._store, "made") == "file"
         for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
             found = store.stat(top)
             if _is_shut(found):
@@ -213,7 +213,7 @@ class CheckedFiles:
 
     def prepare(self) -> Iterator[Deed]:
         """Makes it possible to lock the home: where `.anima` is no folder, or its lock no file, nothing can be."""
-        store, kind = self._folder, kind_of(self._folder, FOLDER)
+        store, kind = self._folder, self._folder.kind_of(FOLDER)
         opened: set[str] = set()  # what lies inside comes to light when the outer one is open; some disks know no modes
         while barred := [found for found in self._shut() if found[0] not in opened]:
             for path, mode in barred:
@@ -251,7 +251,7 @@ class CheckedFiles:
                 continue
             if _kind(self._store, name) == "file" and name not in (*_FOLDERS, _LOCK, "mending"):
                 self._machine.put(
-                    name, bytes_of(self._folder, path) or b""
+                    name, self._folder.bytes_of(path) or b""
                 )  # a file of its own; the other keeps the old
                 said = "it has one name again"
             else:
@@ -307,7 +307,7 @@ def _data(store: FolderStore) -> bytes:
     """The bytes of the ledger, opened for this look alone; none where none is."""
     if _kind(store, _LEDGER) != "file":
         return b""
-    return bytes_of(store.documents, f"{FOLDER}/{_LEDGER}") or b""
+    return store.documents.bytes_of(f"{FOLDER}/{_LEDGER}") or b""
 
 
 class CheckedLedger:
@@ -317,7 +317,7 @@ class CheckedLedger:
         self._store, self._machine, self._daily = store, store.machine, daily
 
     def check(self) -> Iterator[Remark]:
-        if kind_of(self._store.documents, FOLDER) not in ("folder", None):
+        if self._store.documents.kind_of(FOLDER) not in ("folder", None):
             return
         data = _data(self._store)
         if not data:
@@ -511,11 +511,11 @@ class CheckedHistory:
         store, place = self._store, self._store.history_place
         if not store.rules.history:
             return
-        if _kind(store, "made") == "file" and kind_of(self._folder, ".git") is not None and place != ".git":
+        if _kind(store, "made") == "file" and self._folder.kind_of(".git") is not None and place != ".git":
             said = "A repository that is not ours stands in .git; it is not touched."
             yield Remark(name="history-foreign", about=".git", message=said)
         left = self._leftovers()
-        if kind_of(self._folder, place) is None and b'"kind":"intent"' in _data(store) and not left:
+        if self._folder.kind_of(place) is None and b'"kind":"intent"' in _data(store) and not left:
             said = f"History is gone: {place} is not there, and the ledger tells of changes."
             yield Remark(name="history-damaged", about=place, message=said)
         names = {"busy": "history-busy", "other-branch": "history-head"}
@@ -532,7 +532,7 @@ class CheckedHistory:
         below = f"{folder}/" if folder else ""
         broken = [f"{below}{each}" for each in self._folder.raw_names(folder) if each.startswith(f"{name}.broken-")]
         names = (f"{place}.new", f"{place}.past", f"{FOLDER}/torn", *broken)
-        return [name for name in names if kind_of(self._folder, name) is not None]
+        return [name for name in names if self._folder.kind_of(name) is not None]
 
     def repair(self) -> Iterator[Deed]:
         if not self._store.rules.history or not self._store.begun:
@@ -555,7 +555,7 @@ class CheckedHistory:
             return self._store.repair_history()
         except (HomeError, OSError):
             self._store.reset_history()
-            if kind_of(self._folder, place) is None:
+            if self._folder.kind_of(place) is None:
                 raise
             where = _aside(self._store).move(place, name="repository")
             self._store.repair_history()
@@ -571,7 +571,7 @@ class CheckedHistory:
 class CheckedIndex:
     """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
 
-    def __init__(self, store: FolderStore, name: str, what: str, why: Callable[[], str]) -> None:
+    def __init__(self, store: Store, name: str, what: str, why: Callable[[], str]) -> None:
         self._store, self._name, self._what, self._why = store, name, what, why
 
     def check(self) -> Iterator[Remark]:

@@ -18,10 +18,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store.safe_open import held, open_beneath, open_folder, regular
+from anima.store.safe_open import held, open_beneath, open_folder, open_regular, regular
+
+Kind = Literal["file", "folder", "link", "other"]
+_BLOCK = 1 << 20
 
 MACHINE = ".anima"  # the machine's own folder in a home
 STAGE = f"{MACHINE}/stage"
@@ -155,6 +159,34 @@ class Folder:
         """What tells that a file, as it is spelt on disk, changed; None when it is not there. Reads nothing."""
         found = self.signature(path)
         return ".".join(map(str, found)) if found else None
+
+    def kind_of(self, path: str) -> Kind | None:
+        """What stands at a path, by its stat alone; None for nothing."""
+        found = self.stat(path)
+        if found is None:
+            return None
+        is_what: tuple[tuple[bool, Kind], ...] = (
+            (stat.S_ISREG(found.st_mode), "file"),
+            (stat.S_ISDIR(found.st_mode), "folder"),
+            (stat.S_ISLNK(found.st_mode), "link"),
+        )
+        return next((kind for fits, kind in is_what if fits), "other")
+
+    def bytes_of(self, path: str) -> bytes | None:
+        """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
+        try:
+            with OpenedFile(self, path) as file:
+                if file.size > MAX_BYTES:
+                    raise Damaged(f"it has {file.size:,} bytes, which is more than anima looks through")
+                return b"".join(file.pieces())
+        except BadText as error:
+            if self.stat(path) is None:
+                return None
+            raise Damaged(error.why.removeprefix("it ")) from None
+
+    def opened(self, path: str) -> OpenedFile:
+        """A file, to be read piece by piece. Raises BadText for what cannot be read."""
+        return OpenedFile(self, path)
 
     def actual(self, path: DocPath) -> str | None:
         """How this document's path is spelt on disk, in whatever case or Unicode form; None when it is not there.
@@ -409,3 +441,30 @@ __all__ = [
     "signature_of",
     "write_all",
 ]
+
+
+class OpenedFile:
+    """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
+
+    def __init__(self, folder: Folder, actual: str) -> None:
+        """Raises BadText for what cannot be read."""
+        try:
+            self._fd, found = open_regular(folder.fd, actual)
+        except OSError as error:
+            raise BadText(actual, f"it cannot be read ({_why(error)})") from None
+        self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
+
+    def __enter__(self) -> OpenedFile:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        os.close(self._fd)
+
+    def pieces(self) -> Iterator[bytes]:
+        left = self.size
+        try:
+            while left > 0 and (piece := os.read(self._fd, min(_BLOCK, left))):
+                left -= len(piece)
+                yield piece
+        except OSError as error:
+            raise BadText(self._actual, f"it cannot be read ({_why(error)})") from None

@@ -18,7 +18,7 @@ from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
 from anima.store.folder import Folder, give_mode, write_all
-from anima.store.safe_open import held, open_beneath, open_regular
+from anima.store.safe_open import held, open_beneath
 
 BLOCK = 1 << 20
 MAP = ".anima-export.json"  # beside an export: what stands elsewhere than in the home
@@ -154,33 +154,6 @@ def name_anew(temp: str | Path, target: str | Path) -> None:
 
 def private(mode: int) -> int:
     return 0o700 if mode & 0o100 else 0o600
-
-
-class Opened:
-    """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
-
-    def __init__(self, store: Folder, actual: str) -> None:
-        """Raises BadText for what cannot be read."""
-        try:
-            self._fd, found = open_regular(store.fd, actual)
-        except OSError as error:
-            raise BadText(actual, f"it cannot be read ({_why(error)})") from None
-        self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        os.close(self._fd)
-
-    def pieces(self) -> Iterator[bytes]:
-        left = self.size
-        try:
-            while left > 0 and (piece := os.read(self._fd, min(BLOCK, left))):
-                left -= len(piece)
-                yield piece
-        except OSError as error:
-            raise BadText(self._actual, f"it cannot be read ({_why(error)})") from None
 
 
 def lines_in(file: IO[bytes], *, most: int) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from anima.model import File, FoundFile
 from anima.store import census as censuses
 from anima.store.census import BARE, GIT, Reasons, folders_above
 from anima.store.folder import MACHINE, Folder, is_restoring
-from anima.store.private import ASIDE, Machine, read_all
+from anima.store.private import ASIDE, Machine
 from anima.store.safe_open import open_regular
 from anima.store.swap import Swap, staged_in
 
@@ -220,7 +220,7 @@ class FolderWhole:
 
     def read(self, path: str) -> bytes | None:
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
-        return bytes_of(self._folder, path)
+        return self._folder.bytes_of(path)
 
     def replace(self, path: str, data: bytes) -> None:
         """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
@@ -261,24 +261,6 @@ class FolderWhole:
                 pass
             except OSError as error:
                 raise Damaged(f"cannot be deleted ({os.strerror(error.errno or 0)})") from None
-
-
-def bytes_of(store: Folder, path: str) -> bytes | None:
-    """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
-    try:
-        fd, found = open_regular(store.fd, path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
-    try:
-        if found.st_size > MAX_BYTES:
-            raise Damaged(f"it has {found.st_size:,} bytes, which is more than anima looks through")
-        return read_all(fd)
-    except OSError as error:
-        raise Damaged(f"cannot be read ({os.strerror(error.errno or 0)})") from None
-    finally:
-        os.close(fd)
 
 
 def _in_the_way(path: str) -> Refused:

@@ -36,10 +36,10 @@ from anima.memory.proposals import Proposals
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope
 from anima.search.current import tables_of
 from anima.site import Site
+from anima.store import Store
 from anima.store.check import CheckedBatches, CheckedFiles, CheckedHistory, CheckedIndex, CheckedLedger, set_aside
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, open_home_folder
-from anima.store.whole import bytes_of
 from anima.text.markdown import front_matter, sections
 from anima.text.words import read_table
 
@@ -145,13 +145,19 @@ class _SmallFiles:
             said = "The list of what stays forgotten cannot be read; writes are refused."
             yield Remark(name="forgotten-broken", about=self._store.place_of(FORGOTTEN), message=said)
         state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
-        if (held := bytes_of(self._store.documents, state)) is not None and not _is_object(held):
+        if (held := self._store.documents.bytes_of(state)) is not None and not _is_object(held):
             said = f"{state} cannot be read; the next night writes it again."
             yield Remark(name="list-damaged", about=state, message=said)
 
     def repair(self) -> Iterator[Deed]:
         with self._store.lock():
-            yield from set_aside(self._store, self.check())
+            yield from set_aside(_of_folder(self._store), self.check())
+
+
+def _of_folder(store: Store) -> FolderStore:
+    """The store of a home in a folder, the one kind that can have such damages."""
+    assert isinstance(store, FolderStore)
+    return store
 
 
 def _is_object(data: bytes) -> bool:
@@ -185,7 +191,7 @@ class Doctor:
             return completed([gone])
         try:
             with self._opened() as (site, wrong):
-                if barred := _looked("the folder", CheckedFiles(site.store).barred):
+                if barred := _looked("the folder", CheckedFiles(_of_folder(site.store)).barred):
                     return completed(barred)
                 found = look(site, self._rooms, whole=not wrong, progress=self._progress)
                 return completed([*wrong, *found])
@@ -212,7 +218,7 @@ class Doctor:
     def _mended(self) -> list[Deed]:
         done: list[Deed] = []
         with closing(self._bare(Folder(self._path)).store) as store:
-            done += _tried("machine", CheckedFiles(store).prepare)
+            done += _tried("machine", CheckedFiles(_of_folder(store)).prepare)
             with store.lease("mending"):
                 for _ in range(_PASSES):
                     fresh = self._pass()
@@ -242,7 +248,7 @@ class Doctor:
         """The site of the home, and what is wrong with its configuration; then the site has that of no home."""
         wrong: list[Remark] = []
         site = self._bare(Folder(self._path))
-        if next(CheckedFiles(site.store).barred(), None) is None:
+        if next(CheckedFiles(_of_folder(site.store)).barred(), None) is None:
             site.store.close()
             try:
                 site = sites.open_site(
@@ -319,8 +325,8 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     """Whoever keeps state, in the order in which it is repaired, with its name."""
     store = site.store
     files: list[tuple[str, Checked]] = [
-        ("the folder", CheckedFiles(store)),
-        ("the ledger", CheckedLedger(store, daily=site.layout.daily)),
+        ("the folder", CheckedFiles(_of_folder(store))),
+        ("the ledger", CheckedLedger(_of_folder(store), daily=site.layout.daily)),
         ("small files", _SmallFiles(site)),
         ("your configuration", UserFiles(site.env, store.name, store.identity)),
     ]
@@ -328,8 +334,8 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
         return files
     return [
         *files,
-        ("interrupted changes", CheckedBatches(store)),
-        ("history", CheckedHistory(store)),
+        ("interrupted changes", CheckedBatches(_of_folder(store))),
+        ("history", CheckedHistory(_of_folder(store))),
         ("the index", CheckedIndex(store, "index.sqlite", "The index", tables_of(store.scratch).check)),
         *(("transcripts", part) for part in rooms.parts(site)),
     ]

@@ -15,8 +15,7 @@ from anima.config import HygieneConfig
 from anima.errors import HomeError
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
-from anima.store.folder import Folder
-from anima.store.whole import bytes_of
+from anima.store import Documents
 
 FILE = ".config"
 DEFAULT_DAYS = 30  # of a `.config` that switches hygiene on and says no number
@@ -38,7 +37,7 @@ class FolderConfig:
 class Retention:
     """The retention of one home, as it stands while it is looked at. Folders are read once."""
 
-    def __init__(self, store: Folder, layout: Layout, asked: HygieneConfig) -> None:
+    def __init__(self, store: Documents, layout: Layout, asked: HygieneConfig) -> None:
         self._store, self._asked = store, asked
         self._reads_files = layout.dialect == "ironclaw"
         self._folders = {fold(folder): days for folder, days in asked.folders}
@@ -74,7 +73,7 @@ class Retention:
 
     def _load(self, path: str) -> FolderConfig | None:
         try:
-            raw = bytes_of(self._store, path)
+            raw = self._store.bytes_of(path)
         except HomeError as error:
             return FolderConfig(notes=(f"{path} is not read: {error}",))
         if raw is not None and len(raw) > _MAX_BYTES:
