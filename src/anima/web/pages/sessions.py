@@ -21,7 +21,14 @@ from anima.web.served import Served, asked_number, asked_scope, asked_text
 
 ROWS, HITS = 40, 40
 GOING_ON = timedelta(minutes=10)
-_BETWEEN = frozenset({"boundary", "flush", "state", "forgotten", "close"})  # records that are told between entries
+# Records that are told between entries, by what the page calls them.
+_BETWEEN = {
+    "Boundary": "boundary",
+    "Flush": "flush",
+    "TrustState": "state",
+    "Tombstone": "forgotten",
+    "Close": "close",
+}
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
@@ -76,8 +83,8 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
 def _items(page: Any, records: Sequence[Any], *, start: int, is_last: bool) -> Iterator[tuple[str, Any]]:
     """Entries, what is damaged, and what happened between them, each with its kind, in order of their time and place."""
     turns, lost = page.entries, {each.entry: each for each in page.damaged if not each.torn}
-    waiting = [(type(record).__name__.lower(), record) for record in records]
-    waiting = [(kind, mark) for kind, mark in waiting if kind in _BETWEEN]
+    named = ((_BETWEEN.get(type(record).__name__), record) for record in records)
+    waiting = [(kind, record) for kind, record in named if kind]
     if not turns and not lost and start:
         return
     if turns and turns[0].number != 0:
