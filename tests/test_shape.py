@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_750,
     "search": 4_290,
     "sessions": 3_990,
-    "store": 6_500,
+    "store": 6_510,
     "testing": 1_600,
     "text": 2_400,
     "upkeep": 3_030,

@@ -148,7 +148,11 @@ class History(Repository):
                 entries[name] = (FOLDER, bytes.fromhex(grown))
             elif (change is None) != bool(folder):  # a document is gone; a folder of that name is another matter
                 entries.pop(name, None)
-        return self._put(ObjectType.TREE, tree_bytes(entries)) if entries else None
+        if not entries:
+            return None
+        made = self._put(ObjectType.TREE, tree_bytes(entries))
+        self._trees[made] = entries  # the next commit begins with it
+        return made
 
     # -- looking back -------------------------------------------------------------------------------------------------
 
