@@ -26,7 +26,7 @@ PACKAGE = ROOT / "src/anima"
 
 TOP, TESTING, DATA = "(top)", "testing", "(data)"
 SPINE = {TOP, "text", "layout", "ledger", "store", "gate", "memory", "prompt"}
-ABOVE_HOME = {"home", "agent", "connect", "cli", "web", "mcp", TESTING}
+ABOVE_HOME = {"home", "folders", "agent", "connect", "cli", "web", "mcp", TESTING}
 LONGEST_MODULE = 600
 DRAWN = {".html", ".css", ".js", ".md", ".toml", ".txt", ".json", ".svg", ".yaml"}  # data whose lines mean something
 LOOKED_AT = (
@@ -42,7 +42,7 @@ LOOKED_AT = (
 STATS = {"stat", "fstat", "lstat", "stat_result"}
 
 _KEPT = re.compile(r"#[ \t]*fmt:[ \t]*(skip|off|on)(?=[ \t]*(?:#|$))", re.MULTILINE)
-_MACHINE = re.compile(r"(?<![\w.])\.anima\b")
+_MACHINE = re.compile(r"(?<![\w.])\.anima\b(?!-)")  # `.anima-export.json` is a file of an export
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
         Refused,
         StaleWrite,
     )
+    from anima.folders import doctor, restore
     from anima.forget.forget import Forgetting
-    from anima.home import Home, doctor, restore
+    from anima.home import Home
     from anima.ledger.provenance import Source
     from anima.memory.past import Done, Why
     from anima.memory.proposals import Proposal
@@ -66,7 +67,8 @@ _HOMES = {
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forget.forget": "Forgetting",
-    "anima.home": "Home doctor restore",
+    "anima.folders": "doctor restore",
+    "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.proposals": "Proposal",

@@ -13,17 +13,15 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from anima.config import Config, HygieneConfig, load
-from anima.errors import BadArguments, HomeError, NoSuchDocument
+from anima.config import HygieneConfig
+from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.listener import Listener, layer_of
-from anima.layout.trust import Register, default_home, served
-from anima.layout.trust import folder as user_folder
+from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
@@ -33,7 +31,6 @@ from anima.site import Site, make_home, open_site
 if TYPE_CHECKING:
     from anima.backup.export import Exported
     from anima.backup.import_ import Imported
-    from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
     from anima.dream.sweep import Dreams, Sweep
     from anima.forget.forget import Forget, Forgetting
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
     from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
-    from anima.upkeep.doctor import CheckedRooms, Health
+    from anima.upkeep.doctor import CheckedRooms
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
 
@@ -67,7 +64,7 @@ class part(Generic[T]):
             return made
 
 
-def _now() -> datetime:
+def now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -108,7 +105,7 @@ class Home:
             path,
             agent=agent,
             settings=settings,
-            clock=clock or _now,
+            clock=clock or now,
             dice=dice or random.Random(),
             env=os.environ if env is None else env,
             finish=finish,
@@ -139,7 +136,7 @@ class Home:
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
                 check(key, value)
-        brand_new = make_home(path, env=os.environ if env is None else env, again=again, now=(clock or _now)())
+        brand_new = make_home(path, env=os.environ if env is None else env, again=again, now=(clock or now)())
         home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
@@ -258,7 +255,7 @@ class Home:
         """What an owner does now and then: tidying, figures, health."""
         from anima.upkeep.upkeep import Others, Upkeep
 
-        others = Others(talks=self._talks, nights=lambda: self.dreams.nights(), rooms=_rooms())
+        others = Others(talks=self._talks, nights=lambda: self.dreams.nights(), rooms=checked_rooms())
         return Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
 
     def _talks(self) -> Iterator[Talk]:
@@ -585,91 +582,7 @@ class Home:
         return self.site.register.trusts(self.name, self.site.store.identity)
 
 
-def restore(
-    archive: str | Path,
-    path: str | Path,
-    *,
-    identities: Sequence[str] = (),
-    passphrase: str | None = None,
-    other: bool = False,
-    dry_run: bool = False,
-    clock: Callable[[], datetime] | None = None,
-    env: Mapping[str, str] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Restoration:
-    """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
-    folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
-
-    `other` allows it where another home stands; `dry_run` only tells what would change.
-    """
-    from anima.backup.restore import restore
-    from anima.sessions.record import without
-
-    given, moment = os.environ if env is None else env, clock or _now
-
-    @contextmanager
-    def opens(place: Path) -> Iterator[Snapshots | None]:
-        home = None
-        with suppress(HomeError, OSError):
-            home = Home.open(place, clock=moment, env=given) if place.is_dir() and any(place.iterdir()) else None
-        with home or nullcontext():
-            yield home.snapshots if home else None
-
-    return restore(
-        str(archive),
-        path,
-        opens=opens,
-        transcript=without,
-        register=Register(user_folder(given)),
-        now=moment(),
-        identities=identities,
-        passphrase=passphrase,
-        other=other,
-        dry_run=dry_run,
-        progress=progress,
-    )
-
-
-def default_path(env: Mapping[str, str] | None = None) -> Path:
-    """Where a home stands that nobody gave a place: in the user's data folder."""
-    return default_home(os.environ if env is None else env)
-
-
-def default_settings(flags: Mapping[str, Any]) -> Config:
-    """The settings where there is no home: defaults, variables and flags."""
-    return load(None, env=os.environ, flags=flags, trusted=True)
-
-
-def doctor(
-    path: str | Path,
-    *,
-    repair: bool = False,
-    dry_run: bool = False,
-    settings: Mapping[str, Any] | None = None,
-    clock: Callable[[], datetime] | None = None,
-    env: Mapping[str, str] | None = None,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Health:
-    """Looks at the health of a home, also of one that does not open, and with `repair` mends what can be mended; with
-    `dry_run` it only says what that would be. No document is changed. Raises NoSuchHome, and HomeBusy for a repair."""
-    from anima.upkeep.doctor import Doctor, Health
-
-    asked = Doctor(
-        path,
-        _rooms(),
-        clock=clock or _now,
-        dice=random.Random(),
-        env=os.environ if env is None else env,
-        settings=settings,
-        progress=progress,
-    )
-    if repair or dry_run:
-        return asked.repair(dry_run=dry_run)
-    found = tuple(asked.look())
-    return Health(found=found, left=found)
-
-
-def _rooms() -> CheckedRooms:
+def checked_rooms() -> CheckedRooms:
     """What the doctor asks of sessions and prompts."""
     from anima.sessions.transcripts import checked_transcripts
     from anima.upkeep.doctor import CheckedRooms

@@ -226,7 +226,7 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
         return Path(os.path.expanduser(given))
     if (near := _nearest()) is not None:
         return near
-    from anima.home import default_path
+    from anima.folders import default_path
 
     default = default_path()
     if may_be_missing or default.is_dir():

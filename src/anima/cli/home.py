@@ -221,7 +221,7 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
       anima doctor --repair --dry-run
       anima doctor --repair
     """
-    from anima.home import doctor as look_after
+    from anima.folders import doctor as look_after
 
     place = home_path(home, may_be_missing=True)
     health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=_looking())
@@ -302,7 +302,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
 
 def _settings(home: str | None, set_: Sequence[str]) -> tuple[list[tuple[str, Any, str]], Any]:
     """The settings of the home that is meant, or the defaults where there is none."""
-    from anima.home import default_settings
+    from anima.folders import default_settings
 
     try:
         with open_home(home, set_) as opened:

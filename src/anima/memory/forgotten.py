@@ -152,6 +152,6 @@ def loaded(raw: bytes) -> dict[str, Phrase]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damaged(
             "the list of what is forgotten cannot be read; nothing was written",
-            hint="restore .anima/forgotten from a backup, or remove it: then nothing is held back",
+            hint="restore it from a backup, or say anima doctor --repair: then nothing is held back",
         ) from error
     return {phrase.digest: phrase for phrase in phrases if phrase.words > 0}

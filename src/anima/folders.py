@@ -1,0 +1,109 @@
+"""What is done to the folder of a home that nobody has opened: restored, examined, found where none was named.
+
+Promise: each is one call that leaves nothing open. Not here: an open home (home), and how it is done (backup, upkeep).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anima.config import Config, load
+from anima.errors import HomeError
+from anima.home import Home, checked_rooms, now
+from anima.layout.trust import Register, default_home
+from anima.layout.trust import folder as user_folder
+
+if TYPE_CHECKING:
+    from anima.backup.restore import Restoration
+    from anima.backup.snapshot import Snapshots
+    from anima.upkeep.doctor import Health
+
+
+def restore(
+    archive: str | Path,
+    path: str | Path,
+    *,
+    identities: Sequence[str] = (),
+    passphrase: str | None = None,
+    other: bool = False,
+    dry_run: bool = False,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Restoration:
+    """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
+    folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
+
+    `other` allows it where another home stands; `dry_run` only tells what would change.
+    """
+    from anima.backup.restore import restore
+    from anima.sessions.record import without
+
+    given, moment = os.environ if env is None else env, clock or now
+
+    @contextmanager
+    def opens(place: Path) -> Iterator[Snapshots | None]:
+        home = None
+        with suppress(HomeError, OSError):
+            home = Home.open(place, clock=moment, env=given) if place.is_dir() and any(place.iterdir()) else None
+        with home or nullcontext():
+            yield home.snapshots if home else None
+
+    return restore(
+        str(archive),
+        path,
+        opens=opens,
+        transcript=without,
+        register=Register(user_folder(given)),
+        now=moment(),
+        identities=identities,
+        passphrase=passphrase,
+        other=other,
+        dry_run=dry_run,
+        progress=progress,
+    )
+
+
+def default_path(env: Mapping[str, str] | None = None) -> Path:
+    """Where a home stands that nobody gave a place: in the user's data folder."""
+    return default_home(os.environ if env is None else env)
+
+
+def default_settings(flags: Mapping[str, Any]) -> Config:
+    """The settings where there is no home: defaults, variables and flags."""
+    return load(None, env=os.environ, flags=flags, trusted=True)
+
+
+def doctor(
+    path: str | Path,
+    *,
+    repair: bool = False,
+    dry_run: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Health:
+    """Looks at the health of a home, also of one that does not open, and with `repair` mends what can be mended; with
+    `dry_run` it only says what that would be. No document is changed. Raises NoSuchHome, and HomeBusy for a repair."""
+    from anima.upkeep.doctor import Doctor, Health
+
+    asked = Doctor(
+        path,
+        checked_rooms(),
+        clock=clock or now,
+        dice=random.Random(),
+        env=os.environ if env is None else env,
+        settings=settings,
+        progress=progress,
+    )
+    if repair or dry_run:
+        return asked.repair(dry_run=dry_run)
+    found = tuple(asked.look())
+    return Health(found=found, left=found)
