@@ -151,6 +151,8 @@ class History(Repository):
         if not entries:
             return None
         made = self._put(ObjectType.TREE, tree_bytes(entries))
+        if len(self._trees) >= 256:
+            self._trees.clear()
         self._trees[made] = entries  # the next commit begins with it
         return made
 
