@@ -3,7 +3,7 @@
 Promise: an unknown key is an error that names the nearest known one; a value of the wrong type or range is an error
 that names the key. In a home that is not trusted the file may only make things stricter: whatever could loosen a rule
 or name an endpoint is left at its default and said. Not here: reading the file (store), the list of trusted homes
-(register).
+(layout.trust).
 """
 
 from __future__ import annotations

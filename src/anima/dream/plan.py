@@ -3,7 +3,7 @@
 Promise: the same material gives the same plan; a line is promoted only when every gate lets it pass, and each gate says
 why; a line that a newer note made untrue leaves memory whether or not the newer one is asked for yet, and the newer one
 takes its place with the recalls of both; the owner's own lines are never taken out. Linear in notes and lines: a line is
-compared with at most 200 others about the same subject. Not here: gathering and writing (sweeps), the diary (diary).
+compared with at most 200 others about the same subject. Not here: gathering and writing (sweep), the diary (diary).
 """
 
 from __future__ import annotations

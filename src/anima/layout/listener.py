@@ -2,7 +2,7 @@
 
 Promise: what a listener may see is decided here for prompt, search and tools alike, and denied when nothing allows it.
 A sender who is not the owner has `users/<id>/…` in place of USER, MEMORY and daily logs. Pure.
-Not here: section marks inside a file (markdown.view), reading (reading).
+Not here: section marks inside a file (markdown.view), reading (store).
 """
 
 from __future__ import annotations

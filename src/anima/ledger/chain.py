@@ -5,7 +5,7 @@ keyed digests, so that a forgotten phrase cannot be guessed from the file. A tor
 append) is not damage: readers pass over it, and the next `add` cuts it off after handing its bytes to `keep`.
 Not here: files and locks. The store gives a `Log`; whoever calls `add` or `begin` holds the home lock. Several processes may
 hold a Ledger over one log; each catches up with the others before it adds. What the records mean is said by their views
-(provenance, tallies), whether they are whole by `verify`.
+(provenance, dream.worth), whether they are whole by `verify`.
 """
 
 from __future__ import annotations

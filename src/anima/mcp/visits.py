@@ -2,7 +2,7 @@
 
 Promise: one visit per conversation, that is per process on standard input and output, per `Mcp-Session-Id` in the
 handshake era, per credential in the stateless era; a write that is only a repetition is answered and not done again.
-Everything here blocks, so it is called in a thread. Not here: the protocol (serving).
+Everything here blocks, so it is called in a thread. Not here: the protocol (server).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: a phrase on the list is recognised in any text, whatever its case, punctuation, blanks and line breaks; the
 file `.anima/forgotten` holds no text. Eight digests a word at most. Whoever calls `add` or `take_off` holds the home
-lock. Not here: forgetting itself (forgetting), and who is held back by the list (gate, owning, flushing).
+lock. Not here: forgetting itself (forget), and who is held back by the list (write, backup, sessions).
 """
 
 from __future__ import annotations

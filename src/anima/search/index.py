@@ -4,7 +4,7 @@ Promise: a pure function of the documents put in; it may be late or lost, never 
 again gives the same rows and the same scores. Of a document whose beginning is held already only what comes after is cut
 and embedded, with the outcome of cutting it whole. What a filter hides takes no part in any answer: not in hits, not in
 neighbours, not in the statistics that scores are made of. Putting never raises because of an engine or an embedder.
-Not here: which documents there are (`current`), ranking (`rank`), where rows lie (`sqlite`).
+Not here: which documents there are (`current`), ranking (`rank`), where rows lie (`tables`).
 """
 
 from __future__ import annotations

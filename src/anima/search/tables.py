@@ -5,7 +5,7 @@ answers, which `anima.testing.tables.TablesContract` holds. A number of a part o
 epoch; a document's path, kind, layer and day never change under one number. A SQLite file of ours is derived: on any
 doubt (damage, a link in its place, another schema) it is deleted and begun again, and said in the notes. Writers and
 checkpoints of all processes stand in one line behind a lock file (SQLite before 3.51.3 can lose a WAL that is reset
-under a reader). Not here: cutting, counting and vectors (`index`), arrays (`field`), other files' rows (`sessions.talks`).
+under a reader). Not here: cutting, counting and vectors (`index`), arrays (`field`), other files' rows (`sessions.find`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The agent's tools as one table, tables/tools.toml: name, purpose, arguments, hints, and scopes in which each exists.
 
 Promise: MCP, HTTP, adapters and the command line are made from these rows; arguments are checked against them and a
-wrong one is answered with a sentence a model can act on. Not here: what a tool does (sessions).
+wrong one is answered with a sentence a model can act on. Not here: what a tool does (calls).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: whatever is taken away lies in `.anima/aside/<time>/…` under its own name, bytes and all; a rename, so nothing is
 copied and a full disk loses nothing. Nothing here follows a link or waits for a pipe. Not here: what is set aside, and
-why (mending).
+why (check).
 """
 
 from __future__ import annotations

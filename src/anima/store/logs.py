@@ -4,7 +4,7 @@ Promise: a record goes in with one write and is never glued to a torn one before
 aside in `.anima/aside/torn/` first. Writers of all threads and processes stand in one line, by a lock on the file itself,
 and notice when it was replaced beneath them. Everything is opened beneath the home, follows no link, and is for its
 owner alone (0600 in 0700). Reading needs no lock, goes from any place forward and backward, and holds one block.
-Not here: what a line means (transcript).
+Not here: what a line means (sessions).
 """
 
 from __future__ import annotations

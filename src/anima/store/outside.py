@@ -2,7 +2,7 @@
 
 Promise: an export appears under its name whole or not at all; nothing that stands there is overwritten; it is for its
 owner alone (0700 and 0600, and 0700 for what can be run) where the disk knows of modes. A file is read only if it is a
-regular one, without waiting. Not here: what is exported (moving).
+regular one, without waiting. Not here: what is exported (backup).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: pure, and the same for any two sentences in any order of asking. A newer note replaces an older one when it
 keeps the older one's frame or label and has another value, or says now / no longer / moved and speaks of the same subject
 and attribute, or denies what the older one says; a second allergy, dog or language is an addition, and both stay, as do
-look-alikes about somebody else. Not here: what follows from it (planning).
+look-alikes about somebody else. Not here: what follows from it (dream.plan).
 """
 
 from __future__ import annotations

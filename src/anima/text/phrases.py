@@ -2,7 +2,7 @@
 
 Promise: a phrase is found whatever its case, Unicode form, blanks and line breaks are; only whole lines go, and a
 bullet takes along what hangs below it; every other line stays as it was, byte for byte. Linear in the text.
-Not here: where to look (forgetting), and what stays forgotten (forgotten).
+Not here: where to look (forget), and what stays forgotten (forgotten).
 """
 
 from __future__ import annotations

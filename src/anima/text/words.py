@@ -5,7 +5,7 @@ stores just these words, so that each engine ranks alike. A query is data: no si
 Scripts without blanks are cut into single characters and pairs, so that a query of one character finds something.
 Every character that can make the scan speak of hidden text is among the invisible ones (a test goes through all of
 Unicode), and looking costs next to nothing. A table is read when somebody asks for it: starting up reads none.
-Not here: postings and scores (sqlite, search), and where a unit begins (units).
+Not here: postings and scores (search), and where a unit begins (units).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: a document's ETag is the digest that `If-Match` takes as the base of a write (412 when somebody wrote in
 between); a refused write is a 403 problem, one that waits for the owner a 202; long lists come in pages. An approval
 given here with a token counts as `http`, which is not enough for identity files: those need the page or a terminal.
-Not here: agents' routes (agents), who may come in (guarding).
+Not here: what is sent and given (bodies), who may come in (guard).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The application: guard, API, pages and the threads beside them, for one home.
 
 Promise: `create_app` only puts together; what begins with the server ends with it, in the opposite order. The home is
-not closed here: whoever opened it closes it. Not here: sockets and signals (serving).
+not closed here: whoever opened it closes it. Not here: sockets and signals (serve).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: whatever process writes, its change is told once it stands, at the latest half a second later; a listener that
 was away asks from where it stopped and misses no change; one that is too slow is told to look again rather than kept
-in memory. Not here: what a listener does with it; who may listen (guarding).
+in memory. Not here: what a listener does with it; who may listen (guard).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: only loopback names are answered (another Host is 421: rebinding), no other origin's page gets in (403), a
 request without a credential gets 401 or the login page, an agent's token reaches its own routes and nothing else, a
 browser's write carries the token of its page, and bodies and rates have limits. Every answer carries the headers that
-keep a page to itself. Not here: what a credential is (tokens), what a route does (api, agents, pages).
+keep a page to itself. Not here: what a credential is (tokens), what a route does (api, pages).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: they lie in the user's own configuration, never in a home, so that no tool of an agent reaches them and no copy
 of a home carries them. Files are 0600 in a 0700 folder. Secrets are 256 bits; only digests are kept, but for the owner's
 own token, whose file is the way programs of the owner get in. A code works once. What another process makes or revokes
-counts at the next question. Not here: how a credential travels (guarding).
+counts at the next question. Not here: how a credential travels (guard).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: `texts` gives them in the order of the file table; only IDENTITY.md depends on the arguments, and a fresh one
 says the name and emoji given and nothing else. Values are filled in as they are, so a brace in a name is just a brace.
-Not here: writing them (home), and whether a value can be read back (`identity.check`, which a caller asks first).
+Not here: writing them (memory), and whether a value can be read back (`prompt.fields.check`, which a caller asks first).
 """
 
 from __future__ import annotations
