@@ -1032,6 +1032,26 @@ def test_an_old_snapshot_does_not_bring_back_what_was_forgotten_since(root: Path
         assert not home.past.history_problems()
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_what_was_forgotten_twice_does_not_come_back_with_a_snapshot_from_in_between(
+    root: Path, tmp_path: Path, purge: bool
+) -> None:
+    clock, said = Clock(), "the heron nests in the boathouse"
+    with opened(root, clock=clock) as home:
+        home.remember(said)
+        home.forget(text=said, purge=not purge)
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", f"did I say that {said}")
+    kept = tmp_path / "kept.tar.gz"
+    shutil.copy(taken(root), kept)  # one that no purge knows of
+    with opened(root, clock=clock) as home:
+        clock.forward(minutes=1)
+        home.forget(text=said, purge=purge)
+    for _ in range(2):
+        assert restored(kept, root).forgotten == 1
+        assert b"heron" not in everywhere(root)
+
+
 def test_a_snapshot_that_knows_already_comes_back_as_it_is(root: Path) -> None:
     with opened(root) as home:
         home.forget(text="Ana uses a Samsung")

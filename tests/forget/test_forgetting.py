@@ -308,7 +308,10 @@ def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
     with Home.create(tmp_path / "home", name="Aria", clock=Clock()) as home:
         home.forget(text="the marzipan conspiracy of a very long and winding sentence about nothing at all")
         raw = (tmp_path / "home" / ".anima" / "forgotten").read_bytes()
-        assert re.fullmatch(rb'\{"format":1,"phrases":\[\[\d+,"[0-9a-f]{32}","[0-9a-f]{32}"\]\]\}', raw)
+        assert re.fullmatch(
+            rb'\{"format":1,"phrases":\[\[\d+,"[0-9a-f]{32}","[0-9a-f]{32}"\]\],"at":\{"[0-9a-f]{32}":"[-+:.\dT]+"\}\}',
+            raw,
+        )
         assert home._writer.forgotten.holds(
             "THE Marzipan conspiracy of a very long, and winding\nsentence about nothing at all!"
         )

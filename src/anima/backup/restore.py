@@ -291,12 +291,12 @@ def _distrusted(place: _Place) -> Iterator[None]:
 
 
 def _forgotten_since(source: _Source, whole: Whole) -> dict[str, Phrase]:
-    """The phrases this home has forgotten that the archive does not know are."""
+    """The phrases this home has forgotten since, also those that were forgotten, and came back, before."""
     raw = whole.state.get(FORGOTTEN) if source.is_of(whole) else None
     if raw is None:
         return {}
     then = loaded(source.kept[_LIST]) if _LIST in source.kept else {}
-    return {digest: phrase for digest, phrase in loaded(raw).items() if digest not in then}
+    return {digest: phrase for digest, phrase in loaded(raw).items() if then.get(digest) != phrase}
 
 
 def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: Mapping[str, Phrase]) -> Restoration:
@@ -319,7 +319,7 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
         if data is not None:
             swap.stage(file.path, data, mode=file.mode, mtime=mtime)
     then = loaded(source.kept[_LIST]) if _LIST in source.kept else {}
-    swap.stage(_LIST, [dumped((*then.values(), *fresh.values()))], mode=0o600, mtime=0)
+    swap.stage(_LIST, [dumped((then | dict(fresh)).values())], mode=0o600, mtime=0)
 
     note = Note(what="restore", actor="owner", author=source.manifest.agent, time=place.now)
     whole.rewrite_staged(

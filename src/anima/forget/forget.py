@@ -262,7 +262,7 @@ class Forget:
     def _carry_out(self, drawn: _Plan, last: str | None) -> Forgetting:
         sought, left, notes = drawn.sought, list(drawn.left), list(drawn.notes)
         with self._store.lock():
-            phrases = self._writer.forgotten.add(drawn.keep)
+            phrases = self._writer.forgotten.add(drawn.keep, at=self._site.clock())
         receipts = self._writer.submit(drawn.changes, what="forget", of=last) if drawn.changes else ()
         for holder, found in drawn.held:
             for told in holder.forget(sought, [each for each in found if each.where != last]):

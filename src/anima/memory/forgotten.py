@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from anima.errors import Damaged, HomeError, refuse_newer
@@ -22,11 +23,13 @@ FORMAT = 1
 
 
 class Phrase(NamedTuple):
-    """One phrase: how many words, the digest of all of them, and of the first eight where there are more."""
+    """One phrase: how many words, the digest of all of them, and of the first eight where there are more; and when it was
+    last forgotten, where that is known."""
 
     words: int
     digest: str
     lead: str = ""
+    at: str = ""
 
 
 class ForgottenList:
@@ -61,14 +64,13 @@ class ForgottenList:
         lead = self._digest(words[:LEAD]) if len(words) > LEAD else ""
         return Phrase(len(words), self._digest(words), lead)
 
-    def add(self, phrases: Iterable[str]) -> int:
-        """Puts phrases on the list; how many are new."""
-        held = dict(self._list())
-        before = len(held)
-        held.update((found.digest, found) for text in phrases if (found := self.phrase(text)))
-        if len(held) > before:
-            self._save(held)
-        return len(held) - before
+    def add(self, phrases: Iterable[str], *, at: datetime) -> int:
+        """Puts phrases on the list, those that are on it once more; how many are new."""
+        held, when = dict(self._list()), at.astimezone(UTC).isoformat()
+        fresh = {found.digest: found._replace(at=when) for text in phrases if (found := self.phrase(text))}
+        if fresh:
+            self._save(held | fresh)
+        return len(fresh.keys() - held.keys())
 
     def take_off(self, text: str) -> int:
         """Takes off the list whatever a text holds of it: its owner wants it again. How many phrases that were."""
@@ -137,7 +139,12 @@ class ForgottenList:
 
 def dumped(phrases: Iterable[Phrase]) -> bytes:
     """A list as its file holds it."""
-    body = {"format": FORMAT, "phrases": [list(phrase) for phrase in phrases]}
+    found = tuple(phrases)
+    body = {
+        "format": FORMAT,
+        "phrases": [[phrase.words, phrase.digest, phrase.lead] for phrase in found],
+        "at": {phrase.digest: phrase.at for phrase in found if phrase.at},
+    }
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -148,7 +155,11 @@ def loaded(raw: bytes) -> dict[str, Phrase]:
         refuse_newer(FILE, found["format"], FORMAT)
         if found["format"] != FORMAT:
             raise ValueError("another format")
-        phrases = [Phrase(int(words), str(digest), str(lead)) for words, digest, lead in found["phrases"]]
+        at = dict(found.get("at", {}))
+        phrases = [
+            Phrase(int(words), str(digest), str(lead), str(at.get(digest, "")))
+            for words, digest, lead in found["phrases"]
+        ]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damaged(
             "the list of what is forgotten cannot be read; nothing was written",
