@@ -318,6 +318,25 @@ def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
         assert not home._writer.forgotten.holds("the marzipan conspiracy of a very long and winding road")
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_what_a_tool_wrote_as_json_is_forgotten_too(home, purge):
+    said, root = "Zoë Kaltenbrunn \U0001f426", home.site.store.whole.name
+    answer = json.dumps({"found": f"first\n{said}"})  # \\u00eb, and a line end before it
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("tool", answer)
+        session.log("user", "thank you")
+    home.write("notes/answers.md", f"# Answers\n\n```\n{answer}\n```\n")
+    kept = Path(root).parent / "copy.tar.gz"
+    shutil.copy(home.snapshots.take().path, kept)
+    done = home.forget(text=said, purge=purge)
+    assert done.verified and done.counts["transcript"] == 1 and done.counts["line"] == 1
+    for _ in range(2):
+        read = [path for folder in ("sessions", "notes") for path in Path(root, folder).iterdir()]
+        assert len(read) == 2 and not [path for path in read if b"Kaltenbrunn" in path.read_bytes()]
+        assert home._writer.forgotten.holds(answer)
+        restore(kept, root, clock=Clock())
+
+
 # -- snapshots ---------------------------------------------------------------------------------------------------------------
 
 

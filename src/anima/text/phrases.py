@@ -22,7 +22,8 @@ from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, un
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
 _SPEAKER = re.compile(r"(?:User|Agent):\s+")
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_ESCAPE = re.compile(r"(?:(?<!\\)\\+u[0-9a-fA-F]{4})+")  # a letter in JSON, or in JSON inside of JSON
+_BREAK = re.compile(r"(?<!\\)\\+[nrt]")  # a line end or a tab there
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CLOSE}]|[^\W_{_CLOSE}]+|[^\w\s\x00-\x7f\ufffd]")
@@ -54,10 +55,27 @@ def flat(text: str) -> Flat:
     at = 0
     for line in lines_of(text):
         starts.append(at)
-        if words := " ".join(fold(unmarked(line)).split()):
+        if words := " ".join(fold(unmarked(_unescaped(line))).split()):
             parts.append(words)
             at += len(words) + 1
     return Flat(" ".join(parts), starts)
+
+
+def readings(text: str) -> Iterator[Flat]:
+    """A text as one run of words; and where it may be JSON, once more with the line ends it tells of as blanks."""
+    yield flat(text)
+    if _BREAK.search(text):
+        yield flat(_BREAK.sub(" ", text))
+
+
+def _unescaped(text: str) -> str:
+    """A text with the letters that JSON wrote as numbers."""
+    return _ESCAPE.sub(_letters, text) if "\\u" in text else text
+
+
+def _letters(escapes: re.Match[str]) -> str:
+    numbers = (int(number, 16) for number in escapes[0].replace("\\", "").split("u")[1:])
+    return b"".join(number.to_bytes(2, "little") for number in numbers).decode("utf-16-le", "replace")
 
 
 def words_of(text: str) -> list[str]:
@@ -126,7 +144,12 @@ class Wanted:
             yield from self._by_pattern(text)
         if not (self._plain or self._runs or self._whole):
             return
-        found = flat(text)
+        for found in readings(text):
+            yield from self._by_words(found)
+        if self._whole:
+            yield from self._whole_lines(text)
+
+    def _by_words(self, found: Flat) -> Iterator[Match]:
         for plain, phrase in self._plain:
             at = found.text.find(plain)
             while at >= 0:
@@ -136,8 +159,6 @@ class Wanted:
             placed = placed_words(found.text)
             for start, end, phrase in self._runs.found([word for word, _ in placed]):
                 yield Match(found.line_at(placed[start][1]), found.line_at(placed[end - 1][1]), phrase)
-        if self._whole:
-            yield from self._whole_lines(text)
 
     def _by_pattern(self, text: str) -> Iterator[Match]:
         assert self.pattern is not None
@@ -300,7 +321,7 @@ def loose(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     if "\\" not in text:
         return text
-    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    text = _unescaped(text)
     for escape, meant in (("\\n", "\n"), ("\\t", "\t"), ("\\r", "\r"), ('\\"', '"'), ("\\/", "/"), ("\\\\", "\\")):
         text = text.replace(escape, meant)
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
