@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 2_280,
-    "backup": 2_280,
+    "backup": 2_290,
     "cli": 3_250,
     "dream": 3_210,
     "forget": 970,
@@ -23,13 +23,13 @@ CEILINGS = {
     "layout": 910,
     "ledger": 1_060,
     "mcp": 880,
-    "memory": 1_560,
+    "memory": 1_570,
     "prompt": 1_750,
     "search": 4_290,
     "sessions": 3_990,
     "store": 6_510,
     "testing": 1_600,
-    "text": 2_400,
+    "text": 2_420,
     "upkeep": 3_030,
     "web": 4_100,
 }

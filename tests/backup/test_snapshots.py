@@ -41,12 +41,14 @@ from anima import (
     Snapshot,
     restore,
 )
+from anima.backup import snapshot
 from anima.backup.archive import Manifest
 from anima.cli import run
 from anima.store import File
 from anima.store.census import refusal
 from anima.store.folder import Folder
 from anima.store.private import Machine
+from anima.store.shelf import Shelf
 from anima.store.whole import FolderWhole
 from anima.testing import Clock
 
@@ -763,6 +765,24 @@ def test_what_could_make_git_run_a_program_does_not_come_from_a_stranger(root: P
         assert home.past.log() and home.past.audit().ok
     restored(kept, root)  # of this very home: its owner put them there
     assert (root / ".git/hooks/post-checkout").exists() and b"fsmonitor" in (root / ".git/config").read_bytes()
+
+
+@pytest.mark.parametrize("beside", [".git.past", ".git.new"])
+def test_nothing_that_stands_beside_a_strangers_repository_takes_its_place(
+    root: Path, tmp_path: Path, beside: str
+) -> None:
+    (root / ".git/hooks").mkdir(exist_ok=True)
+    (root / ".git/hooks/pre-commit").write_text("#!/bin/sh\nexit 1\n")
+    (root / ".git").rename(root / beside)
+    (root / ".git.past").mkdir(exist_ok=True)
+    (root / ".git.past/x").write_text("x")
+    with FolderWhole.at(root) as whole, whole.lock(), snapshot.packed(whole) as made:
+        kept = snapshot.put(Shelf(str(tmp_path / "kept")), made, at=Clock()())
+    done = restored(kept.path, tmp_path / "new")
+    assert any("could make git run a program" in note for note in done.notes)
+    with opened(tmp_path / "new") as home:
+        home.write("notes/new.md", "- new\n")
+    assert not (tmp_path / "new/.git/hooks/pre-commit").exists() and (tmp_path / "new/.git/HEAD").exists()
 
 
 def test_a_strangers_home_never_has_the_trust_of_what_stood_there_even_for_a_moment(root: Path, tmp_path: Path) -> None:

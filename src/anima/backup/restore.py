@@ -26,6 +26,7 @@ from anima.layout.trust import Register
 from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
+from anima.model import fold
 from anima.store import File, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
 from anima.store.outside import expanded
@@ -160,7 +161,9 @@ def _guarded(source: _Source) -> _Source:
     """The archive of a home that is not the one here: whoever made it must not make the owner's git run anything."""
     from anima.store.git import harmless
 
-    instead: dict[str, bytes | None] = {}
+    # What stands beside a repository takes its place when a rewriting was interrupted.
+    beside = tuple(f"{folder.rstrip('/')}." for folder in REPOSITORIES)
+    instead: dict[str, bytes | None] = {f.path: None for f in source.manifest.files if fold(f.path).startswith(beside)}
     for file in source.manifest.files:
         for folder, bare in REPOSITORIES.items():
             own = harmless(file.path.removeprefix(folder), b"", bare=bare) if file.path.startswith(folder) else b""
