@@ -43,7 +43,7 @@ from anima.store.logs import BLOCK
 from anima.text.words import ask, cut, fold
 
 NAME = "talks.sqlite"
-FORMAT = 2
+FORMAT = 3
 SUMMARY = 80
 INDEXED = 200_000  # characters of an entry whose words are in the index
 MAX_WORDS = 32  # of a query
@@ -64,6 +64,8 @@ create table session(
     parent text, closed integer not null, of text not null, size integer not null, version text not null,
     heard text not null default '', heard_bytes integer not null default 0, heard_lines integer not null default 0,
     heard_entries integer not null default 0, unique(folder, name));
+create index session_version on session(folder, name, version);
+create index session_latest on session(folder, updated, name);
 create table turn(
     id integer primary key, session integer not null, entry integer not null, time text not null, role text not null,
     source text not null);
