@@ -13,7 +13,7 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
-	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile
+	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations or examples; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"

@@ -48,6 +48,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
 
 
+# Files whose tests wait for a browser, for programs that are started or for kills: whoever runs files side by side begins
+# with these, so that none of them is left for the end.
+SLOW = ("test_browser", "test_faults", "test_mcp", "test_damages", "test_mending", "test_web", "test_api", "test_privacy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.name.startswith(SLOW))
+
+
 @pytest.fixture(autouse=True)
 def own_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test sees or changes the configuration, the variables or the timezone of whoever runs it."""
