@@ -130,7 +130,7 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
     """What is denied to everybody but the owner, and no rule opens."""
     access, layer = facts.situation.access, facts.situation.layer
     if access != "rw":
-        return said(Answer.DENY, "read-only", access=access)
+        return said(Answer.DENY, "read-only", access=printable(access, 40))
     if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
         return said(Answer.DENY, "layer", layer=printable(layer, 60))
     if not facts.is_import and any(finding.kind == "placeholder" for finding in facts.findings):

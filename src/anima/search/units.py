@@ -206,7 +206,7 @@ def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
     while end > block.start and not lines[end - base].strip():
         end -= 1
     text = "\n".join(line.rstrip("\r") for line in lines[block.start - base : end - base + 1])
-    for piece in _sentences(text) if len(text) > SHORT else [text]:
+    for piece in _sentences(text) if len(text) > SHORT else [text] if text.strip() else ():
         yield Unit(
             start_line=block.start,
             end_line=end,
