@@ -50,7 +50,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # Files whose tests wait for a browser, for programs that are started or for kills: whoever runs files side by side begins
 # with these, so that none of them is left for the end.
-SLOW = ("test_browser", "test_faults", "test_mcp", "test_damages", "test_mending", "test_web", "test_api", "test_privacy")
+SLOW = (
+    "test_browser",
+    "test_faults",
+    "test_mcp",
+    "test_damages",
+    "test_mending",
+    "test_web",
+    "test_api",
+    "test_privacy",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 1_570,
     "prompt": 1_750,
     "search": 4_290,
-    "sessions": 3_990,
+    "sessions": 4_000,
     "store": 6_510,
     "testing": 1_600,
     "text": 2_420,

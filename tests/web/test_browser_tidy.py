@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from anima import Home
-from browsing import PATIENCE, Server, browser_with, own_configuration, serving, visiting
+from browsing import PATIENCE, Server, Visit, browser_with, own_configuration, serving, visiting
 
 expect.set_options(timeout=PATIENCE)
 NOTES = """# Notes
@@ -51,6 +51,27 @@ def open_page(page: Page, server: Server) -> None:
     expect(page.locator(".card.tidy")).to_have_count(4)
 
 
+def by_key(page: Page) -> None:
+    if not page.locator(".card.tidy:focus").count():
+        page.locator(".card.tidy").first.focus()
+    page.keyboard.press("a")
+
+
+def act(visit: Visit, page: Page, work: Callable[[], object], left: int) -> None:
+    """Acts until so many cards are left: where a look takes long the page may show one that no longer stands, says so,
+    and looks again."""
+    for _ in range(5):
+        work()
+        page.wait_for_function(
+            "left => document.querySelectorAll('.card.tidy').length === left || !document.querySelector('#tidy-wrong').hidden",
+            arg=left,
+        )
+        if page.locator(".card.tidy").count() == left:
+            break
+    visit.wrong[:] = [said for said in visit.wrong if "412" not in said]
+    expect(page.locator(".card.tidy")).to_have_count(left)
+
+
 def test_everything_is_tidied_by_keys_and_one_is_taken_back(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as visit:
         page = visit.come_in()
@@ -60,13 +81,11 @@ def test_everything_is_tidied_by_keys_and_one_is_taken_back(browser: Browser, se
         page.keyboard.press("j")
         for left in (3, 2):
             expect(page.locator(".card.tidy:focus")).to_have_count(1)
-            page.keyboard.press("a")
-            expect(page.locator(".card.tidy")).to_have_count(left)
+            act(visit, page, lambda: by_key(page), left)
         page.locator(".card.tidy").last.focus()
         page.keyboard.press("a")
         expect(page.locator("#said")).to_have_text("Say which of the two lines holds.")
-        page.get_by_role("button", name="This one holds").nth(1).click()
-        expect(page.locator(".card.tidy")).to_have_count(1)
+        act(visit, page, page.get_by_role("button", name="This one holds").nth(1).click, left=1)
         expect(page.locator(".card.tidy:focus")).to_have_count(1)
         page.keyboard.press("d")
         expect(page.locator("#nothing")).to_be_visible()

@@ -36,10 +36,15 @@
 
   // -- live parts ------------------------------------------------------------------------------------------------------
 
+  let asked = 0;
+  const shown = new WeakMap();  // the number of the request whose answer a live part shows
   async function refresh(element) {
+    const number = ++asked;
     const answer = await fetch(element.dataset.live, { headers: { Accept: "text/html" } });
     if (answer.redirected || !answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    if (shown.get(element) > number) return;  // a later request was answered first
+    shown.set(element, number);
     const focus = document.activeElement && document.activeElement.closest("[id]");
     merge(element, fresh);
     localise(element);
