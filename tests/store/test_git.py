@@ -796,6 +796,16 @@ def test_an_object_that_is_no_file_is_not_opened(home: Path, history: History, k
     assert history.check() == []
 
 
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_an_object_no_revision_leads_to_is_not_waited_for_either(home: Path, history: History, kind: str) -> None:
+    made = filled(home, history)
+    place = home / ".git/objects/ab" / ("c" * 38)
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place) if kind == "pipe" else place.symlink_to(object_file(home, made[-1]))
+    with pytest.raises(Damaged, match="not a file"):
+        list(history.objects())
+
+
 def test_a_bomb_of_an_object_is_not_unpacked(home: Path, history: History) -> None:
     made = filled(home, history)
     raw = zlib.compress(b"commit %d\0" % (1 << 40) + bytes(1000))

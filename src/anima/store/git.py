@@ -225,9 +225,9 @@ class History(Repository):
         """Every object of the repository that is a text or a message, reachable or not, with its id."""
         with self._reading():
             for name in list(self._odb):
-                kind, data = self._odb.read(name)
+                kind, data = self._any(str(name))
                 if kind != ObjectType.TREE:
-                    yield str(name), bytes(data)
+                    yield str(name), data
 
     def others(self) -> list[str]:
         """The branches and tags that are a person's own: `rewrite` does not carry them over."""

@@ -170,15 +170,20 @@ class Repository:
 
     def _get(self, name: str, kind: ObjectType) -> bytes:
         """An object's bytes. libgit2 compares them with the id, so what is returned is what was written."""
+        found, data = self._any(name)
+        if found != kind:
+            raise Damaged(f"object {name[:10]} of history is not what it should be", hint=HINT)
+        return data
+
+    def _any(self, name: str) -> tuple[int, bytes]:
+        """The kind and the bytes of an object."""
         loose = self._stat(f"objects/{name[:2]}/{name[2:]}")
         if loose is not None and not stat.S_ISREG(loose.st_mode):  # libgit2 would wait for a pipe, or follow a link
             raise Damaged(f"object {name[:10]} of history is not a file", hint=HINT)
         if self._odb.read_header(name)[1] > _MAX_OBJECT:
             raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
-        found, data = self._odb.read(name)
-        if found != kind:
-            raise Damaged(f"object {name[:10]} of history is not what it should be", hint=HINT)
-        return bytes(data)
+        kind, data = self._odb.read(name)
+        return kind, bytes(data)
 
     def _commit(self, name: str) -> Commit:
         raw = self._get(name, ObjectType.COMMIT)
