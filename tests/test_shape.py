@@ -25,7 +25,7 @@ CEILINGS = {
     "mcp": 880,
     "memory": 1_570,
     "prompt": 1_750,
-    "search": 4_290,
+    "search": 4_350,
     "sessions": 4_000,
     "store": 6_510,
     "testing": 1_600,
