@@ -450,10 +450,8 @@ def home(tmp_path):
 
 
 def tree(home: Home) -> dict[str, bytes]:
-    """Every file but the lock, which names its last holder."""
     root = Path(home.name)
-    files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.name != "lock"]
-    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
 
 
 def places(found) -> set[tuple[str, str]]:

@@ -47,9 +47,7 @@ def dreamt(desk: Desk) -> str:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Every file, but the lock, which only says who held it last and how many did."""
-    found = (each for each in folder.rglob("*") if each.is_file() and each.name != "lock")
-    return {str(each.relative_to(folder)): each.read_bytes() for each in found}
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
 
 def plain(text: str) -> str:

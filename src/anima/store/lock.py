@@ -55,13 +55,14 @@ class HomeLock:
         standing: Callable[[], os.stat_result | None],
         *,
         entered: Callable[[], None] | None = None,
+        counts: bool = False,
     ) -> None:
         """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now. `entered` is
-        called whenever the lock was taken; what it raises, whoever wanted the lock gets."""
-        self._entered = entered
+        called whenever the lock was taken; what it raises, whoever wanted the lock gets. With `counts` holders are."""
+        self._entered, self._counts = entered, counts
         self._opened, self._standing, self._fd, self._process = opened, standing, -1, 0
         self._mutex, self._depth = threading.RLock(), 0
-        self.token = 0  # greater than that of every earlier holder
+        self.token = 0  # where holders are counted: greater than that of every earlier one
 
     @contextmanager
     def hold(self, patience: float = PATIENCE) -> Iterator[None]:
@@ -140,9 +141,11 @@ class HomeLock:
             os.close(fd)
 
     def _sign(self) -> None:
-        """Writes who holds it, for whoever waits, and how many held it. A full disk does not stop us: the lock holds."""
-        self.token = int(_read(self._fd).get("token", 0)) + 1
-        name = json.dumps({"pid": os.getpid(), "command": _command(sys.argv), "token": self.token}).encode()
+        """Writes who holds it, for whoever waits. A full disk does not stop us: the lock holds."""
+        said: dict[str, object] = {"pid": os.getpid(), "command": _command(sys.argv)}
+        if self._counts:
+            said["token"] = self.token = int(_read(self._fd).get("token", 0)) + 1
+        name = json.dumps(said).encode()
         try:
             os.pwrite(self._fd, name, 0)
             os.ftruncate(self._fd, len(name))

@@ -56,7 +56,7 @@ class Machine:
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
         path = f"{FOLDER}/{name}"
-        return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path))
+        return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path), counts=True)
 
     @property
     def exists(self) -> bool:
