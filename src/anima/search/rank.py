@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,9 @@ def _check(query: Query) -> None:
         raise BadArguments("a half-life is more than 0 days")
     if query.mmr is not None and not 0 <= query.mmr <= 1:
         raise BadArguments("mmr lies between 0 and 1")
+    for name, word, known in (("fusion", query.fusion, Fusion), ("legs", query.legs, Legs)):
+        if word not in (words := get_args(known)):
+            raise BadArguments(f"{name} is {', '.join(words[:-1])} or {words[-1]}, not {word!r}")
 
 
 def _day(at: date | datetime | None) -> date | None:
