@@ -693,6 +693,14 @@ def test_a_session_whose_transcript_went_with_the_restore_writes_into_the_home_t
         assert "after" in (root / f"sessions/{session.id}.jsonl").read_text() and home.past.audit().ok
 
 
+@pytest.mark.parametrize("name", ["latest", "nope.tar.gz"])
+def test_where_no_home_is_an_archive_that_is_not_there_is_what_is_missing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotFound, match=f"{name}: there is no such snapshot"):
+        restore(name, tmp_path / "new")
+
+    assert not (tmp_path / "new").exists()
+
+
 def test_two_restores_at_once_stand_in_line(root: Path) -> None:
     kept = taken(root)
     before = held(root)

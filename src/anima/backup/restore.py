@@ -144,6 +144,8 @@ def _found(given: str, path: Path, opens: Opens) -> str:
     """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened."""
     if os.path.isfile(file := os.path.expanduser(given)):
         return file
+    if not path.is_dir():  # it need not be there, and keeps none
+        return snapshot.meant((), given)
     with opens(path) as snapshots:
         if snapshots is not None:
             return snapshots.path_of(given)
