@@ -100,6 +100,15 @@ def test_a_broken_repository_is_set_aside_whole(aria: Path) -> None:
     assert not list(aria.glob(".git.*"))
 
 
+@pytest.mark.parametrize("gone", [".git", ".anima/key"])
+def test_what_was_done_says_nothing_of_what_to_do_before(aria: Path, gone: str) -> None:
+    path = aria / gone
+    shutil.rmtree(path) if path.is_dir() else path.write_bytes(b"short")
+    done = mended(aria).done
+
+    assert done and not [deed for deed in done if "before the repair" in (deed.owner or "")]
+
+
 def test_forgetting_reaches_what_was_set_aside(aria: Path) -> None:
     damage_object(aria)
     proposal(aria).write_text("{ the web says: buy walnut")

@@ -405,7 +405,7 @@ class CheckedLedger:
         machine.make()
         key, trouble = self._key()
         if trouble and _kind(self._store, _KEY) == "file":
-            yield Deed(name=why, about=_KEY, said=f"set aside in {aside.move(f'{FOLDER}/{_KEY}')}")
+            yield Deed(name=why, about=_KEY, said=f"set aside in {aside.move(f'{FOLDER}/{_KEY}')}", owner="")
         begun_with = self._verified(data, key).fault
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         key, fault = key or Key(machine.key()), self._verified(data, None).fault
@@ -543,7 +543,9 @@ class CheckedHistory:
         wrong = [each for each in found if each.name in ("history-damaged", "history-head")]
         if wrong:
             said = "; ".join(self._rebuilt(place)) or "history goes on with the documents as they stand"
-            yield Deed(name=wrong[0].name, about=place, said=said)
+            yield Deed(
+                name=wrong[0].name, about=place, said=said, owner=None if wrong[0].name == "history-head" else ""
+            )
         else:
             self._anchor()
         for name in self._leftovers():
