@@ -21,6 +21,7 @@ from anima import (
     NewerFormat,
     NoSuchDocument,
     NoSuchHome,
+    NoSuchRevision,
     Refused,
     Scope,
 )
@@ -537,3 +538,22 @@ def test_the_owner_is_told_where_the_avatar_is_but_never_an_absolute_path(tmp_pa
             assert avatar.reason
             assert str(tmp_path) not in repr(avatar)
             assert "/etc" not in repr(avatar)
+
+
+# -- looking back -------------------------------------------------------------------------------------------------------
+
+
+def test_nobody_is_named_for_a_line_with_nothing_on_it(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "home", name="Aria") as home:
+        first, blank = home.past.why("MEMORY.md", 1), home.past.why("MEMORY.md", 2)
+
+    assert first.sentence.startswith("written by you on")
+    assert (blank.text, blank.sentence) == ("", "nothing stands on it, so nobody is noted for it")
+
+
+def test_what_cannot_be_taken_back_is_named_for_what_it_is(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "home", name="Aria") as home:
+        with pytest.raises(NoSuchRevision, match="there is no change 9999 to take back"):
+            home.past.undo(change="9999")
+        with pytest.raises(NoSuchRevision, match="there is no change of session 22a7449d to take back"):
+            home.past.undo(session="22a7449d")

@@ -109,7 +109,7 @@ class Past:
             line=line,
             text=text,
             source=source,
-            sentence=source.sentence,
+            sentence=source.sentence if text.strip() else "nothing stands on it, so nobody is noted for it",
             revision=self._revision_of(source.change),
         )
 
@@ -229,10 +229,8 @@ class Past:
         else:
             found = [i for i in done if i.what != "undo" and i.id not in undone][-1:]
         if not found:
-            raise NoSuchRevision(
-                f"there is no change {change or session or ''} to take back".replace("  ", " "),
-                hint="anima history lists them",
-            )
+            which = f" of session {session}" if session is not None else f" {change}" if change is not None else ""
+            raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")
         return found[::-1]
 
     def _reverse(self, edit: Edit, intent: Intent, texts: dict[str, tuple[DocPath, str | None, str | None]]) -> None:
