@@ -155,3 +155,10 @@ def test_what_is_to_be_kept_is_not_asked_about_again(aria: Path, capsys) -> None
 
     out = said(capsys, "--home", aria)[1]
     assert "Contradictions  0" in out and "Said twice  0" in out
+
+
+def test_one_is_counted_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Home.create(tmp_path / "aria", name="Aria") as home:
+        home.remember("Ana lives in Lima")
+
+    assert "1 line of 1 document was compared." in said(capsys, "--home", tmp_path / "aria")[1]

@@ -121,6 +121,11 @@ def test_a_listener_is_told_what_was_shown_cut_missing_and_hidden_and_why(desk: 
     assert "only for heartbeat" in band(mine, "HEARTBEAT.md")
 
 
+@pytest.mark.parametrize(("scope", "title"), [("main", "Told to you, alone"), ("subagent", "Told to a sub-agent")])
+def test_the_title_of_a_listeners_page_is_good_english(desk: Desk, scope: str, title: str) -> None:
+    assert f"<title>{title} " in desk.page.get(f"/self/{scope}").text
+
+
 def test_the_text_of_a_prompt_is_drawn_only_when_it_is_asked_for(desk: Desk) -> None:
     desk.home.write("SOUL.md", "# Soul\n\nYou love ferns.\n")
     page = desk.page

@@ -105,7 +105,8 @@ def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) ->
     if "contradictions" in parts:
         _section("Contradictions", "both cannot hold; only you can tell which does", _contradictions(found), limit)
     show_notes(map(flat, found.notes), "note")
-    seen = f"{found.lines:,} lines of {found.documents:,} documents were compared."
+    verb = "was" if found.lines == 1 else "were"
+    seen = f"{counted(found.lines, 'line')} of {counted(found.documents, 'document')} {verb} compared."
     say(seen if done else f"{seen} {_advice(found)}")
 
 

@@ -81,7 +81,7 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
         raise BadArguments("a sender's name has at most 200 characters")
     listening = next(each for each in SCOPES if each.scope is scope)
     return {
-        "title": f"What {listening.name.lower()} sees",
+        "title": f"Told to {listening.choice}",
         "listening": listening,
         "scope": scope,
         "sender": sender,
