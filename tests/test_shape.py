@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_750,
     "search": 4_350,
     "sessions": 4_000,
-    "store": 6_520,
+    "store": 6_540,
     "testing": 1_600,
     "text": 2_420,
     "upkeep": 3_030,

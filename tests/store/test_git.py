@@ -806,6 +806,17 @@ def test_an_object_no_revision_leads_to_is_not_waited_for_either(home: Path, his
         list(history.objects())
 
 
+def test_an_object_that_was_cut_is_damaged_and_not_read_for_ever(home: Path, history: History) -> None:
+    made = filled(home, history)
+    place = object_file(home, made[-1])
+    place.chmod(0o600)
+    for size in range(place.stat().st_size - 1, 0, -7):
+        os.truncate(place, size)
+        assert history.check() == [f"revision {made[-1][:10]} cannot be read in full"]
+    history.repair(present(home), REPAIR)
+    assert history.check() == []
+
+
 def test_a_bomb_of_an_object_is_not_unpacked(home: Path, history: History) -> None:
     made = filled(home, history)
     raw = zlib.compress(b"commit %d\0" % (1 << 40) + bytes(1000))

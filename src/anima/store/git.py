@@ -206,9 +206,9 @@ class History(Repository):
             return "".join(patch_of(name, self._blob(a), self._blob(b)) for name, a, b in wanted)
 
     def anchors(self) -> list[tuple[int, str]]:
-        """The ledger's records that commits name, by number."""
+        """The ledger's records that commits name, by number; of a broken history, those that can still be read."""
         with self._reading():
-            told = (anchor_of(commit.message) for commit in self._line(self._main()))
+            told = (anchor_of(commit.message) for commit in self._readable_line())
             return sorted({anchor for anchor in told if anchor is not None})
 
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:

@@ -15,6 +15,7 @@ import re
 import stat
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ FOLDER, FILE, ELSEWHERE = b"40000", b"100644", b"160000"  # the last is a submod
 _ENTRY = re.compile(rb"([1-7][0-7]{4,5}) ([^\0/]+)\0(.{20})", re.DOTALL)
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the id of the empty tree
 MAX_ENTRIES, MAX_DEPTH = 500_000, 64  # a hostile tree can name itself a billion times in a few kilobytes
+_KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
 _MAX_OBJECT, _MAX_FILE = 64 * 2**20, 256 * 2**20
 _PATIENCE = 10.0  # seconds; a commit takes a millisecond
 _FOREIGN = (pygit2.GitError, OSError, KeyError, ValueError)  # what libgit2, the disk and bad objects raise
@@ -68,6 +70,22 @@ class Commit:
     @property
     def message(self) -> str:
         return self.raw.partition(b"\n\n")[2].decode("utf-8", "replace")
+
+
+def _unpacked(name: str, raw: bytes) -> tuple[int, bytes]:
+    """The kind and the bytes of an object in a file of its own. libgit2 never comes to an end with one that was cut."""
+    stream = zlib.decompressobj()
+    try:
+        found = stream.decompress(raw, _MAX_OBJECT + 64)
+    except zlib.error:
+        found = b""
+    if stream.unconsumed_tail:
+        raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
+    head, _, data = found.partition(b"\0")
+    kind = _KINDS.get(head.partition(b" ")[0])
+    if kind is None or not stream.eof or hashlib.sha1(found, usedforsecurity=False).hexdigest() != name:
+        raise Damaged(f"object {name[:10]} of history is damaged", hint=HINT)
+    return kind, data
 
 
 class Repository:
@@ -177,9 +195,12 @@ class Repository:
 
     def _any(self, name: str) -> tuple[int, bytes]:
         """The kind and the bytes of an object."""
-        loose = self._stat(f"objects/{name[:2]}/{name[2:]}")
+        place = f"objects/{name[:2]}/{name[2:]}"
+        loose = self._stat(place)
         if loose is not None and not stat.S_ISREG(loose.st_mode):  # libgit2 would wait for a pipe, or follow a link
             raise Damaged(f"object {name[:10]} of history is not a file", hint=HINT)
+        if loose is not None and (raw := self._read(place)) is not None:
+            return _unpacked(name, raw)
         if self._odb.read_header(name)[1] > _MAX_OBJECT:
             raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
         kind, data = self._odb.read(name)
