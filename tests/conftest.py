@@ -66,6 +66,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.name.startswith(SLOW))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def nobodys_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What several tests share is made before `own_configuration`, and must not find the user's list of homes either."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANIMA_CONFIG", str(tmp_path_factory.mktemp("nobody")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test sees or changes the configuration, the variables or the timezone of whoever runs it."""
