@@ -290,6 +290,21 @@ def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -
     assert is_the_same(second)
 
 
+def test_a_no_and_a_token_taken_back_are_said_to_be_done(visit: Visit, standing: Server, token: str) -> None:
+    """Their answers are empty, and no fault."""
+    page = visit.come_in()
+    one = wished(standing, token)["proposal"]
+    page.locator(f"#{one} [data-act=deny]").click()
+    expect(page.locator("#said")).to_have_text("Denied; nothing was written.")
+    made = standing.anima("token", "make", "--name", "spare")["id"]
+    page.goto(standing.url + "/health")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.locator(f"#token-{made} [data-act=revoke]").click()
+
+    expect(page.locator("#said")).to_have_text("Taken back.")
+    expect(page.locator(f"#token-{made}")).to_have_count(0)
+
+
 def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing: Server, token: str) -> None:
     page = visit.come_in()
     held: list[Route] = []

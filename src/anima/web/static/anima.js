@@ -26,7 +26,7 @@
     });
     if (answer.status === 401) { location.href = "/login"; }
     const kind = answer.headers.get("Content-Type") || "";
-    const value = kind.includes("json") ? await answer.json() : null;
+    const value = kind.includes("json") && answer.status !== 204 ? await answer.json() : null;  // 204 has nothing in it
     if (!answer.ok) {
       const said = value && (value.detail || value.title) || "The server did not answer as it should.";
       throw Object.assign(new Error(value && value.hint ? `${said} (${value.hint})` : said), { problem: value });
