@@ -894,6 +894,7 @@ def test_the_command_lists_asks_and_tells(home, cli):
     assert code == 5 and "--yes" in err and "cedar" in home.read("MEMORY.md").text
     code, out, err = cli("--text", "smells of cedar", "--text", "never said", "--purge", "--yes")
     assert code == 0 and "Every byte was read again" in out and "cedar" not in home.read("MEMORY.md").text
+    assert "Forgotten: 1 line, 1 revision of history." in out
     code, out, err = cli("--text", "smells of cedar", "--yes")
     assert code == 0 and "Nothing holds it." in out
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _NAMES = {
-    "line": "lines",
-    "dreamed": "dreamed lines",
-    "layer": "lines of other people's layers",
-    "proposal": "waiting changes",
-    "transcript": "lines of transcripts",
-    "torn": "pieces put aside after a crash",
-    "history": "revisions of history",
-    "file": "files that are no documents",
-    "snapshot": "snapshots",
+    "line": "line{s}",
+    "dreamed": "dreamed line{s}",
+    "layer": "line{s} of other people's layers",
+    "proposal": "waiting change{s}",
+    "transcript": "line{s} of transcripts",
+    "torn": "piece{s} put aside after a crash",
+    "history": "revision{s} of history",
+    "file": "other file{s}",
+    "snapshot": "snapshot{s}",
 }
 
 
@@ -91,7 +91,8 @@ def _show_left(found: Forgetting) -> None:
 
 
 def _show_done(found: Forgetting) -> None:
-    told = ", ".join(f"{count:,} {_NAMES.get(place, place)}" for place, count in found.counts.items())
+    found_in = ((count, _NAMES.get(place, place)) for place, count in found.counts.items())
+    told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
     show_notes([note for note in found.notes if "older snapshots are removed" in note], "note")
