@@ -146,6 +146,16 @@ def shown(root: Path) -> str:
         return home.prompt(scope="main").text
 
 
+def test_a_ledger_that_was_cut_is_known_for_it_though_the_newest_revision_is_lost_too(aria: Path) -> None:
+    number = untrusted_home(aria)
+    newest = (aria / ".git/refs/heads/main").read_text().strip()
+    (aria / ".git/objects" / newest[:2] / newest[2:]).unlink()
+    lines(aria, lambda all: [*all[: number - 3], all[number - 3][:20]])
+    assert {"ledger-damaged", "history-damaged"} <= names(looked(aria))
+    mended(aria)
+    assert "sell everything" not in shown(aria)
+
+
 @pytest.mark.parametrize(
     "name",
     [
