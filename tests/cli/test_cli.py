@@ -756,3 +756,14 @@ def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, aria], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_a_waiting_change_that_cannot_be_read_is_denied_as_its_error_says(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main") as session:
+        session.taint("web")
+        name = session.call("memory_write", {"content": "Ana moved to Lisbon"})["proposal"]
+    (aria / f".anima/pending/{name}.json").write_text("{")
+
+    assert f"anima deny {name} removes it" in cli("pending", "--home", aria).err
+    assert cli("deny", name, "--home", aria).code == 0
+    assert cli("pending", "--home", aria).code == 0

@@ -259,7 +259,8 @@ def deny(home: Home, proposals: Sequence[str], session: str | None) -> Reply:
 
 
 def _of_session(home: Home, session: str | None) -> list[Proposal]:
-    return [proposal for proposal in home.inbox.all() if session and (proposal.session or "").startswith(session)]
+    waiting = home.inbox.all() if session else ()  # a broken one stands in nobody's way who names it
+    return [proposal for proposal in waiting if session and (proposal.session or "").startswith(session)]
 
 
 def _need_person() -> None:

@@ -390,7 +390,6 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
 def deny(here: Here, id: str) -> None:
     """Says no. The proposal is removed."""
-    here.home.inbox.get(id)
     here.home.inbox.deny(id)
     here.bulletin.look_soon()
 
