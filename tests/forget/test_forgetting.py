@@ -318,6 +318,17 @@ def test_the_list_of_what_is_forgotten_holds_no_word_of_it(tmp_path):
         assert not home._writer.forgotten.holds("the marzipan conspiracy of a very long and winding road")
 
 
+def test_what_fits_a_pattern_in_a_talk_alone_stays_forgotten_too(home):
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "the badge is ZX-77777 now")
+        session.log("user", "thank you")
+    root, kept = home.site.store.whole.name, home.snapshots.take().path
+    assert home.forget(pattern=r"ZX-\d+").counts == {"transcript": 1}
+    assert home._writer.forgotten.holds("ZX-77777")
+    assert restore(kept, root, clock=Clock()).forgotten == 1
+    assert not [path for path in Path(root, "sessions").iterdir() if b"ZX-77777" in path.read_bytes()]
+
+
 @pytest.mark.parametrize("purge", [False, True])
 def test_what_a_tool_wrote_as_json_is_forgotten_too(home, purge):
     said, root = "Zoë Kaltenbrunn \U0001f426", home.site.store.whole.name

@@ -292,6 +292,8 @@ class Said:
                 continue
             try:
                 count = touched(folder, id, *_speaking(sought, id))
+                if count and sought.words.pattern is not None:  # what fits it here stays forgotten, too
+                    touched(folder, id, lambda text: _note_matches(sought, text))
             except HomeError as error:
                 yield Left(folder.path_of(id), str(error))
                 continue
@@ -325,6 +327,11 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
     if sought.all_of(id):
         return bool, lambda turn: True
     return sought.words.touches, lambda turn: sought.entry(id, turn.sender_id, turn.time, turn.content)
+
+
+def _note_matches(sought: Sought, text: str) -> bool:
+    sought.matched = tuple(dict.fromkeys((*sought.matched, *sorted(sought.words.found(text)))))
+    return False
 
 
 def origins(names: Iterable[str]) -> frozenset[Origin]:
