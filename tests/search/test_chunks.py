@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.search.chunks import ChunkConfig, chunk_document
+from anima.search.units import ChunkConfig, chunk_document
 
 words = st.sampled_from(["tea", "# Title", "- item", "  more", "```", "", "x" * 400, "私は。"])
 documents = st.lists(words, max_size=30).map("\n".join)
