@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import HygieneConfig
 from anima.errors import BadArguments, NoSuchDocument
-from anima.layout.listener import Listener, layer_of
+from anima.layout.listener import Listener
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts, main_prompt
@@ -322,7 +322,7 @@ class Home:
         return self.prompts.prompt(self.listener(scope=scope, sender=sender), runtime=runtime or Runtime())
 
     def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
-        return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
+        return self.site.listener(scope, sender)
 
     def session(
         self,

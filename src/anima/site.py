@@ -19,11 +19,11 @@ from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout.dialects import Detection, detect, layout_for
-from anima.layout.listener import Listener
+from anima.layout.listener import Listener, layer_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
-from anima.model import DocPath
+from anima.model import DocPath, Scope
 from anima.store import Store
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, open_home_folder
@@ -50,6 +50,10 @@ class Site:
     def own(self) -> AgentConfig:
         """What the configuration says of this agent."""
         return next((agent for agent in self.config.agent if agent.id == self.agent), AgentConfig(id=self.agent))
+
+    def listener(self, scope: Scope | str, sender: str | None) -> Listener:
+        """Whoever listens: in which scope, and in whose layer."""
+        return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
 
     def now(self, listener: Listener | None = None) -> datetime:
         """The moment in the user's timezone; with a listener, in theirs."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener, layer_of
+from anima.layout.listener import Listener
 from anima.model import Access, Change, Complete, DocPath, Nights, Scope
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
@@ -320,9 +320,6 @@ class Sessions(Transcripts):
         )
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
 
-    def listener(self, *, scope: Scope | str, sender: str | None) -> Listener:
-        return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.site.config.owner))
-
     def begin(
         self,
         *,
@@ -344,7 +341,7 @@ class Sessions(Transcripts):
         self._check_bound(channel, account, chat)
         return Session(
             self._rooms,
-            self.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender),
+            self.site.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender),
             id=self.site.new_id(),
             channel=channel,
             sender=sender,
@@ -393,7 +390,7 @@ class Sessions(Transcripts):
         talk = self.carry_on(id)
         try:
             header = talk.header
-            listener = self.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
+            listener = self.site.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
             if listener.layer != (header.layer or ""):
                 raise NoSuchSession(
                     f"{id}: this session was held when other senders were the owner",
