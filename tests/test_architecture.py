@@ -45,6 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "upkeep": DAILY | {"memory", "search"},
     "home": HOME,
     "folders": HOME,
+    "compat": HOME,
     "agent": {"errors", "model", "sessions", "home"},
     "connect": {"errors", "model", "home", "folders", "agent"},
     "mcp": {"errors", "model", "home", "agent"},

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from anima.search.current import IndexReport
     from anima.search.graph import About
     from anima.search.rank import Hit
+    from anima.search.units import Chunk, ChunkConfig, chunk_document
     from anima.sessions.find import Listed
     from anima.sessions.replay import Turn, time_of
     from anima.sessions.session import Session
@@ -77,6 +78,7 @@ _HOMES = {
     "anima.search.current": "IndexReport",
     "anima.search.graph": "About",
     "anima.search.rank": "Hit",
+    "anima.search.units": "Chunk ChunkConfig chunk_document",
     "anima.store.git": "Revision",
     "anima.prompt.compose": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
@@ -106,6 +108,8 @@ __all__ = [
     "BadPath",
     "BadText",
     "Candidate",
+    "Chunk",
+    "ChunkConfig",
     "Damaged",
     "DocPath",
     "Document",
@@ -154,6 +158,7 @@ __all__ = [
     "Turn",
     "Why",
     "__version__",
+    "chunk_document",
     "doctor",
     "front_matter_end",
     "highlight",

@@ -22,7 +22,7 @@ from anima.config import HygieneConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.listener import Listener
 from anima.layout.trust import served
-from anima.model import Access, Complete, DocPath, Document, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
 from anima.prompt.privacy import Hook
@@ -71,9 +71,9 @@ def now() -> datetime:
 class Home:
     """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
 
-    def __init__(self, site: Site, *, hook: Hook | None = None) -> None:
+    def __init__(self, site: Site, *, hook: Hook | None = None, embedder: Embedder | None = None) -> None:
         self.site, self.layout, self.config, self.agent = site, site.layout, site.config, site.agent
-        self.clock, self.dice = site.clock, site.dice
+        self.clock, self.dice, self._embedder = site.clock, site.dice, embedder
         self._mutex = threading.RLock()
         self._parts: dict[str, Any] = {}
         self._is_open = True
@@ -93,13 +93,14 @@ class Home:
         dice: random.Random | None = None,
         env: Mapping[str, str] | None = None,
         hook: Hook | None = None,
+        embedder: Embedder | None = None,
         finish: bool = True,
     ) -> Home:
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
         is finished (unless `finish` says that somebody only looks).
 
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
-        may change the pieces of a prompt before the privacy filter runs.
+        may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.
         """
         site = open_site(
             path,
@@ -110,7 +111,7 @@ class Home:
             env=os.environ if env is None else env,
             finish=finish,
         )
-        return cls(site, hook=hook)
+        return cls(site, hook=hook, embedder=embedder)
 
     @classmethod
     def create(
@@ -125,6 +126,7 @@ class Home:
         dice: random.Random | None = None,
         env: Mapping[str, str] | None = None,
         hook: Hook | None = None,
+        embedder: Embedder | None = None,
     ) -> Home:
         """A new home with its core files. Whatever stands in the folder already is left as it is.
 
@@ -137,7 +139,7 @@ class Home:
             if value:
                 check(key, value)
         brand_new = make_home(path, env=os.environ if env is None else env, again=again, now=(clock or now)())
-        home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook)
+        home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
 
@@ -225,7 +227,9 @@ class Home:
 
         return Search(
             self.site,
-            embedder=lambda: embedder_for(self.config, self.site.env, clock=self.clock, dice=self.dice),
+            embedder=lambda: (
+                self._embedder or embedder_for(self.config, self.site.env, clock=self.clock, dice=self.dice)
+            ),
             left_out=lambda: Retention(self.site.store.documents, self.layout, HygieneConfig()).skips_index,
         )
 
@@ -416,6 +420,10 @@ class Home:
         """
         moment = self.site.now() if at is None else at
         return self.index.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
+
+    def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
+        return self.index.backfill(progress)
 
     # -- writing, as the owner ------------------------------------------------------------------------------------------
 

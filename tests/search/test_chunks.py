@@ -17,7 +17,7 @@ documents = st.lists(words, max_size=30).map("\n".join)
 
 def test_plain_chunks_have_a_size_an_overlap_and_lines() -> None:
     text = "\n".join(f"line {n:03d} of a document" for n in range(200))
-    chunks = chunk_document(text, ChunkConfig(size=1000, overlap=200))
+    chunks = chunk_document(text, ChunkConfig(chunk_size=1000, chunk_overlap=200))
 
     assert all(len(chunk.text) <= 1000 for chunk in chunks)
     assert chunks[0].start_line == 1 and chunks[-1].end_line == 200
@@ -28,7 +28,7 @@ def test_plain_chunks_have_a_size_an_overlap_and_lines() -> None:
 
 
 def test_a_line_longer_than_a_chunk_is_cut() -> None:
-    chunks = chunk_document("x" * 2500, ChunkConfig(size=1000, overlap=0))
+    chunks = chunk_document("x" * 2500, ChunkConfig(chunk_size=1000, chunk_overlap=0))
 
     assert [len(chunk.text) for chunk in chunks] == [1000, 1000, 500]
 
@@ -37,8 +37,8 @@ def test_a_line_longer_than_a_chunk_is_cut() -> None:
 def test_chunks_lose_no_line(text: str, size: int, overlap: int) -> None:
     if overlap >= size:
         with pytest.raises(BadArguments):
-            chunk_document(text, ChunkConfig(size=size, overlap=overlap))
+            chunk_document(text, ChunkConfig(chunk_size=size, chunk_overlap=overlap))
         return
-    chunks = chunk_document(text, ChunkConfig(size=size, overlap=overlap))
+    chunks = chunk_document(text, ChunkConfig(chunk_size=size, chunk_overlap=overlap))
     covered = {line for chunk in chunks for line in range(chunk.start_line, chunk.end_line + 1)}
     assert all(not line.strip() or number in covered for number, line in enumerate(text.split("\n"), 1))

@@ -76,7 +76,7 @@ def _snippet(text: str, limit: int = 160) -> str:
 
 @command(
     flag("--rebuild", help="From nothing."),
-    flag("--backfill", help="Make vectors that are missing because the embedder was away."),
+    flag("--backfill", help="Make vectors that are missing, because the embedder was away or came later."),
     HOME,
     SET,
     JSON,
@@ -87,14 +87,17 @@ def index(home: Home, rebuild: bool, backfill: bool) -> Reply:
     \b
     anima index
     anima index --rebuild
+    anima index --backfill      the embedder is back, or new
     """
     with progress_bar("indexing") as progress:
         report = home.index(rebuild=rebuild, progress=progress)
-        made = home.index.backfill(progress) if backfill else 0
+        made = home.backfill(progress) if backfill else 0
 
     def show() -> None:
         read = f"{report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors)"
         say(f"{report.documents:,} documents; {read}, {report.dropped:,} dropped, {report.seconds:.1f} s")
+        if backfill:
+            say(f"{made:,} missing vectors made")
         show_notes(report.notes)
 
     return Reply({**asdict(report), "backfilled": made}, show)

@@ -209,8 +209,8 @@ class Search:
             self.bring_up(rebuild=anew)
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Makes the vectors that are missing because the embedder was away; how many it made."""
-        made, (missing, paths) = 0, self._kept.incomplete()
+        """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
+        made, (missing, paths) = self.bring_up().embedded, self._kept.incomplete()
         marks = dict(self._marks()) if paths else {}
         for path in paths:
             if mark := marks.get(path):

@@ -263,7 +263,7 @@ class Index:
         try:
             rows = quantised(np.asarray(self._embedder.embed(list(texts.values()), kind="document"), dtype=np.float32))
         except EmbedderDown as down:
-            return 0, f"{down}; found by words until vectors are made (anima index)"
+            return 0, f"{down}; found by words until anima index --backfill makes the vectors"
         vectors |= {key: row.tobytes() for key, row in zip(texts, rows, strict=True)}
         return len(texts), ""
 

@@ -32,7 +32,7 @@ Legs = Literal["both", "words", "meaning"]
 K1: Final = 1.2
 B: Final = 0.75
 RRF_K: Final = 60
-RRF_BEST: Final = 2 / (RRF_K + 1)
+RRF_BEST: Final = 1 / (RRF_K + 1)  # of one leg
 POOL: Final = 50  # ranks deeper than this (or four times the limit) are not counted
 WEIGHTED_MEANING: Final = 0.7
 SPEAKER_LINES: Final = 3  # a name at the head of fewer lines, or of fewer than one in fifty, is a label: no speaker
@@ -220,14 +220,18 @@ def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[N
     if embedder is None:
         return None, ["there is no embedder; found by words alone"] if query.legs == "meaning" else []
     if view.model is None:
-        return None, ["there are no vectors yet; found by words alone (anima index makes them)"]
+        return None, ["there are no vectors yet; found by words alone (anima index --backfill makes them)"]
     if view.model != embedder.name:
         return None, [f"the vectors were made by another model than {embedder.name}; found by words alone"]
     try:
         vector = np.asarray(embedder.embed([query.text], kind="query"), dtype=np.float32)[0]
     except EmbedderDown as down:
         return None, [f"{down}; found by words alone"]
-    notes = ["some lines have no vector yet and are found by words alone"] if view.missing else []
+    notes = (
+        ["some lines have no vector yet (anima index --backfill makes them) and are found by words alone"]
+        if view.missing
+        else []
+    )
     if isinstance(embedder, WordEmbedder):
         vector = _weighed(embedder, query.text, view, vector)
     return vector, notes
@@ -405,7 +409,8 @@ def _by_weight(query: Query, signals: _Signals) -> _Scored:
 
 
 def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
-    """Reciprocal ranks with k = 60: the raw sum of 1 / (60 + rank) is a part, the score is that over 2 / 61."""
+    """Reciprocal ranks with k = 60: the raw sum of 1 / (60 + rank) is a part; the score is that over 1 / 61 for each leg
+    that ran, so that whatever is first in all of them has 1."""
     raw = np.zeros(view.count)
     eligible = np.zeros(view.count, dtype=np.bool_)
     parts = {}
@@ -417,7 +422,8 @@ def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
         raw += given
         eligible |= given > 0
     parts["rrf"] = raw
-    return _Scored(raw / RRF_BEST, eligible, parts)
+    legs = (query.legs != "meaning") + signals.has_meaning
+    return _Scored(raw / (legs * RRF_BEST), eligible, parts)
 
 
 def _pool(query: Query) -> int:

@@ -245,10 +245,10 @@ def _shortened(sentence: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkConfig:
-    """Plain chunking by characters, as the seeds have it."""
+    """How plain chunks are cut, in characters."""
 
-    size: int = 1000
-    overlap: int = 200
+    chunk_size: int = 1000
+    chunk_overlap: int = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,37 +261,31 @@ class Chunk:
 
 
 def chunk_document(text: str, config: ChunkConfig | None = None) -> list[Chunk]:
-    """Chunks of about `size` characters along lines, each beginning with about `overlap` of the one before."""
+    """Chunks of at most `chunk_size` characters along lines, each beginning with the end of the one before: whole lines
+    within `chunk_overlap`, or just so many characters of a line that is longer. Blank ones are left out."""
     config = config or ChunkConfig()
-    if config.size < 1 or not 0 <= config.overlap < config.size:
+    size, overlap = config.chunk_size, config.chunk_overlap
+    if size < 1 or not 0 <= overlap < size:
         raise BadArguments("a chunk has a size of at least 1 and an overlap smaller than its size")
-    parts = list(_line_parts(text.split("\n"), config.size))
     chunks: list[Chunk] = []
-    first = 0
-    while first < len(parts):
-        last, size = first, 0
-        while last < len(parts) and (last == first or size + len(parts[last][1]) + 1 <= config.size):
-            size += len(parts[last][1]) + 1
-            last += 1
-        chosen = parts[first:last]
-        if any(part.strip() for _, part in chosen):
-            chunks.append(Chunk(start_line=chosen[0][0], end_line=chosen[-1][0], text="\n".join(p for _, p in chosen)))
-        if last == len(parts):
+    begin = seen = line = 0  # `seen` is where the last chunk ended, `line` how many ended before this one
+    while begin < len(text):
+        end = after = min(begin + size, len(text))
+        if end < len(text) and (border := text.rfind("\n", max(begin, seen), end + 1)) >= 0:
+            end, after = border, border + 1
+        part = text[begin:end]
+        if part.strip():
+            chunks.append(Chunk(start_line=line + 1, end_line=line + 1 + part.count("\n"), text=part))
+        if after == len(text):
             break
-        first = _overlapping(parts, first, last, config.overlap)
+        following, seen = _next_chunk(text, begin, after, overlap), after
+        line += text.count("\n", begin, following)
+        begin = following
     return chunks
 
 
-def _line_parts(lines: list[str], size: int) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(lines, 1):
-        for start in range(0, max(len(line), 1), size):
-            yield number, line[start : start + size]
-
-
-def _overlapping(parts: list[tuple[int, str]], first: int, last: int, overlap: int) -> int:
-    """Where the next chunk begins: whole parts worth at most `overlap`, and always further than this one began."""
-    begin, size = last, 0
-    while begin > first + 1 and size + len(parts[begin - 1][1]) + 1 <= overlap:
-        begin -= 1
-        size += len(parts[begin][1]) + 1
-    return begin
+def _next_chunk(text: str, begin: int, after: int, overlap: int) -> int:
+    """Where the next chunk begins: at the first line within the overlap, or in the middle of one that is longer."""
+    target = after - overlap
+    line = text.find("\n", max(target - 1, begin), after - 1) + 1
+    return line or (target if target > begin else after)
