@@ -938,6 +938,81 @@ def test_a_text_without_a_phrase_no_longer_holds_it_and_keeps_its_other_lines(te
     assert rounds or left == text
 
 
+CLOTHES = [
+    *("**Ka**rin Holm", "K*ari*n Ho_l_m", "~~Karin~~ Holm", "Kar\u00adin Ho\u00adlm", "Kar\u200bin\u200bHolm"),
+    *("K\u200ba\u200br\u200bi\u200bn H\u2060olm", "Karin\ufe0f Holm", "\u202eKarin\u202c Holm", "Karin\x07Holm"),
+    *("KarinHolm", "karin_holm", "KARIN-HOLM", "**K**arinHolm", "Karin\n> Holm", "Karin  \n\n- Holm"),
+    *(
+        "[[people/Karin|Karin]] [[people/Holm|Holm]]",
+        "[[Karin Holm|her]]",
+        "[[k|Karin]] Holm",
+        "[Karin](a.md) [Holm](b.md)",
+    ),
+    *("Karin[^1] Holm", "[Karin][k] Holm", "<b>Karin</b> Holm", "<i>Ka</i>rin<br>Holm", "Karin <!-- Eva --> Holm"),
+    *(
+        "Karin&nbsp;Holm",
+        "K&#97;rin Holm",
+        "Karin&shy;Holm",
+        "Karin%20Holm",
+        "| Karin | Holm |",
+        "Karin\\nHolm",
+        "Ｋａｒｉｎ Ｈｏｌｍ",
+    ),
+    *("Karin-Holms bees", "[[Karin]] Holms bees", "<img alt='Karin Holm'>", "Karin. Holm is an island", "#KarinHolm"),
+]
+OTHERS = [
+    *(
+        "Karin and Holm",
+        "Holm, Karin",
+        "Karinholm",
+        "Karin H. Olm",
+        "Ka rin Holm",
+        "Kar-in Holm",
+        "Stockholm",
+        "Karin Hol",
+    ),
+    *("Karin, *née* Holm", "Karin Eva Holm", "Karin then Holm"),
+]
+
+
+@pytest.mark.parametrize("form", CLOTHES)
+def test_two_words_are_found_in_any_clothes(form):
+    assert Wanted(texts=["Karin Holm"]).touches(f"we met {form} in Lund")
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_two_words_are_not_found_in_others(other):
+    assert not Wanted(texts=["Karin Holm"]).touches(f"we met {other} in Lund")
+
+
+def test_numbers_and_single_letters_count_only_as_they_are_written():
+    assert not any(Wanted(texts=[text]).touches("of 3, 5 and 13-57; a (b)") for text in ("3.5", "3 57", "a@b"))
+    assert Wanted(texts=["3.5"]).touches("about 3.5") and Wanted(texts=["snake_case"]).touches("`snake_case`")
+
+
+def test_in_any_clothes_they_go_from_every_place_and_do_not_come_back(home):
+    root = Path(home.name)
+    said = "".join(f"we met {form} in Lund\n\n" for form in CLOTHES)
+    home.write("notes/people.md", f"# People\n\n{said}Nils stays\n")
+    home.write("notes/later.md", "Lund\n")
+    (root / "people.txt").write_text(f"{said}Nils stays\n", encoding="utf-8")
+    (root / "people.bin").write_bytes(b"\0\1Karin_Holm\0Karin -- Holm\0" + "Karin-Holm".encode("utf-16-le") + b"\0Nils")
+    with home.session(scope="main") as session:
+        for form in CLOTHES:
+            session.log("user", f"I know {form}")
+        session.log("user", "Nils stays")
+    done = home.forget(text="Karin Holm", purge=True)
+    assert done.verified and done.left == ()
+
+    text = home.read("notes/people.md").text
+    assert "Holm" not in text and "Nils stays" in text and "Nils" in (root / "people.txt").read_text(encoding="utf-8")
+    assert holding(root, ["Karin_Holm", "Karin-Holm", "**Ka**rin Holm", "[[k|Karin]] Holm", "KarinHolm"]) == []
+    with home.session(scope="main") as session:
+        kept = ["Karin_Holm", "KarinHolm", "**Ka**rin Holm", "[k](a.md)[Karin](b.md) [Holm](c.md)"]
+        answers = [session.call("memory_write", {"target": "daily_log", "content": f"met {form}"}) for form in kept]
+    assert {answer["rule"] for answer in answers} == {"forgotten"}
+
+
 @given(
     st.lists(st.sampled_from(["ant", "bee", "cat", "dog"]), min_size=1, max_size=30),
     st.integers(0, 9),

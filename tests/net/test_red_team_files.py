@@ -306,7 +306,6 @@ FORMS = {
 }
 
 
-@still_open("M6", "a phrase of two words is only found where blanks part them")
 @pytest.mark.parametrize("kind", FORMS)
 def test_m6_what_is_purged_is_gone_in_every_form(home: Home, kind: str) -> None:
     home.remember("Karin Holm keeps bees")

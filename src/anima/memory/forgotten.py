@@ -16,7 +16,7 @@ from anima.errors import Damaged, HomeError, refuse_newer
 from anima.ledger.chain import Key
 from anima.store import State
 from anima.text.markdown import lines_of
-from anima.text.phrases import LEAD, cut, placed_words, readings, words_of
+from anima.text.phrases import LEAD, cut, readings, words_of
 
 FILE = "forgotten"
 FORMAT = 1
@@ -98,12 +98,11 @@ class ForgottenList:
         if not self._list():
             return
         for found in readings(text):
-            placed = placed_words(found.text)
-            words = [word for word, _ in placed]
-            for start in range(len(words)):
-                for phrase in self._at(words, start):
-                    end = start + phrase.words - 1
-                    yield found.line_at(placed[start][1]), found.line_at(placed[end][1]), phrase
+            for placed in found.cuts():
+                words, line_at = [word for word, _ in placed], found.jointed.line_at
+                for start in range(len(words)):
+                    for phrase in self._at(words, start):
+                        yield line_at(placed[start][1]), line_at(placed[start + phrase.words - 1][1]), phrase
 
     def _at(self, words: list[str], start: int) -> Iterator[Phrase]:
         for length, leads in self._leads.items():

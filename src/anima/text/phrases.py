@@ -1,23 +1,28 @@
 """Phrases: what is looked for when something is to be forgotten, and how a text looks without it. Pure.
 
-Promise: a phrase is found whatever its case, Unicode form, blanks and line breaks are; only whole lines go, and a
-bullet takes along what hangs below it; every other line stays as it was, byte for byte. Linear in the text.
+Promise: a phrase is found whatever its case, Unicode form, blanks and line breaks are; one of several words also
+across punctuation, markup, link targets and characters nobody sees, between its words and inside them; only whole lines
+go, and a bullet takes along what hangs below it; every other line stays as it was, byte for byte. Linear in the text.
 Not here: where to look (forget), and what stays forgotten (forgotten).
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import NamedTuple, Protocol
+from urllib.parse import unquote
 
 from anima.model import DocPath, fold
 from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
+from anima.text.words import INVISIBLE, INVISIBLES
 
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
@@ -27,6 +32,17 @@ _BREAK = re.compile(r"(?<!\\)\\+[nrt]")  # a line end or a tab there
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CLOSE}]|[^\W_{_CLOSE}]+|[^\w\s\x00-\x7f\ufffd]")
+# What may stand inside a word, and may part two: emphasis, and what nobody sees; and the hump of a CamelCase word.
+_SOFT, _HUMP = "\x01", "\x02"
+_NO_LETTER = bytes(byte for byte in range(128) if not chr(byte).isalnum())
+_JOINTS = re.compile(rf"[*_~`{''.join(INVISIBLES.values())}]+|(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+# What a reader of the page does not see: the targets of links, the marks of footnotes, tags and comments.
+_UNDRAWN = re.compile(
+    r"(?<=\])(?:\([^()\n]{0,2000}\)|\[[^\[\]\n]{0,200}\])|(?<=\[\[)[^\[\]|\n]{0,400}\||\[\^[^\[\]\n]{1,100}\]"
+    r"|<(?:!--[^\n]{0,2000}?--|/?[A-Za-z][^<>\n]{0,2000})>"
+)
 _FEW = 100  # words that are looked for one by one, before a text is cut into words
 _STRONG_CHARS, _STRONG_WORDS, _LONG_WORD = 12, 3, 10
 
@@ -50,22 +66,110 @@ class Flat(NamedTuple):
 
 
 def flat(text: str) -> Flat:
+    """A text with nothing left of what may stand inside a word."""
+    return _run(_unmarked_lines(text), joined=True)
+
+
+def _run(lines: Iterable[str], *, joined: bool) -> Flat:
     parts: list[str] = []
     starts: list[int] = []
     at = 0
-    for line in lines_of(text):
+    for line in lines:
         starts.append(at)
-        if words := " ".join(fold(unmarked(_unescaped(line))).split()):
+        line = line.replace(_SOFT, "").replace(_HUMP, "") if joined else line
+        if words := " ".join(line.split()):
             parts.append(words)
             at += len(words) + 1
     return Flat(" ".join(parts), starts)
 
 
-def readings(text: str) -> Iterator[Flat]:
-    """A text as one run of words; and where it may be JSON, once more with the line ends it tells of as blanks."""
-    yield flat(text)
-    if _BREAK.search(text):
-        yield flat(_BREAK.sub(" ", text))
+def _unmarked_lines(text: str) -> list[str]:
+    """The lines, folded, without what sets them in; with marks where a word has a joint."""
+    walls = "\0" in text  # no text but bytes: what no text holds parts two things
+    return [_jointed(unmarked(_unescaped(line)), walls) for line in lines_of(text)]
+
+
+def _jointed(line: str, walls: bool) -> str:
+    line = _decoded(line)
+    if walls:
+        line = _CONTROL.sub("\ufffd", line)
+    return fold(_JOINTS.sub(lambda found: _SOFT if found[0] else _HUMP, line))
+
+
+def _decoded(text: str) -> str:
+    """A text with the letters that a page or an address wrote as numbers."""
+    text = html.unescape(text) if "&" in text else text
+    return _PERCENT.sub(lambda found: unquote(found[0]), text) if "%" in text else text
+
+
+class Reading(NamedTuple):
+    """One way to read a text: as one run of words, and as it stands with the joints of its words."""
+
+    plain: Flat
+    jointed: Flat
+
+    def cuts(self) -> Iterator[list[tuple[str, int]]]:
+        """Its words, each with its place in the jointed text: parted at emphasis, then whole, then at humps too."""
+        atoms = atoms_of(self.jointed.text)
+        joints = {atom.joint for atom in atoms}
+        yield _joined(atoms, _HUMP)
+        if _SOFT in joints:
+            yield _joined(atoms, _SOFT + _HUMP)
+        if _HUMP in joints:
+            yield _joined(atoms, "")
+
+
+def readings(text: str, *, hold: Callable[[bytes], bool] | None = None) -> Iterator[Reading]:
+    """A text as it stands, and as a page shows it; where it may be JSON, also with the line ends it tells of as blanks.
+
+    `hold` is asked with nothing but the letters of a reading whether it is worth cutting into words.
+    """
+    texts = {text: None}
+    if "[" in text or "<" in text:
+        texts[_UNDRAWN.sub(_SOFT, text)] = None
+    for each in list(texts) if "\\" in text else ():
+        texts[_BREAK.sub(" ", each)] = None
+    for each in texts:
+        if hold is None or hold(_letters_in(each)):
+            lines = _unmarked_lines(each)
+            yield Reading(_run(lines, joined=True), _run(lines, joined=False))
+
+
+def _letters_in(text: str) -> bytes:
+    """A text folded and without blanks, marks and what nobody sees: every word that can be read in it is in there."""
+    text = _decoded(_unescaped(text))
+    seen = text if text.isascii() else INVISIBLE.sub("", text)
+    return fold(seen).encode("utf-8", "surrogatepass").translate(None, _NO_LETTER)
+
+
+class Atom(NamedTuple):
+    """A piece of a word, or a word; and what joins it to the one before, "" for nothing."""
+
+    word: str
+    at: int
+    joint: str
+
+
+def atoms_of(jointed: str) -> list[Atom]:
+    atoms: list[Atom] = []
+    end = -1
+    for found in _WORD.finditer(jointed):
+        if not _is_punctuation(found[0]):
+            gap = jointed[end : found.start()] if end >= 0 else " "
+            joint = "" if not gap or gap.strip(_SOFT + _HUMP) else _SOFT if _SOFT in gap else _HUMP
+            atoms.append(Atom(found[0], found.start(), joint))
+            end = found.end()
+    return atoms
+
+
+def _joined(atoms: Iterable[Atom], joints: str) -> list[tuple[str, int]]:
+    words: list[tuple[str, int]] = []
+    for atom in atoms:
+        if atom.joint and atom.joint in joints:
+            words[-1] = (words[-1][0] + atom.word, words[-1][1])
+        else:
+            words.append((atom.word, atom.at))
+    return words
 
 
 def _unescaped(text: str) -> str:
@@ -80,12 +184,7 @@ def _letters(escapes: re.Match[str]) -> str:
 
 def words_of(text: str) -> list[str]:
     """The words of a text without its punctuation, folded: what a copy in other clothes shares."""
-    return [word for word, _ in placed_words(flat(text).text)]
-
-
-def placed_words(plain: str) -> list[tuple[str, int]]:
-    """The words of a flat text, each with its place in it."""
-    return [(found[0], found.start()) for found in _WORD.finditer(plain) if not _is_punctuation(found[0])]
+    return [word for word, _ in _joined(atoms_of(_run(_unmarked_lines(text), joined=False).text), _HUMP)]
 
 
 def _is_punctuation(word: str) -> bool:
@@ -128,8 +227,10 @@ class Wanted:
         self._plain = [(plain, text) for text in self.texts if (plain := flat(text).text)]
         self._whole = {plain: text for text in whole if (plain := flat(text).text)}
         self._runs = Runs()
-        for text in (*self.lines, *(text for text in self.texts if len(words_of(text)) >= _STRONG_WORDS)):
+        for text in self.lines:
             self._runs.add(tuple(words_of(text)), text)
+        self._signs = [_signs_of(plain) for plain, _ in self._plain]
+        self._loose = [_Loose(words, text) for text in self.texts if _can_be_loose(words := words_of(text))]
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.lines or self._whole or self.pattern)
@@ -144,21 +245,32 @@ class Wanted:
             yield from self._by_pattern(text)
         if not (self._plain or self._runs or self._whole):
             return
-        for found in readings(text):
+        for found in readings(text, hold=self._may_be_in):
             yield from self._by_words(found)
         if self._whole:
             yield from self._whole_lines(text)
 
-    def _by_words(self, found: Flat) -> Iterator[Match]:
+    def _may_be_in(self, letters: bytes) -> bool:
+        """A quick no, from the letters of a text."""
+        if len(self._signs) > _FEW or any(all(sign in letters for sign in signs) for signs in self._signs):
+            return True
+        return bool(self._runs) and self._runs.may_be_in(letters)
+
+    def _by_words(self, found: Reading) -> Iterator[Match]:
+        flat = found.plain
         for plain, phrase in self._plain:
-            at = found.text.find(plain)
+            at = flat.text.find(plain)
             while at >= 0:
-                yield Match(found.line_at(at), found.line_at(at + len(plain) - 1), phrase)
-                at = found.text.find(plain, at + len(plain))
-        if self._runs.may_be_in(found.text):
-            placed = placed_words(found.text)
-            for start, end, phrase in self._runs.found([word for word, _ in placed]):
-                yield Match(found.line_at(placed[start][1]), found.line_at(placed[end - 1][1]), phrase)
+                yield Match(flat.line_at(at), flat.line_at(at + len(plain) - 1), phrase)
+                at = flat.text.find(plain, at + len(plain))
+        if self._runs:
+            for placed in found.cuts():
+                for start, end, phrase in self._runs.found([word for word, _ in placed]):
+                    first, last = placed[start][1], placed[end - 1][1]
+                    yield Match(found.jointed.line_at(first), found.jointed.line_at(last), phrase)
+        for loose in self._loose:
+            for first, last in loose.found(found.jointed.text):
+                yield Match(found.jointed.line_at(first), found.jointed.line_at(last), loose.phrase)
 
     def _by_pattern(self, text: str) -> Iterator[Match]:
         assert self.pattern is not None
@@ -186,6 +298,52 @@ class Wanted:
     def found(self, text: str) -> set[str]:
         """The phrases a text holds."""
         return {match.phrase for match in self.matches(text)}
+
+
+_GAP = 400  # characters that may stand between two words of a phrase
+_OPEN_END = 4  # letters; a word of so many is also found with an ending, or as the end of a longer one
+
+
+def _signs_of(plain: str) -> list[bytes]:
+    """The words of a flat text as bytes: all of them are in whatever holds it."""
+    return [atom.word.encode() for atom in atoms_of(plain) if atom.word.isalnum()]
+
+
+def _can_be_loose(words: Sequence[str]) -> bool:
+    """Whether a phrase says enough to be told from the same words that stand side by side by chance, such as 3.5."""
+    named = any(len(word) > 2 and not word.isdigit() for word in words)
+    return len(words) >= _STRONG_WORDS or (len(words) > 1 and named)
+
+
+class _Loose:
+    """A phrase of several words: between two of them stands anything that is no word, inside one only joints."""
+
+    def __init__(self, words: Sequence[str], phrase: str) -> None:
+        self.phrase, self._run = phrase, "".join(words)
+        self._breaks = {sum(map(len, words[:number])) for number in range(1, len(words))}
+        self._open = (len(words[0]) >= _OPEN_END, len(words[-1]) >= _OPEN_END)
+        spelled = (rf"[{_SOFT}{_HUMP}]*".join(map(re.escape, word)) for word in words)
+        self._near = re.compile(rf"[\W_]{{0,{_GAP}}}".join(spelled))
+
+    def found(self, jointed: str) -> Iterator[tuple[int, int]]:
+        """Where its first and its last piece stand, each time it stands in a text."""
+        for near in self._near.finditer(jointed):
+            start = max(0, near.start() - 1)  # one more at each end, to see whether a word goes on there
+            atoms = atoms_of(jointed[start : near.end() + 1])
+            yield from ((start + first, start + last) for first, last in self._within(atoms))
+
+    def _within(self, atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
+        begins = list(accumulate((len(atom.word) for atom in atoms), initial=0))
+        letters = "".join(atom.word for atom in atoms)
+        at = letters.find(self._run)
+        while at >= 0:
+            end = at + len(self._run)
+            first, last = bisect_right(begins, at) - 1, bisect_right(begins, end - 1) - 1
+            starts = {begins[number] - at: atoms[number].joint for number in range(first + 1, last + 1)}
+            is_whole = self._breaks <= starts.keys() and all(starts[place] for place in starts.keys() - self._breaks)
+            if is_whole and (begins[first] == at or self._open[0]) and (begins[last + 1] == end or self._open[1]):
+                yield atoms[first].at, atoms[last].at
+            at = letters.find(self._run, at + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,19 +397,19 @@ class Runs:
     def __init__(self) -> None:
         self._by_lead: dict[int, dict[tuple[str, ...], dict[int, dict[tuple[str, ...], str]]]] = {}
         self._firsts: set[str] = set()
-        self._longest: set[str] = set()
+        self._longest: set[bytes] = set()
 
     def __bool__(self) -> bool:
         return bool(self._firsts)
 
-    def may_be_in(self, plain: str) -> bool:
-        """A quick no, where a flat text holds no run's longest word."""
-        return len(self._longest) > _FEW or any(word in plain for word in self._longest)
+    def may_be_in(self, letters: bytes) -> bool:
+        """A quick no, where the letters of a text hold no run's longest word."""
+        return len(self._longest) > _FEW or any(word in letters for word in self._longest)
 
     def add(self, words: tuple[str, ...], phrase: str) -> None:
         if words:
             self._firsts.add(words[0])
-            self._longest.add(max(words, key=len))
+            self._longest.add(max(words, key=len).encode())
             by_lead = self._by_lead.setdefault(min(len(words), LEAD), {})
             by_lead.setdefault(words[:LEAD], {}).setdefault(len(words), {})[words] = phrase
 
@@ -312,8 +470,20 @@ def blanked(data: bytes, phrases: Iterable[str]) -> bytes:
     """The same number of bytes, with every phrase in them made blank."""
     for phrase in phrases:
         forms = sorted((re.escape(form) for form in forms_of(phrase) if form.strip()), key=len, reverse=True)
+        forms += [_BETWEEN.join(map(re.escape, parts)) for parts in _parts_of(phrase)]
         data = re.sub(b"|".join(forms), lambda found: b" " * len(found[0]), data, flags=re.IGNORECASE)
     return data
+
+
+_BETWEEN = rb"(?:[^0-9A-Za-z\x80-\xff]|\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81\xa0|\xef\xbb\xbf){1,12}?"
+
+
+def _parts_of(phrase: str) -> Iterator[list[bytes]]:
+    """The words of a phrase of several as bytes, for what stands between them to be anything."""
+    if _can_be_loose(words_of(phrase)):
+        words = phrase.split()
+        for kind in ("utf-8", "utf-16-le", "utf-16-be"):
+            yield [word.encode(kind, "surrogatepass") for word in words]
 
 
 def loose(data: bytes) -> str:
