@@ -240,7 +240,7 @@ def test_my_stats_counts_what_there_is(home):
         told = session.call("my_stats")
     assert (told["sessions_total"], told["memories_stored"], told["memories_promoted"]) == (1, 2, 1)
     assert told["recall_events_7d"] == 1 and told["last_dream_ts"] is None
-    assert {"ana", "samsung"} <= {each["tag"] for each in told["top_concept_tags_7d"]}
+    assert {"ana", "samsung"} <= {tag for tag, _ in told["top_concept_tags_7d"]}
     assert "SOUL.md" in told["workspace_files_present"]
 
 

@@ -8,7 +8,7 @@ close a frame of ours. Pure: texts in, Prompt out. Not here: reading, scopes and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -251,13 +251,26 @@ def _give_room(blocks: list[_Block], layout: Layout, limits: Limits) -> None:
     others = [block for block in blocks if block.piece.row.form != "fixed"]
     reserve = min(_CLOCK_RESERVE, limits.total // 8)
     room.left -= reserve
-    for block in others:
-        if block.stable:
-            _fit(block, room, layout, limits.file)
+    _fit_all([block for block in others if block.stable], room, layout, lambda block: limits.file)
     room.left += reserve
-    volatile = [block for block in others if not block.stable]
-    for block in sorted(volatile, key=lambda block: _turn(block.piece.row, layout)):
-        _fit(block, room, layout, _cap(block, blocks, layout, limits))
+    volatile = sorted((b for b in others if not b.stable), key=lambda block: _turn(block.piece.row, layout))
+    _fit_all(volatile, room, layout, lambda block: _cap(block, blocks, layout, limits))
+
+
+def _fit_all(blocks: list[_Block], room: _Room, layout: Layout, cap: Callable[[_Block], int]) -> None:
+    """Fits blocks in turn. Where a cut keeps the beginning, each leaves room for the marks of those after it, so that
+    none vanishes without one."""
+    floors = [_floor(block, room, layout) for block in blocks]
+    for number, block in enumerate(blocks, 1):
+        kept = min(sum(floors[number:]), max(0, room.left))
+        room.left -= kept
+        _fit(block, room, layout, cap(block))
+        room.left += kept
+
+
+def _floor(block: _Block, room: _Room, layout: Layout) -> int:
+    is_marked = layout.cut == "head" and block.text and not block.piece.problem
+    return block.wrapping + room.join + min(len(block.text), len(layout.cut_mark)) if is_marked else 0
 
 
 def _keep_fixed(fixed: list[_Block], room: _Room) -> None:

@@ -123,28 +123,31 @@ class Calling:
             fields["layer"] = self.listener.layer
         self._site.store.append("recall", fields, sync=False)
 
-    def _memory_get(self, *, path: str, start: int, lines: int) -> dict[str, Any]:
+    def _memory_get(self, *, path: str, start: int, lines: int, offset: int) -> dict[str, Any]:
         place, text = self._seen(path)
         found = lines_of(text)
-        chosen: list[str] = []
-        size = 0
+        shown, number, within = "", start, offset  # the next line to show, and how much of it was shown
         for line in found[start - 1 : start - 1 + lines]:
-            if chosen and size + len(line) > MAX_TEXT:
+            rest = line[within:]
+            if shown and len(shown) + len(rest) > MAX_TEXT:
                 break
-            chosen.append(line)
-            size += len(line)
-        shown = "".join(chosen)[:MAX_TEXT]
-        after = start + len(chosen)
+            shown += rest[:MAX_TEXT]
+            if len(rest) > MAX_TEXT:  # a line that is longer than an answer is read in pieces
+                within += MAX_TEXT
+                break
+            number, within = number + 1, 0
         self._hand.take_in(shown, path=place)
-        rest = after <= len(found)
+        more = number <= len(found)
         result: dict[str, Any] = {
             "path": place.text,
             "from": start,
-            "lines": len(chosen),
+            "lines": number - start + bool(within),
             "text": shown,
-            "truncated": rest,
+            "truncated": more,
         }
-        return result | ({"next_from": after} if rest else {})
+        if more:
+            result |= {"next_from": number} | ({"next_offset": within} if within else {})
+        return result
 
     def read(self, path: str) -> str:
         """A document as this listener may see it, whole."""

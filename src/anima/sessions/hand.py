@@ -34,6 +34,7 @@ from anima.model import (
     Verdict,
 )
 from anima.sessions.record import Transcript
+from anima.sessions.tools import tools_for
 from anima.sessions.transcripts import Transcripts, origins
 from anima.site import Site
 from anima.text.markdown import lines_of
@@ -91,7 +92,9 @@ class Hand:
 
     def fresh_prompt(self) -> Prompt:
         """The prompt as it would be from what is on disk now."""
-        runtime = Runtime(model=self.model, channel=self.channel, session=self.id)
+        tools = tools_for(self.site, self.listener.scope) if self.access != "none" else ()
+        names = tuple(tool.name for tool in tools)
+        runtime = Runtime(model=self.model, channel=self.channel, session=self.id, tools=names)
         return self.rooms.prompts.prompt(self.listener, runtime=runtime)
 
     @contextmanager

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
-from anima.model import DocPath, Nights
-from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of
+from anima.model import Actor, DocPath, Nights
+from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of, without_tail
 from anima.text.words import tags
 
 if TYPE_CHECKING:
@@ -131,13 +131,22 @@ def my_stats(hand: Hand, memory: str) -> dict[str, Any]:
     return {
         "sessions_total": transcripts.list(transcripts.asker(listener), 0).total,
         "memories_stored": len(bullets),
-        # What the nights of this home kept; in a home that dreamed elsewhere, the lines that say so.
-        "memories_promoted": nights.kept if nights.nights else sum(evidence_of(line) is not None for line in bullets),
+        # What the nights of this home kept, and the lines that were dreamed elsewhere and say so.
+        "memories_promoted": nights.kept + _dreamed_elsewhere(hand, bullets),
         "last_dream_ts": nights.last.isoformat() if nights.last else None,
         "recall_events_7d": len(recalls),
         "top_concept_tags_7d": _tags(site, listener, recalls[-TAGGED_RECALLS:]),
         "workspace_files_present": _present(site, listener),
     }
+
+
+def _dreamed_elsewhere(hand: Hand, bullets: list[str]) -> int:
+    """How many lines tell of a dream that no night of this home had."""
+    told = [line for line in bullets if evidence_of(line) is not None]
+    store, path = hand.site.store, DocPath.parse(hand.listener.path_of(hand.site.layout.row("memory")))
+    if not told or not store.begun:
+        return len(told)
+    return sum(store.provenance.source(path, line).actor is not Actor.DREAMER for line in told)
 
 
 def _recalls(site: Site, listener: Listener) -> Iterator[dict[str, Any]]:
@@ -149,7 +158,7 @@ def _recalls(site: Site, listener: Listener) -> Iterator[dict[str, Any]]:
             yield dict(record.fields)
 
 
-def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list[list[str | int]]:
     """The concepts of the lines that were recalled, as far as they still stand in their documents; best hits first."""
     wanted: dict[str, dict[str, list[float]]] = {}
     for recall in recalls:
@@ -163,11 +172,11 @@ def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list
     for path, digests in wanted.items():
         for line in _lines_seen(site, listener, path):
             scores = digests.get(site.store.key.line(line), [])
-            for tag in tags(bullet_text(line)) if scores else ():
+            for tag in tags(without_tail(bullet_text(line))) if scores else ():
                 weight[tag] += sum(scores)
                 count[tag] += len(scores)
     best = sorted(weight, key=lambda tag: (-weight[tag], tag))[:TAGS]
-    return [{"tag": tag, "count": count[tag]} for tag in best]
+    return [[tag, count[tag]] for tag in best]
 
 
 def _lines_seen(site: Site, listener: Listener, path: str) -> list[str]:
@@ -181,7 +190,8 @@ def _lines_seen(site: Site, listener: Listener, path: str) -> list[str]:
 
 def _present(site: Site, listener: Listener) -> list[str]:
     """The files of the table that are there, of those this listener sees."""
-    places = (DocPath.parse(listener.path_of(row)) for row in site.layout.rows if row.path.endswith(".md"))
+    rows = (row for row in (*site.layout.rows, site.layout.row("diary")) if row.path.endswith(".md"))
+    places = (DocPath.parse(listener.path_of(row)) for row in rows)
     there = (place for place in dict.fromkeys(places) if site.store.documents.exists(place))
     return [place.text for place in there if listener.sees(site.layout, place)]
 

@@ -49,6 +49,7 @@ _PARTS: dict[str, dict[str, Any]] = {
     "flag": {"type": "boolean"},
     "texts": {"type": "array", "items": {"type": "string"}},
     "rows": {"type": "array", "items": {"type": "object"}},
+    "pairs": {"type": "array", "items": {"type": "array"}},
     "object": {"type": "object"},
 }
 
