@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from anima import Home, Scope
 from anima.testing import Clock
 from anima.web.app import create_app
-from anima.web.guard import RateLimits, csrf_of
+from anima.web.guard import KEY, RateLimits
 from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring
 
@@ -56,8 +56,7 @@ class Desk:
     def page(self) -> TestClient:
         """A browser that came in by a code, and writes as our script does."""
         client = self.client(Origin=BASE)
-        assert client.post("/login", data={"code": self.keyring.code()}).status_code == 303
-        client.headers["X-CSRF-Token"] = csrf_of(client.cookies[self.keyring.cookie])
+        client.headers[KEY] = client.post("/login", data={"code": self.keyring.code()}).json()["key"]
         return client
 
 

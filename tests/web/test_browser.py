@@ -256,6 +256,33 @@ def test_the_link_works_once_and_leaves_nothing_in_the_address(
         assert again.url == standing.url + "/login"
 
 
+def test_a_page_is_one_that_loads_wherever_it_is_opened(visit: Visit, standing: Server) -> None:
+    """Each page is fetched with the key by a shell; reloading, going back, another tab and a deep link know nothing of it."""
+    first = visit.come_in()
+    first.click('.rail a[href="/memory"]')
+    first.wait_for_url(standing.url + "/memory")
+    first.go_back()
+    expect(first.locator("h1")).to_have_text("Inbox")
+    first.reload()
+    expect(first.locator("h1")).to_have_text("Inbox")
+    second = visit.context.new_page()
+    second.goto(standing.url + "/memory/AGENTS.md?line=12#L12")
+
+    assert second.url.endswith("/memory/AGENTS.md?line=12#L12")
+    assert second.evaluate("document.querySelector(':target').id") == "L12"
+    assert second.evaluate("[document.compatMode, document.documentElement.lang]") == ["CSS1Compat", "en"]
+
+
+def test_a_browser_that_lost_its_key_comes_in_anew(visit: Visit, standing: Server) -> None:
+    page = visit.come_in()
+    page.evaluate("localStorage.clear()")
+    page.goto(standing.url + "/health")
+    page.wait_for_url(standing.url + "/login")
+    page.goto(standing.new_link())
+
+    expect(page.locator("h1")).to_have_text("Inbox")
+
+
 def test_leaving_locks_the_browser_out(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.get_by_role("button", name="Leave").click()

@@ -7,9 +7,10 @@ that was rebound to this machine.
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,13 @@ ATTEMPTS = """async ([base, path]) => {
   seen.options = await told(fetch(there, { ...full, method: "OPTIONS" }));
   seen.put = await told(fetch(there, { ...full, method: "PUT", headers: json, body }));
   seen.delete = await told(fetch(there, { ...full, method: "DELETE" }));
-  seen.token = await told(fetch(there, { ...full, headers: { "X-CSRF-Token": "0".repeat(64) } }));
+  seen.token = await told(fetch(there, { ...full, headers: { "X-Anima-Key": "0".repeat(64) } }));
   seen.bearer = await told(fetch(there, { ...full, headers: { Authorization: "Bearer x" } }));
   for (const [name, to, kind] of [["note", "/api/v1/note", "text/plain"], ["undo", "/api/v1/undo", "text/plain"],
                                   ["index", "/api/v1/index", "text/plain"], ["mcp", "/mcp", "text/plain"]])
     seen[name] = await told(fetch(base + to, { ...simple, method: "POST", headers: { "Content-Type": kind }, body }));
   seen.json = await told(fetch(base + "/api/v1/note", { ...full, method: "POST", headers: json, body }));
-  seen.logout = await told(fetch(base + "/logout", { ...simple, method: "POST", headers: form, body: "csrf=x" }));
+  seen.logout = await told(fetch(base + "/logout", { ...simple, method: "POST", headers: form, body: "x=x" }));
   seen.login = await told(fetch(base + "/login", { ...simple, method: "POST", headers: form, body: "code=x" }));
   seen.beacon = navigator.sendBeacon(base + "/api/v1/note", new Blob([body], { type: "text/plain" }));
   seen.ancient = await new Promise((done) => {
@@ -108,8 +109,12 @@ class Attacker:
     """Somebody else's server on this machine: it gives an empty page under every name."""
 
     def __init__(self) -> None:
+        self.cookies: list[str] = []
+        told = self.cookies.append
+
         class Empty(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                told(self.headers.get("Cookie", ""))
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.end_headers()
@@ -328,6 +333,28 @@ def test_a_wrong_code_from_elsewhere_leaves_the_owner_where_they_are(
     page.evaluate("(to) => { location.href = to; }", f"{server.url}/login#{'0' * 32}")
 
     expect(page.locator("[role=alert]")).to_contain_text("Not this code")
+
+
+# -- with the cookie, which browsers give to every port -----------------------------------------------------------------------
+
+
+def test_a_cookie_that_a_browser_gave_to_another_port_opens_nothing(browser: Browser, server: Server) -> None:
+    with Attacker().running() as attacker, browser.new_context() as context:
+        page = Visit(context, server).come_in()
+        page.evaluate("(to) => { location.href = to; }", f"http://127.0.0.1:{attacker.port}/")
+        page.wait_for_url(f"http://127.0.0.1:{attacker.port}/")
+        kept = page.evaluate("Object.keys(localStorage)")
+    stolen = attacker.cookies[0]
+
+    def got(path: str) -> tuple[int, str]:
+        with closing(http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)) as there:
+            there.request("GET", path, headers={"Cookie": stolen})
+            answer = there.getresponse()
+            return answer.status, answer.read().decode()
+
+    assert stolen.startswith("anima-") and kept == []
+    assert {got(f"/api/v1/{verb}")[0] for verb in ("files", "pending", "events", "tokens", "ping")} == {401}
+    assert got("/inbox") == got("/memory/SOUL.md") and "Aria" not in got("/inbox")[1]
 
 
 # -- by a name that was rebound ------------------------------------------------------------------------------------------------

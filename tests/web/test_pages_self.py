@@ -74,7 +74,7 @@ def test_the_picture_of_the_home_is_shown_and_can_run_nothing(desk: Desk) -> Non
     page = desk.page
     found = page.get("/self/picture")
 
-    assert '<img src="/self/picture"' in page.get("/self").text
+    assert '<img src="/self/picture?ticket=' in page.get("/self").text
     assert found.headers["Content-Type"] == "image/svg+xml"
     assert (
         "sandbox" in found.headers["Content-Security-Policy"]

@@ -16,6 +16,7 @@ from test_api import problem
 from test_web import HOSTILE, Outside
 
 from anima import Home
+from anima.web.guard import KEY
 from anima.web.pages.tidy import MANY
 from anima.web.served import Tidiness
 from serving import PRODUCT, Desk, desk_in
@@ -90,12 +91,12 @@ def test_each_view_answers_the_owner_and_nobody_else(messy: Desk, path: str) -> 
 
 
 @pytest.mark.parametrize("path", [API, SNAPSHOTS])
-def test_nobody_but_the_owner_acts_and_no_browser_without_the_token_of_its_page(messy: Desk, path: str) -> None:
+def test_nobody_but_the_owner_acts_and_no_browser_without_the_key_of_its_page(messy: Desk, path: str) -> None:
     before, wish = texts(messy.home), {"ids": [found(messy, "merge")[0]["id"]], "do": "tidy"}
     forged = messy.page
-    del forged.headers["X-CSRF-Token"]
+    del forged.headers[KEY]
 
-    assert forged.post(path, json=wish).status_code == 403
+    assert forged.post(path, json=wish).status_code == 401
     assert messy.agent("main").post(path, json=wish).status_code == 404
     assert messy.client().post(path, json=wish).status_code == 401
     assert texts(messy.home) == before and messy.home.snapshots.all() == ()

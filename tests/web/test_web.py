@@ -22,7 +22,7 @@ from anima import Home, NewerFormat, Scope
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.text.diff import diff_of
 from anima.web.draw import diff_lines, inert
-from anima.web.guard import Rate, RateLimits, csrf_of
+from anima.web.guard import KEY, Rate, RateLimits
 from anima.web.tokens import Keyring
 from serving import BASE, PRODUCT, Desk, desk_in
 
@@ -208,9 +208,10 @@ def test_a_code_lets_one_browser_in_once(desk: Desk) -> None:
     first, second = (desk.client(Origin=BASE).post("/login", data={"code": code}) for _ in range(2))
     cookie = first.headers["Set-Cookie"]
 
-    assert (first.status_code, second.status_code) == (303, 403)
+    assert (first.status_code, second.status_code) == (200, 403)
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Path=/" in cookie
-    assert "Not this code" in second.text
+    assert first.json()["key"] not in cookie and len(first.json()["key"]) == 64
+    assert "Not this code" in second.json()["detail"] and "Set-Cookie" not in second.headers
 
 
 def test_a_code_is_too_old_after_ten_minutes(desk: Desk) -> None:
@@ -233,16 +234,25 @@ def test_whoever_opens_a_page_without_a_cookie_is_led_to_the_login(desk: Desk) -
         assert (found.status_code, found.headers["Location"]) == (303, "/login")
 
 
-def test_a_write_of_a_browser_needs_the_token_of_its_own_page(desk: Desk) -> None:
+def test_a_cookie_without_its_key_gets_one_page_with_nothing_in_it(desk: Desk) -> None:
+    page = desk.page
+    del page.headers[KEY]
+    shown = {page.get(path).text for path in ("/inbox", "/memory/SOUL.md", "/inbox?part=cards", "/nowhere")}
+
+    assert len(shown) == 1 and "Aria" not in shown.pop()
+    assert page.get("/inbox", headers={KEY: "0" * 64}).status_code == 401
+
+
+def test_a_write_of_a_browser_needs_the_key_of_its_own_page(desk: Desk) -> None:
     page, other = desk.page, desk.page
     wish = {"content": "hello"}
-    stolen = other.headers["X-CSRF-Token"]
+    stolen = other.headers[KEY]
 
     assert page.post("/api/v1/note", json=wish).status_code == 200
-    for token in ("", "0" * 64, stolen, "é"):
-        found = page.post("/api/v1/note", json=wish, headers={"X-CSRF-Token": token.encode()})  # type: ignore[dict-item]
-        assert found.status_code == 403
-    assert page.post("/logout", data={"csrf": stolen}, headers={"X-CSRF-Token": ""}).status_code == 403
+    for key in ("", "0" * 64, stolen, "é"):
+        found = page.post("/api/v1/note", json=wish, headers={KEY: key.encode()})  # type: ignore[dict-item]
+        assert found.status_code == 401
+    assert page.post("/logout", headers={KEY: stolen}).status_code == 401
     assert desk.home.today() is not None and desk.home.today().text.count("hello") == 1  # type: ignore[union-attr]
 
 
@@ -254,8 +264,8 @@ def test_a_write_with_a_cookie_but_no_origin_is_refused(desk: Desk) -> None:
 
 
 def test_a_cookie_is_no_token_and_a_token_no_cookie(desk: Desk) -> None:
-    secret = desk.page.cookies[desk.keyring.cookie]
-    as_token = desk.client(Authorization=f"Bearer {secret}")
+    page = desk.page
+    as_token = desk.client(Authorization=f"Bearer {page.cookies[desk.keyring.cookie]}{page.headers[KEY]}")
     as_cookie = desk.client(Cookie=f"{desk.keyring.cookie}={desk.keyring.owner_token()}")
 
     assert as_token.get("/api/v1/ping").status_code == 401
@@ -264,11 +274,11 @@ def test_a_cookie_is_no_token_and_a_token_no_cookie(desk: Desk) -> None:
 
 def test_leaving_takes_the_cookie_back_on_the_server_too(desk: Desk) -> None:
     page = desk.page
-    cookie = page.cookies[desk.keyring.cookie]
-    found = page.post("/logout", data={"csrf": csrf_of(cookie)}, headers={"X-CSRF-Token": ""})
+    both = {"Cookie": f"{desk.keyring.cookie}={page.cookies[desk.keyring.cookie]}", KEY: page.headers[KEY]}
 
-    assert (found.status_code, found.headers["Location"]) == (303, "/login")
-    assert desk.client(Cookie=f"{desk.keyring.cookie}={cookie}").get("/api/v1/ping").status_code == 401
+    assert desk.client(**both).get("/api/v1/ping").status_code == 200
+    assert page.post("/logout").status_code == 204
+    assert desk.client(**both).get("/api/v1/ping").status_code == 401
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------------
@@ -541,15 +551,15 @@ def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, si
             "POST", "/login", f"code={code}", {"Origin": base, "Content-Type": "application/x-www-form-urlencoded"}
         )
         answer = there.getresponse()
-        answer.read()
-        there.request("GET", "/api/v1/events", headers={"Cookie": answer.headers["Set-Cookie"].partition(";")[0]})
+        halves = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0], KEY: json.loads(answer.read())["key"]}
+        there.request("GET", "/api/v1/events", headers=halves)
         events = there.getresponse()
         server.send_signal(sign)
         code_of_exit, error = server.wait(timeout=30), server.stderr.read()
         events.close()
         there.close()
 
-    assert answer.status == 303 and events.status == 200
+    assert answer.status == 200 and events.status == 200
     assert json.loads(said[2].partition(" ")[2])["mcpServers"]["anima"]["args"][0] == "mcp"
     assert (code_of_exit, error) == (0, "stopped; nothing is half done\n")
     assert code not in error and base.startswith("http://127.0.0.1:")

@@ -477,7 +477,7 @@ async def events(
         return problem(429, "too many listeners", headers={"Retry-After": "5"})
     known = last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit()
     after = int(last_event_id) if known and last_event_id else None
-    stream = here.bulletin.stream(after=after, still=lambda: here.keyring.still(me.id))
+    stream = here.bulletin.stream(after=after, still=lambda: here.keyring.named(me.id) is not None)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 

@@ -66,14 +66,15 @@ def create_app(
         redoc_url=None,
         lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
     )
-    app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages())
+    app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages(), cookie=keyring.cookie)
     app.include_router(api.router)
     app.include_router(api.agents)
     app.include_router(pages.router())
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     _answer_errors(app)
     _describe(app)
-    app.add_middleware(Guard, keyring=keyring, agent=home.agent, limits=limits, mcp=mcp)
+    shell = app.state.drawing.shell()
+    app.add_middleware(Guard, keyring=keyring, agent=home.agent, limits=limits, shell=shell, mcp=mcp)
     return app
 
 

@@ -75,7 +75,7 @@ _COMPILED = _Compiled()
 class Drawing:
     """The templates of one application."""
 
-    def __init__(self, home: Home, pages: Sequence[Any]) -> None:
+    def __init__(self, home: Home, pages: Sequence[Any], *, cookie: str) -> None:
         self._home, self._pages = home, pages
         self._templates = Environment(
             loader=PackageLoader("anima.web"),
@@ -95,6 +95,7 @@ class Drawing:
         }
         self._templates.globals |= {
             "version": __version__,
+            "cookie": cookie,
             "scopes": SCOPES,
             "diff_lines": diff_lines,
             "highlight": highlight,
@@ -105,13 +106,16 @@ class Drawing:
             macros = vars(self._templates.get_template(name).module)
             self._templates.globals |= {name: macro for name, macro in macros.items() if isinstance(macro, Macro)}
 
+    def shell(self) -> HTMLResponse:
+        """The page with nothing in it: its script fetches the same address with the key, and puts it there."""
+        return HTMLResponse(self._templates.get_template("shell.html").render())
+
     def page(self, request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A page, or the part of it that `?part=` names: the template's block of that name."""
         state = request.scope.get("state", {})
         given = {
             "pages": self._pages,
             "current": "",
-            "csrf": state.get("csrf", ""),
             "who": state.get("who"),
             "path": request.url.path,
         }

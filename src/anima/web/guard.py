@@ -1,20 +1,21 @@
 """The guard before everything: whoever does not get past it reaches no route.
 
 Promise: only loopback names are answered (another Host is 421: rebinding), no other origin's page gets in (403), a
-request without a credential gets 401 or the login page, an agent's token reaches its own routes and nothing else, a
-browser's write carries the token of its page, and bodies and rates have limits. Every answer carries the headers that
-keep a page to itself. Not here: what a credential is (tokens), what a route does (api, pages).
+request without a credential gets 401 or the login page, an agent's token reaches its own routes and nothing else, and
+bodies and rates have limits. A browser's credential has two halves: the cookie, which browsers give to every port of this
+machine, and the key, which only pages of our own origin can read and send. The cookie alone gets an empty shell. Every
+answer carries the headers that keep a page to itself. Not here: what a credential is (tokens), what a route does (api,
+pages).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -24,15 +25,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anima.errors import HomeError
 from anima.web.problems import nothing_there, of_error, problem, unknown
-from anima.web.tokens import Keyring, Pass
+from anima.web.tokens import Keyring, Pass, Tickets
 
 log = logging.getLogger("anima.web")
 
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN = ("/static/", "/login")
 FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp")
-FORM = "application/x-www-form-urlencoded"
-CSRF_HEADER = "x-csrf-token"
+KEY = "x-anima-key"  # the header of the half that no cookie holds
 _SMALL = 4_096  # bytes of a form before anybody is known
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICY = (
@@ -90,18 +90,22 @@ class _Turned(Exception):
         self.answer = answer
 
 
-def csrf_of(secret: str) -> str:
-    """The token a page puts into its forms: it can be known only by who holds the page's cookie."""
-    return hashlib.sha256(b"anima csrf " + secret.encode("utf-8", "replace")).hexdigest()
-
-
 class Guard:
-    """Stands before an application. `mcp`, where there is one, answers everything under /mcp."""
+    """Stands before an application. `mcp`, where there is one, answers everything under /mcp; `shell` is the page with
+    nothing in it that a cookie gets."""
 
     def __init__(
-        self, app: ASGIApp, *, keyring: Keyring, agent: str, limits: RateLimits, mcp: ASGIApp | None = None
+        self,
+        app: ASGIApp,
+        *,
+        keyring: Keyring,
+        agent: str,
+        limits: RateLimits,
+        shell: Response,
+        mcp: ASGIApp | None = None,
     ) -> None:
         self._app, self._keyring, self._agent, self._limits, self._mcp = app, keyring, agent, limits, mcp
+        self._shell, self._tickets = shell, Tickets(now=time.monotonic)
         self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))
         self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
         self._logins = Rate(limits.logins_a_minute / 60, limits.logins_a_minute)
@@ -143,31 +147,42 @@ class Guard:
         is_open = scope["path"].startswith(OPEN)
         if is_open and is_write and self._logins.wait(""):
             raise _Turned(problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
-        secret = "" if is_open else self._check_pass(scope, headers)
+        if not is_open:
+            self._check_pass(scope, headers)
         if not is_write:
             return receive
-        body = await _body(scope, headers, receive, most=_SMALL if is_open else self._limits.body)
-        if secret:
-            _check_csrf(secret, headers, body)
-        return _replayed(body, receive)
+        return _replayed(await _body(scope, headers, receive, most=_SMALL if is_open else self._limits.body), receive)
 
-    def _check_pass(self, scope: Scope, headers: Headers) -> str:
-        """Who is asking, and whether it is theirs to ask; noted in the scope as `who`. Gives a page's secret, if it is one."""
-        bearer = headers.get("authorization")
-        secret = _bearer(bearer) if bearer is not None else self._cookie(headers)
-        who = self._keyring.find(secret)
+    def _check_pass(self, scope: Scope, headers: Headers) -> None:
+        """Who is asking, and whether it is theirs to ask; noted in the scope as `who`."""
+        who = self._find(scope, headers)
         if who is None or (who.agent is not None and who.agent != self._agent):
-            raise _Turned(_unknown(scope, headers))
-        is_page = who.kind == "page"
-        if is_page != (bearer is None):  # a cookie is no bearer's token, and the other way round
-            raise _Turned(_unknown(scope, headers))
+            raise _Turned(self._unknown(scope, headers))
         if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
             raise _Turned(nothing_there())
         if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
             raise _Turned(problem(429, "too many requests", headers={"Retry-After": str(1 + int(wait))}))
         scope.setdefault("state", {})
-        scope["state"] |= {"who": who, "csrf": csrf_of(secret) if is_page else ""}
-        return secret if is_page else ""
+        scope["state"] |= {"who": who, "ticket": partial(self._tickets.make, who.id)}
+
+    def _find(self, scope: Scope, headers: Headers) -> Pass | None:
+        """Whose credential came along: a token, a cookie with its key, or a ticket. None is taken for another."""
+        bearer = headers.get("authorization")
+        if bearer is not None:
+            found = self._keyring.find(_bearer(bearer))
+            return found if found and found.kind != "page" else None
+        ticket = parse_qs(scope.get("query_string", b"")[:400].decode("latin-1")).get("ticket", [""])[0]
+        if ticket and scope["method"] == "GET":
+            return self._keyring.named(self._tickets.holder(scope["path"], ticket))
+        found = self._keyring.find(self._cookie(headers) + headers.get(KEY, ""))
+        return found if found and found.kind == "page" else None
+
+    def _unknown(self, scope: Scope, headers: Headers) -> Response:
+        """A person who opens a page is led to the login, or given the shell; everybody else is told nothing."""
+        is_page = scope["method"] == "GET" and not any(_under(scope["path"], place) for place in ("/api", "/mcp"))
+        if not is_page or "authorization" in headers or KEY in headers:
+            return unknown()
+        return self._shell if self._cookie(headers) else RedirectResponse("/login", status_code=303)
 
     def _cookie(self, headers: Headers) -> str:
         try:
@@ -207,14 +222,6 @@ def _check_origin(scope: Scope, headers: Headers) -> None:
         raise _Turned(problem(403, "a browser says where a write comes from, and this one did not"))
 
 
-def _check_csrf(secret: str, headers: Headers, body: bytes) -> None:
-    given = headers.get(CSRF_HEADER, "")
-    if not given and headers.get("content-type", "").startswith(FORM):
-        given = (parse_qs(body[:65_536].decode("utf-8", "replace")).get("csrf") or [""])[0]
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), csrf_of(secret).encode()):
-        raise _Turned(problem(403, "the page is too old or not ours; load it again"))
-
-
 async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int) -> bytes:
     """All of a request's body, which has a limit whatever it says of its length."""
     told = headers.get("content-length", "0")
@@ -239,14 +246,6 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int) 
 def _bearer(value: str) -> str:
     kind, _, secret = value.partition(" ")
     return secret.strip() if kind.lower() == "bearer" else ""
-
-
-def _unknown(scope: Scope, headers: Headers) -> Response:
-    """A person who opens a page is led to the login; everybody else is told nothing."""
-    is_page = scope["method"] == "GET" and not any(_under(scope["path"], place) for place in ("/api", "/mcp"))
-    if is_page and "authorization" not in headers:
-        return RedirectResponse("/login", status_code=303)
-    return unknown()
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -1,9 +1,9 @@
 """Credentials of a served home: who may ask, as what, until when.
 
 Promise: they lie in the user's own configuration, never in a home, so that no tool of an agent reaches them and no copy
-of a home carries them. Files are 0600 in a 0700 folder. Secrets are 256 bits; only digests are kept, but for the owner's
-own token, whose file is the way programs of the owner get in. A code works once. What another process makes or revokes
-counts at the next question. Not here: how a credential travels (guard).
+of a home carries them. Files are 0600 in a 0700 folder. Secrets are 256 bits, a browser's twice as many, for its two
+halves; only digests are kept, but for the owner's own token, whose file is the way programs of the owner get in. A code
+works once. What another process makes or revokes counts at the next question. Not here: how a credential travels (guard).
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ Kind = Literal["owner", "agent", "page"]
 FORMAT = 1
 CODE_LIFETIME = timedelta(minutes=10)
 PAGE_LIFETIME = timedelta(days=30)
+TICKET_SECONDS = 60
 MOST_PASSES = 1_000
 MOST_DAYS = 36_500
-_SHAPE = re.compile(r"anima_([0-9a-f]{12})_([0-9a-f]{64})")
+_SHAPE = re.compile(r"anima_([0-9a-f]{12})_(?:[0-9a-f]{64}){1,2}")
+_HALF = 64  # characters of a page's secret that are not in its cookie
 _CODE = re.compile(r"[0-9a-f]{32}")
 
 
@@ -93,10 +95,10 @@ class Keyring:
             return None
         return found[0] if self._is_current(found[0]) else None
 
-    def still(self, id: str) -> bool:
-        """Whether a pass is neither revoked nor lapsed."""
+    def named(self, id: str) -> Pass | None:
+        """The pass of this id; None when there is none, or it is revoked or lapsed."""
         found = self._held().passes.get(id)
-        return found is not None and self._is_current(found[0])
+        return found[0] if found is not None and self._is_current(found[0]) else None
 
     def all(self) -> tuple[Pass, ...]:
         """Every pass that works, the oldest first."""
@@ -146,7 +148,7 @@ class Keyring:
             sender=sender,
             expires=now + lifetime if lifetime else None,
         )
-        secret = f"anima_{made.id}_{secrets.token_hex(32)}"
+        secret = f"anima_{made.id}_{secrets.token_hex(64 if kind == 'page' else 32)}"
         with self._locked():
             held = self._fresh()
             if len(held.passes) >= MOST_PASSES:
@@ -171,8 +173,8 @@ class Keyring:
             self._save(replace(held, codes={**held.codes, _digest(code): self._clock() + CODE_LIFETIME}))
         return code
 
-    def redeem(self, code: str) -> str | None:
-        """The secret of a page for a code; None when the code is none, was used or is too old."""
+    def redeem(self, code: str) -> tuple[str, str] | None:
+        """Both halves of a page's secret, for its cookie and its key; None when the code is none, was used or is too old."""
         if not _CODE.fullmatch(code):
             return None
         with self._locked():
@@ -181,7 +183,8 @@ class Keyring:
             if digest not in held.codes:
                 return None
             self._save(replace(held, codes={name: end for name, end in held.codes.items() if name != digest}))
-        return self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)[1]
+        _, secret = self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)
+        return secret[:-_HALF], secret[-_HALF:]
 
     # -- the file -------------------------------------------------------------------------------------------------------
 
@@ -233,6 +236,29 @@ class Keyring:
             yield
         finally:
             os.close(lock)
+
+
+class Tickets:
+    """What lets a browser fetch one address of a page where it sends no header of ours: a picture. For a minute."""
+
+    def __init__(self, *, now: Callable[[], float]) -> None:
+        self._now, self._seal = now, secrets.token_bytes(32)
+
+    def make(self, id: str, path: str) -> str:
+        """An address with the ticket of a pass in it."""
+        until = int(self._now()) + TICKET_SECONDS
+        return f"{path}?ticket={id}-{until}-{self._sign(id, path, until)}"
+
+    def holder(self, path: str, ticket: str) -> str:
+        """The id of the pass for which this ticket was made; empty when it is none, for another address or too old."""
+        id, until, sign = [*ticket.split("-"), "", "", ""][:3]
+        if not (until.isascii() and until.isdigit() and len(until) < 12 and int(until) > self._now()):
+            return ""
+        own = self._sign(id, path, int(until))
+        return id if hmac.compare_digest(sign.encode("utf-8", "replace"), own.encode()) else ""
+
+    def _sign(self, id: str, path: str, until: int) -> str:
+        return hmac.new(self._seal, f"{id} {until} {path}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 _HINT = "set ANIMA_CONFIG to a folder you can write, or remove its folder serve and make new tokens"

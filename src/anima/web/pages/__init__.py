@@ -13,7 +13,7 @@
 Live parts: an element with `id`, `data-live="/dreams?part=list"` and `data-on="change decided"` is fetched again when
 such an event comes; the answer is the template's block of that name, and its children are matched by `id`. A child that
 is being edited (`data-busy`) is left alone. Writes go to /api/v1 by `anima.send(method, path, body)` of the script,
-which adds the token of the page. Show text of documents with the filter `inert`, and diffs with `diff(text)`; macros of
+which adds the key of the page. Show text of documents with the filter `inert`, and diffs with `diff(text)`; macros of
 `templates/shared.html` that all pages may use are named in drawing.
 
 Promise: views run behind the guard, for the owner alone. Not here: the guard, the API.

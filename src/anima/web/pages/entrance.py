@@ -1,7 +1,8 @@
-"""The entrance: a one-time code becomes a cookie, and a cookie is given back.
+"""The entrance: a one-time code becomes a cookie and a key, and both are given back.
 
 Promise: the code stands behind the `#` of the link, which browsers keep to themselves, so no log of any server holds it;
-it works once. The cookie is HttpOnly and SameSite=Strict. Not here: how a code is made (tokens).
+it works once. The cookie is HttpOnly and SameSite=Strict, and alone it opens nothing; the key is told once, to the script
+that sent the code, which keeps it where only pages of this origin can read it. Not here: how a code is made (tokens).
 """
 
 from __future__ import annotations
@@ -11,31 +12,35 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from anima.web.guard import who_of
+from anima.web.problems import problem
 from anima.web.served import Served
 from anima.web.tokens import PAGE_LIFETIME
 
 router = APIRouter(include_in_schema=False)
+_WRONG = "Not this code. It was used, or is older than ten minutes."
 
 
 @router.get("/login")
 async def entrance(request: Request) -> Response:
-    return _draw(request, wrong=False)
+    found: Response = request.app.state.drawing.page(request, "login.html", {"title": "Come in"})
+    return found
 
 
 @router.post("/login")
 async def enter(request: Request) -> Response:
     here: Served = request.app.state.served
     given = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
-    secret = await run_in_threadpool(here.keyring.redeem, (given.get("code") or [""])[0].strip())
-    if secret is None:
-        return _draw(request, wrong=True)
-    answer = RedirectResponse("/", status_code=303)
+    halves = await run_in_threadpool(here.keyring.redeem, (given.get("code") or [""])[0].strip())
+    if halves is None:
+        return problem(403, _WRONG, hint="anima token link makes a new one")
+    cookie, key = halves
+    answer = JSONResponse({"key": key})
     answer.set_cookie(
         here.keyring.cookie,
-        secret,
+        cookie,
         max_age=int(PAGE_LIFETIME.total_seconds()),
         httponly=True,
         samesite="strict",
@@ -48,13 +53,6 @@ async def enter(request: Request) -> Response:
 async def leave(request: Request) -> Response:
     here: Served = request.app.state.served
     await run_in_threadpool(here.keyring.revoke, who_of(request.scope).id)
-    answer = RedirectResponse("/login", status_code=303)
+    answer = Response(status_code=204)
     answer.delete_cookie(here.keyring.cookie, httponly=True, samesite="strict", path="/")
     return answer
-
-
-def _draw(request: Request, *, wrong: bool) -> Response:
-    found: Response = request.app.state.drawing.page(
-        request, "login.html", {"title": "Come in", "wrong": wrong}, status=403 if wrong else 200
-    )
-    return found

@@ -26,6 +26,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     return {
         "identity": home.identity.resolved(),
         "avatar": home.identity.avatar(),
+        "picture": request.scope["state"]["ticket"]("/self/picture"),
         "place": _place(here, "identity"),
         "souls": _souls(here),
         "rule": home.config.persona,

@@ -1,4 +1,4 @@
-// The one script: theme at once, then live parts, keys, and writes that carry the page's token. No library.
+// The one script: theme at once, then live parts, keys, and requests that carry the page's key. No library.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -18,13 +18,27 @@
 
   // -- asking the API ------------------------------------------------------------------------------------------------
 
+  // Every request carries the key. Browsers give the cookie to any port of this machine, and so it opens nothing alone.
+  async function ask(address, { headers, ...how } = {}) {
+    const key = localStorage.getItem(root.dataset.cookie) || "";
+    const answer = await fetch(address, { ...how, headers: { ...headers, "X-Anima-Key": key } });
+    if (answer.status === 401) location.href = "/login";
+    return answer;
+  }
+
+  // A part of a page; null where there is none.
+  async function part(address, how = {}) {
+    const answer = await ask(address, { ...how, headers: { Accept: "text/html" } });
+    const drawn = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    return { ok: answer.ok, drawn };
+  }
+
   async function send(method, path, body, headers = {}) {
-    const answer = await fetch("/api/v1" + path, {
+    const answer = await ask("/api/v1" + path, {
       method,
-      headers: { "X-CSRF-Token": $("meta[name=csrf]").content, "Content-Type": "application/json", ...headers },
+      headers: { "Content-Type": "application/json", ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
-    if (answer.status === 401) { location.href = "/login"; }
     const kind = answer.headers.get("Content-Type") || "";
     const value = kind.includes("json") && answer.status !== 204 ? await answer.json() : null;  // 204 has nothing in it
     if (!answer.ok) {
@@ -40,9 +54,8 @@
   const shown = new WeakMap();  // the number of the request whose answer a live part shows
   async function refresh(element) {
     const number = ++asked;
-    const answer = await fetch(element.dataset.live, { headers: { Accept: "text/html" } });
-    if (answer.redirected || !answer.ok) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    const { ok, drawn: fresh } = await part(element.dataset.live);
+    if (!ok) return;
     if (shown.get(element) > number) return;  // a later request was answered first
     shown.set(element, number);
     const focus = document.activeElement && document.activeElement.closest("[id]");
@@ -87,33 +100,51 @@
     badge.setAttribute("aria-label", value.items.length + " waiting");
   }
 
-  function listen(address) {
-    const pulse = $("#pulse");
-    const source = new EventSource(address);
-    let before = false;
-    const told = (kind) => (event) => {
-      const data = event.data ? JSON.parse(event.data) : {};
+  // Events until the stream ends: blocks of lines, each a name and a value.
+  async function* blocks(body) {
+    let held = "";
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const found = (held + read.value).split("\n\n");
+      held = found.pop();
+      for (const block of found) yield Object.fromEntries(block.split("\n").map((line) => [line.split(": ", 1)[0], line.slice(line.indexOf(": ") + 2)]));
+    }
+  }
+
+  async function listen(address) {
+    const pulse = $("#pulse"), ending = new AbortController();
+    let before = false, last = "";
+    function told(kind, data = {}) {
       document.dispatchEvent(new CustomEvent("anima:" + kind, { detail: data }));
       for (const element of $$("[data-live]")) {
         if ((element.dataset.on || "").split(" ").includes(kind)) soon(element);
       }
       if (kind === "proposal" || kind === "decided" || kind === "resync") count().catch(() => {});
-    };
+    }
     // What came between the drawing of the page and now was told to nobody.
     async function missed() {
       const badge = $("#waiting"), was = badge && badge.textContent;
       await count();
-      if (badge && badge.textContent !== was) told("resync")({ data: "" });
+      if (badge && badge.textContent !== was) told("resync");
     }
-    for (const kind of ["change", "proposal", "decided", "files", "dream", "snapshot", "resync"]) source.addEventListener(kind, told(kind));
-    source.onopen = () => {
-      pulse.dataset.state = "on";
-      pulse.textContent = "live";
-      if (before) told("resync")({ data: "" }); else missed().catch(() => {});
-      before = true;
-    };
-    source.onerror = () => { pulse.dataset.state = "off"; pulse.textContent = "not live"; };
-    addEventListener("pagehide", () => source.close());
+    function state(name, words) { pulse.dataset.state = name; pulse.textContent = words; }
+    addEventListener("pagehide", () => ending.abort());
+    while (!ending.signal.aborted) {
+      try {
+        const answer = await ask(address, { signal: ending.signal, headers: last && { "Last-Event-ID": last } });
+        if (answer.status === 401) return;
+        if (!answer.ok) throw new Error(answer.statusText);
+        state("on", "live");
+        if (before) told("resync"); else missed().catch(() => {});
+        before = true;
+        for await (const { id, event, data } of blocks(answer.body)) {
+          last = id || last;
+          if (event) told(event, data ? JSON.parse(data) : {});
+        }
+      } catch { /* it is asked again, below */ }
+      state("off", "not live");
+      await new Promise((done) => { setTimeout(done, 2000); });
+    }
   }
 
   function localise(from) {
@@ -182,6 +213,11 @@
       try { localStorage.setItem("anima-theme", root.dataset.theme); } catch { /* a page may do without */ }
     },
     keys() { $("#keys").showModal(); },
+    async leave() {
+      await ask("/logout", { method: "POST" });
+      localStorage.removeItem(root.dataset.cookie);
+      location.href = "/login";
+    },
     async approve(from) {
       const one = card(from);
       if (one && await decide(one, "approve", { content: one.dataset.content })) { say("Approved and written."); await settle(); }
@@ -266,6 +302,20 @@
     if (on) { event.preventDefault(); on(); }
   }
 
+  // The code becomes a cookie and a key; the key stays where only pages of this origin can read it.
+  async function comeIn(code) {
+    const answer = await fetch("/login", { method: "POST", body: new URLSearchParams({ code }) });
+    const value = await answer.json();
+    if (answer.ok) {
+      localStorage.setItem(root.dataset.cookie, value.key);
+      location.replace("/");
+      return;
+    }
+    const wrong = $(".wrong");
+    wrong.textContent = `${value.detail}${value.hint ? ` (${value.hint})` : ""}`;
+    wrong.hidden = false;
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     for (const element of $$("[data-live]")) for (const child of element.children) drawn.set(child, child.outerHTML);
     localise(document);
@@ -276,12 +326,17 @@
     document.addEventListener("keydown", key);
     if (document.body.dataset.events) listen(document.body.dataset.events);
     const door = $("#door");
-    if (door && location.hash.length > 1) {  // the code of the link; it leaves the address bar before anything else
+    if (!door) return;
+    door.addEventListener("submit", (event) => { event.preventDefault(); comeIn($("#code").value); });
+    function linked() {  // the code of the link; it leaves the address bar before anything else
+      if (location.hash.length < 2) return;
       $("#code").value = decodeURIComponent(location.hash.slice(1));
       history.replaceState(null, "", "/login");
-      door.submit();
+      comeIn($("#code").value);
     }
+    addEventListener("hashchange", linked);
+    linked();
   });
 
-  window.anima = { send, say, refresh, acts, act };
+  window.anima = { send, part, say, refresh, acts, act };
 })();

@@ -253,16 +253,14 @@
     for (const each of nodes) each.link.toggleAttribute("aria-current", each === chosen);
     light(chosen);
     place();
-    const answer = await fetch(`${address}&part=about`, { headers: { Accept: "text/html" } });
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    const { ok, drawn: fresh } = await window.anima.part(`${address}&part=about`);
     if (mine !== asked) return;
-    if (answer.redirected) { location.href = "/login"; return; }
     const close = document.createElement("button");
     close.type = "button";
     close.className = "quiet";
     close.textContent = "Close";
     close.addEventListener("click", () => { const back = chosen; chosen = null; asked += 1; panel.replaceChildren(); light(null); place(); (back ? back.link : narrow).focus(); for (const each of nodes) each.link.removeAttribute("aria-current"); });
-    panel.replaceChildren(close, ...(answer.ok ? fresh.childNodes : [fresh.querySelector("main p") || "It cannot be told."]));
+    panel.replaceChildren(close, ...(ok ? fresh.childNodes : [fresh.querySelector("main p") || "It cannot be told."]));
     const title = panel.querySelector("h2");
     if (title) { title.tabIndex = -1; title.focus({ preventScroll: true }); panel.scrollIntoView({ block: "nearest" }); title.scrollIntoView({ block: "nearest" }); }
   }

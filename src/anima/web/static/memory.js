@@ -1,7 +1,7 @@
 // Memory: choosing lines, editing with what changes shown first, two versions put side by side, taking back.
 "use strict";
 (() => {
-  const { send, say, acts } = window.anima;
+  const { send, part, say, acts } = window.anima;
   const $ = (where, from = document) => from.querySelector(where);
   const $$ = (where, from = document) => [...from.querySelectorAll(where)];
   const encoded = (path) => path.split("/").map(encodeURIComponent).join("/");
@@ -58,10 +58,9 @@
   async function choose(lines, number, focus) {
     const { address, way } = lines.dataset;
     const where = `${address}?as=${way}${number ? "&line=" + number : ""}`;
-    const answer = await fetch(where + "&part=about", { headers: { Accept: "text/html" } });
-    if (answer.redirected || !answer.ok) { location.href = where; return; }
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
-    $("#about").replaceChildren(...fresh.children);
+    const { ok, drawn: about } = await part(where + "&part=about");
+    if (!ok) { location.href = where; return; }
+    $("#about").replaceChildren(...about.children);
     for (const row of $$(".row.chosen", lines)) { row.classList.remove("chosen"); $(".mark", row).removeAttribute("aria-current"); }
     for (const mark of $$("a.mark[tabindex='0']", lines)) mark.tabIndex = -1;
     const row = number && document.getElementById("L" + number);

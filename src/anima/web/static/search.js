@@ -21,11 +21,9 @@
       asking = new AbortController();
       place.setAttribute("aria-busy", "true");
       try {
-        const answer = await fetch(`${to}&part=${part}`, { headers: { Accept: "text/html" }, signal: asking.signal });
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+        const { ok, drawn: fresh } = await window.anima.part(`${to}&part=${part}`, { signal: asking.signal });
         if (mine !== newest) return;
-        if (answer.redirected) { location.href = to; return; }
-        if (!answer.ok) { wrong(fresh); return; }
+        if (!ok) { wrong(fresh); return; }
         place.replaceChildren(...fresh.childNodes);
         place.dataset.live = `${to}&part=${part}`;
         history.replaceState(null, "", to);
