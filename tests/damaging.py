@@ -271,11 +271,11 @@ def unmarked(root: Path) -> None:
 
 
 def newer(root: Path) -> None:
-    from anima.ledger.chain import ORIGINAL, sealed
+    from anima.ledger.chain import ORIGINAL, Key, sealed
 
-    first = json.loads(ledger(root).read_bytes().splitlines()[0])
+    key, first = Key((root / ".anima/key").read_bytes()), json.loads(ledger(root).read_bytes().splitlines()[0])
     fields = {name: first[name] for name in ("id", "key")} | {"format": 99}
-    ledger(root).write_bytes(sealed(1, first["t"], "home", fields, prev=ORIGINAL)[1])
+    ledger(root).write_bytes(sealed(1, first["t"], "home", fields, prev=ORIGINAL, key=key)[1])
     shutil.rmtree(root / ".git")
 
 
@@ -286,16 +286,16 @@ def future(root: Path) -> None:
 
 
 def rewrite(root: Path) -> None:
-    """A ledger that hangs together, and is not the one history knows."""
-    from anima.ledger.chain import ORIGINAL, sealed
+    """A ledger that hangs together, made by somebody who has the key, and is not the one history knows."""
+    from anima.ledger.chain import ORIGINAL, Key, sealed
 
-    rows, prev = [], ORIGINAL
+    key, rows, prev = Key((root / ".anima/key").read_bytes()), [], ORIGINAL
     for line in ledger(root).read_bytes().splitlines():
         raw = json.loads(line)
         own = {name: raw.pop(name) for name in ("n", "t", "kind", "prev", "hash")}
         if own["n"] == 4:
             raw["actor"] = "importer"
-        record, data = sealed(own["n"], own["t"], own["kind"], raw, prev=prev)
+        record, data = sealed(own["n"], own["t"], own["kind"], raw, prev=prev, key=key)
         rows.append(data)
         prev = record.hash
     ledger(root).write_bytes(b"".join(rows))

@@ -200,7 +200,7 @@ class Home:
 
         store = self.site.store
         forgotten = ForgottenList(store.state, lambda: store.key)
-        writer = Writer(self.site, Proposals(store.state), forgotten)
+        writer = Writer(self.site, Proposals(store.state, lambda: store.ledger), forgotten)
         writer.watchers.append(self._tell_index)
         return writer
 

@@ -10,6 +10,7 @@ import random
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -26,6 +27,7 @@ from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Scope
 from anima.store import Store
 from anima.store.folder import Folder
+from anima.store.noted import Head
 from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, open_home_folder
 
 
@@ -125,7 +127,7 @@ def open_site(
         detection = detected(folder, config)
         layout = laid_out(detection.dialect, config)
         agent = agent or first_agent(config)
-        store = FolderStore(folder, rules_for(layout, config, clock=clock, agent=agent))
+        store = FolderStore(folder, rules_for(layout, config, clock=clock, agent=agent, head=register.head(folder.name, folder.identity)))
         if finish and store.was_interrupted():
             _ = store.ledger
     except BaseException:
@@ -210,6 +212,9 @@ def make_home(path: str | Path, *, env: Mapping[str, str], again: bool, now: dat
     make_home_folder(path, for_owner=gone)
     store = Folder(path)
     try:
+        if gone:
+            with suppress(OSError):
+                register.head(store.name, store.identity).drop()  # of a home that stood here
         signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
         brand_new = not any(name.casefold() in signs_of_life for name in store.names(""))
         dialect = "anima" if brand_new else detected(store, Config()).dialect
@@ -254,12 +259,13 @@ def laid_out(dialect: str, config: Config) -> Layout:
     return replace(layout, others=(*(row for row in layout.others if row.role not in taken), *rows))
 
 
-def rules_for(layout: Layout, config: Config, *, clock: Callable[[], datetime], agent: str) -> Rules:
+def rules_for(layout: Layout, config: Config, *, clock: Callable[[], datetime], agent: str, head: Head) -> Rules:
     """What the configuration and the file table say that a store must know."""
     return Rules(
         clock=clock,
         author=agent,
         is_closed=lambda path: layout.row_of(path).policy is Policy.CLOSED,
         history=config.history.enabled,
+        head=head,
         unkept=tuple(sorted({"sessions", config.sessions.dir or "sessions"})),  # what was said is not history's to keep
     )

@@ -21,6 +21,8 @@ from anima.ledger.verify import Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 
 KEY = Key(b"0123456789abcdef0123456789abcdef")
+OTHER = Key(b"another key of enough bytes here")
+NEW_KEY = Key(b"a key as long as those that are made for sealing")
 NOON = datetime(2026, 5, 8, 12, 0, 0, 5, tzinfo=UTC)
 
 
@@ -82,14 +84,14 @@ class NarrowLog(BytesLog):
 
 
 def open_ledger(log: Any, keep: Callable[[bytes], None] | None = None) -> Ledger:
-    return Ledger(log, clock=lambda: NOON, keep=keep)
+    return Ledger(log, key=KEY, clock=lambda: NOON, keep=keep)
 
 
 def filled(count: int = 8) -> BytesLog:
     """A ledger of `count` records of various kinds."""
     log = BytesLog()
     ledger = open_ledger(log)
-    ledger.begin("aria", key=KEY)
+    ledger.begin("aria")
     for i in range(1, count):
         ledger.add(["recall", "session", "deny"][i % 3], {"day": f"2026-05-{i:02}", "score": i / 7, "hits": [i]})
     return log
@@ -157,7 +159,7 @@ def test_crlf_and_lf_texts_have_the_same_lines_but_not_the_same_text() -> None:
 
 
 def test_digests_depend_on_the_key_and_on_their_purpose() -> None:
-    other = Key(b"another key of enough bytes here")
+    other = OTHER
     assert KEY.line("likes tea") != other.line("likes tea")
     assert KEY.of("likes tea") != KEY.line("likes tea")
     assert KEY.of("likes tea") not in (sha256(b"likes tea").hexdigest()[:32], other.of("likes tea"))
@@ -187,20 +189,20 @@ def test_records_are_canonical_lines_numbered_from_one() -> None:
         body = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         assert raw["n"] == number
         assert raw["t"] == "2026-05-08T12:00:00.000005+00:00"
-        assert sha256(body.encode()).hexdigest() == digest
+        assert KEY.seal(body.encode()) == digest
     assert json.loads(lines_of(log)[0])["prev"] == ORIGINAL
 
 
 def test_times_are_written_in_utc() -> None:
     local = NOON.astimezone(datetime.strptime("-0500", "%z").tzinfo)
-    ledger = Ledger(BytesLog(), clock=lambda: local)
-    assert ledger.begin("aria", key=KEY).time == NOON
+    ledger = Ledger(BytesLog(), key=KEY, clock=lambda: local)
+    assert ledger.begin("aria").time == NOON
     assert ledger.tip.n == 1
 
 
 def test_what_was_added_is_read_back_after_opening(tmp_path: Path) -> None:
     first = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
-    first.begin("aria", key=KEY)
+    first.begin("aria")
     added = [first.add("recall", {"q": KEY.of("tea"), "score": 0.25}, sync=False), first.intend(an_intent())]
 
     again = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
@@ -269,7 +271,7 @@ def test_a_field_cannot_take_the_place_of_the_chain(name: str) -> None:
 
 def test_no_word_of_a_document_or_reason_is_in_the_file(tmp_path: Path) -> None:
     ledger = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
-    ledger.begin("aria", key=KEY)
+    ledger.begin("aria")
     text = "- Ana moved to Montevideo\n- her passphrase is swordfish\n"
     lines = tuple(NewLine(digest=digest) for digest in KEY.lines(text) if digest)
     edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of(text), lines=lines)
@@ -285,28 +287,35 @@ def test_no_word_of_a_document_or_reason_is_in_the_file(tmp_path: Path) -> None:
 
 def test_a_home_is_begun_once() -> None:
     log = BytesLog()
-    first = open_ledger(log).begin("aria", key=KEY)
-    assert open_ledger(log).begin("aria", key=KEY) == first
+    first = open_ledger(log).begin("aria")
+    assert open_ledger(log).begin("aria") == first
     assert len(lines_of(log)) == 1
 
 
 def test_another_key_is_noticed() -> None:
     log = filled(3)
     with pytest.raises(Damaged, match="key"):
-        open_ledger(log).begin("aria", key=Key(b"x" * 32))
-    assert verify(log, key=Key(b"x" * 32)).fault is not None
+        Ledger(log, key=OTHER, clock=lambda: NOON).begin("aria")
+    fault = verify(log, key=OTHER).fault
+    assert fault is not None and fault.kind == "key"
+
+
+def test_a_first_record_whose_key_was_altered_is_no_other_key() -> None:
+    lines = lines_of(filled(3))
+    fault = checked(of_lines([lines[0].replace(KEY.id.encode(), OTHER.id.encode()), *lines[1:]])).fault
+    assert fault is not None and (fault.line, fault.kind) == (1, "altered")
 
 
 def test_a_newer_format_is_not_touched() -> None:
     log = BytesLog()
     open_ledger(log).add("home", {"format": FORMAT + 1, "id": "aria", "key": KEY.id})
     with pytest.raises(NewerFormat, match="version"):
-        open_ledger(log).begin("aria", key=KEY)
+        open_ledger(log).begin("aria")
 
 
 def test_a_ledger_without_its_first_record_is_damage() -> None:
     with pytest.raises(Damaged):
-        open_ledger(of_lines(lines_of(filled(4))[1:])).begin("aria", key=KEY)
+        open_ledger(of_lines(lines_of(filled(4))[1:])).begin("aria")
 
 
 # --- intents
@@ -388,7 +397,7 @@ def test_an_intent_that_cannot_be_read_is_damage() -> None:
 def test_ledgers_that_take_turns_keep_one_chain(turns: list[int]) -> None:
     log = BytesLog()
     ledgers = [open_ledger(log) for _ in range(3)]
-    ledgers[0].begin("aria", key=KEY)
+    ledgers[0].begin("aria")
     for number, turn in enumerate(turns):
         ledgers[turn].add("recall", {"by": turn, "number": number})
     assert checked(log) == Verification(records=len(turns) + 1)
@@ -398,7 +407,7 @@ def test_ledgers_that_take_turns_keep_one_chain(turns: list[int]) -> None:
 def test_processes_that_share_a_file_see_each_other(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     one, two = open_ledger(FileLog(path)), open_ledger(FileLog(path))
-    one.begin("aria", key=KEY)
+    one.begin("aria")
     two.intend(an_intent("c1"))
     assert [intent.id for intent in one.pending()] == ["c1"]
     one.done("c1")
@@ -409,7 +418,7 @@ def test_processes_that_share_a_file_see_each_other(tmp_path: Path) -> None:
 def test_threads_read_while_one_adds(tmp_path: Path) -> None:
     log = FileLog(tmp_path / "ledger.jsonl")
     ledger = open_ledger(log)
-    ledger.begin("aria", key=KEY)
+    ledger.begin("aria")
     finished, seen = threading.Event(), list[int]()
 
     def read() -> None:
@@ -480,7 +489,7 @@ def test_a_torn_first_record_is_begun_again() -> None:
     whole = lines_of(filled(1))[0]
     for size in range(len(whole)):
         log = BytesLog(whole[:size])
-        open_ledger(log).begin("aria", key=KEY)
+        open_ledger(log).begin("aria")
         assert bytes(log.data) == whole
 
 
@@ -589,15 +598,106 @@ def test_a_repeated_record_is_found(data: st.DataObject) -> None:
     assert (result.fault.line, result.fault.kind) == (place + 1, "repeated")
 
 
-def forged(after: bytes, **fields: Any) -> bytes:
-    """A record as somebody would make it who knows how the chain works."""
+def unsealed(body: bytes) -> str:
+    """The hash of a record as anybody can make it, and as an earlier format had it."""
+    return sha256(body).hexdigest()
+
+
+def forged(after: bytes, seal: Callable[[bytes], str] = KEY.seal, **fields: Any) -> bytes:
+    """A record as somebody would make it who knows how the chain works, and has the key or has not."""
     last = json.loads(after)
     log = BytesLog()
     raw = {"n": last["n"] + 1, "t": last["t"], "kind": "trust", "prev": last["hash"], **fields}
     body = json.dumps(raw, sort_keys=True, separators=(",", ":"))
-    raw["hash"] = sha256(body.encode()).hexdigest()
+    raw["hash"] = seal(body.encode())
     log.data += json.dumps(raw, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     return bytes(log.data)
+
+
+def rewritten(lines: Iterable[bytes], seal: Callable[[bytes], str] = unsealed, **first: Any) -> BytesLog:
+    """The same records in a chain that was made anew; `first` changes what the first says."""
+    made = [json.dumps({"n": 0, "t": "", "hash": ORIGINAL}).encode()]
+    for raw in map(json.loads, lines):
+        own = {name: value for name, value in raw.items() if name not in ("n", "prev", "hash")}
+        made.append(forged(made[-1], seal, **{**own, **(first if len(made) == 1 else {})}))
+    return of_lines(made[1:])
+
+
+@pytest.mark.parametrize("seal", [unsealed, OTHER.seal])
+def test_without_the_key_no_record_can_be_added(seal: Callable[[bytes], str]) -> None:
+    lines = lines_of(filled())
+    log = of_lines([*lines, forged(lines[-1], seal)])
+    assert checked(log).fault is not None and fault_line(checked(log)) == len(lines) + 1
+    assert "trust" not in [record.kind for record in open_ledger(log).records()]
+    with pytest.raises(Damaged, match="damaged"):
+        open_ledger(log).add("recall", {})
+
+
+def test_without_the_key_no_interrupted_batch_can_be_put_in() -> None:
+    lines = lines_of(filled())
+    begun = an_intent().fields()
+    assert open_ledger(of_lines([*lines, forged(lines[-1], kind="intent", **begun)])).pending() != []
+    assert open_ledger(of_lines([*lines, forged(lines[-1], unsealed, kind="intent", **begun)])).pending() == []
+
+
+@pytest.mark.parametrize("said", [2, 3])
+def test_without_the_key_a_chain_cannot_be_made_anew(said: int) -> None:
+    log = rewritten(lines_of(filled()), format=said)
+    known = Ledger(log, key=NEW_KEY, clock=lambda: NOON)
+    assert list(known.records()) == []
+    assert not verify(log, key=NEW_KEY).ok
+    assert checked(log).ok is (said == 2)  # an older key may have an older ledger; only what is noted elsewhere tells
+
+
+# --- a ledger of an earlier format
+
+
+def of_earlier_format() -> BytesLog:
+    return rewritten(lines_of(filled()), format=2)
+
+
+def test_a_ledger_of_an_earlier_format_is_read_and_sealed_by_the_next_record() -> None:
+    log = of_earlier_format()
+    before, old = bytes(log.data), list(open_ledger(log).records())
+    assert len(old) == 8 and checked(log).ok
+    assert open_ledger(log).add("recall", {}).n == 10
+    assert bytes(log.data).startswith(before)
+    assert [record.kind for record in open_ledger(log).records()] == [*(r.kind for r in old), "format", "recall"]
+    anchors = [(raw["n"], raw["hash"]) for raw in map(json.loads, before.splitlines())]
+    assert checked(log, anchors).ok
+    open_ledger(log).add("recall", {})
+    assert [record.kind for record in open_ledger(log).records(8)] == ["format", "recall", "recall"]
+
+
+def test_two_that_have_an_earlier_ledger_open_seal_it_once() -> None:
+    log = of_earlier_format()
+    one, other = open_ledger(log), open_ledger(log)
+    one.add("recall", {})
+    other.add("recall", {})
+    assert [record.kind for record in open_ledger(log).records(8)] == ["format", "recall", "recall"] and checked(log).ok
+
+
+@given(data=st.data())
+def test_what_is_sealed_of_an_earlier_format_cannot_be_changed(data: st.DataObject) -> None:
+    log = of_earlier_format()
+    open_ledger(log).add("recall", {})
+    lines = lines_of(log)
+    which = data.draw(st.integers(0, 7))
+    change = rewritten(lines[:8], **({"id": "other"} if which == 0 else {}))
+    if which:
+        other = lines_of(rewritten([*lines[:which], lines[0]]))[-1]
+        change = of_lines([*lines[:which], other, *lines[which + 1 : 8]])
+    hostile = of_lines([*lines_of(change), *lines[8:]])
+    assert not checked(hostile).ok
+    with pytest.raises(Damaged, match="changed before record 9"):
+        list(open_ledger(hostile).records())
+
+
+def test_a_sealed_ledger_is_not_unsealed_by_its_first_line() -> None:
+    lines = lines_of(filled())
+    log = of_lines([lines[0].replace(b'"format":3', b'"format":2'), *lines[1:]])
+    assert fault_line(checked(log)) == 1
+    assert [record.n for record in open_ledger(log).records()] == list(range(2, 9))
 
 
 def test_a_forged_record_put_in_is_found() -> None:
@@ -674,8 +774,8 @@ def test_readers_never_fail_whatever_the_bytes(data: st.DataObject) -> None:
 def test_clocks_that_run_backwards_do_not_matter() -> None:
     log = BytesLog()
     times = iter([NOON, NOON - timedelta(days=1), NOON])
-    ledger = Ledger(log, clock=lambda: next(times))
-    ledger.begin("aria", key=KEY)
+    ledger = Ledger(log, key=KEY, clock=lambda: next(times))
+    ledger.begin("aria")
     ledger.add("trust", {})
     ledger.add("trust", {})
     assert checked(log).ok

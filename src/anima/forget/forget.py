@@ -336,9 +336,7 @@ class Forget:
                 return twin
             if sum(p.session == change.session for p in pending.all(now)) >= MOST_PER_SESSION:
                 return None
-            record = self._store.ledger.add("proposal", {"content": self._store.key.of(content), "rule": RULE})
             found = Proposal(
-                id=f"p{record.n}",
                 changes=(change,),
                 created=now,
                 expires=now + LIFETIME,
@@ -350,8 +348,7 @@ class Forget:
                 bases=(None,),
                 forget=wish,
             )
-            pending.save(found)
-            return found
+            return pending.keep(found)
 
     def approve(self, proposal: Proposal) -> tuple[Receipt, ...]:
         """Carries an agent's wish out, as the owner's own."""

@@ -48,8 +48,11 @@ def default_home(env: Mapping[str, str]) -> Path:
 
 def served(env: Mapping[str, str], root: str) -> Path:
     """Where the credentials of a served home are kept, by where it stands."""
-    mark = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return folder(env) / "serve" / mark
+    return folder(env) / "serve" / _mark(root)
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def is_broken(file: Path) -> bool:
@@ -101,6 +104,10 @@ class Register:
             trusted=entry.get("trusted") is True,
             identity=identity if isinstance(identity, str) else None,
         )
+
+    def head(self, root: str, identity: str) -> ChainHead:
+        """Where the end of a home's chain is noted, so that whoever has the home's files cannot roll it back unseen."""
+        return ChainHead(self.file.parent, root, identity)
 
     def trusts(self, root: str, identity: str) -> bool:
         """Whether this very folder is trusted: another folder moved to the same path is not."""
@@ -156,6 +163,34 @@ class Register:
             yield
         finally:
             os.close(lock)
+
+
+class ChainHead:
+    """The last record of one home's chain that is known to be on the disk, beside the list of homes. It is bound to the
+    very folder. Written in place and not synced: a note that a crash spoilt is none."""
+
+    def __init__(self, where: Path, root: str, identity: str) -> None:
+        self._file, self._identity = where / "heads" / _mark(root), identity
+
+    def get(self) -> tuple[int, str] | None:
+        try:
+            n, digest, identity, sum_ = self._file.read_text(encoding="ascii").split()
+            sound = sum_ == _mark(f"{n} {digest} {identity}") and identity == self._identity
+            return (int(n), digest) if sound else None
+        except (OSError, ValueError):
+            return None
+
+    def put(self, n: int, digest: str) -> None:
+        said = f"{n} {digest} {self._identity}"
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, f"{said} {_mark(said)}".ljust(159).encode() + b"\n", 0)  # always as long
+        finally:
+            os.close(fd)
+
+    def drop(self) -> None:
+        self._file.unlink(missing_ok=True)
 
 
 class UserFiles:

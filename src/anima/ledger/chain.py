@@ -1,8 +1,10 @@
 """The ledger: one append-only, hash-chained line for everything that happened in a home, and no text in any of them.
 
-Promise: a record that was added stays where it is; `n` is its line number. Documents, queries and reasons appear only as
-keyed digests, so that a forgotten phrase cannot be guessed from the file. A torn last line (a crash in the middle of an
-append) is not damage: readers pass over it, and the next `add` cuts it off after handing its bytes to `keep`.
+Promise: a record that was added stays where it is; `n` is its line number. Its hash is made with the home's key, so
+nobody without the key can add one, change one or put the chain together anew; what is not so proven is passed over.
+Documents, queries and reasons appear only as keyed digests, so that a forgotten phrase cannot be guessed from the file.
+A torn last line (a crash in the middle of an append) is not damage: readers pass over it, and the next `add` cuts it
+off after handing its bytes to `keep`. A ledger of an earlier format stays as it is; one record seals all of it.
 Not here: files and locks. The store gives a `Log`; whoever calls `add` or `begin` holds the home lock. Several processes may
 hold a Ledger over one log; each catches up with the others before it adds. What the records mean is said by their views
 (provenance, dream.worth), whether they are whole by `verify`.
@@ -10,107 +12,33 @@ hold a Ledger over one log; each catches up with the others before it adds. What
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from anima.errors import BadArguments, Damaged, refuse_newer
+from anima.ledger.proof import (
+    FORMAT,
+    ORIGINAL,
+    Key,
+    Log,
+    Proof,
+    Record,
+    blocks,
+    first_of,
+    lines_back,
+    parse,
+    proof_of,
+    sealed,
+    sum_of,
+    whole_lines,
+)
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
-from anima.text.markdown import bullet_text
-
-FORMAT = 2  # of the home as a whole; a ledger begins with it, and a greater number is refused
-ORIGINAL = "0" * 64  # what the first record names as the one before it
 
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
-_BLOCK = 1 << 20
 _SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
-
-
-class Log(Protocol):
-    """An append-only run of bytes, as the store gives it. Its errors are those of `anima.errors`."""
-
-    def size(self) -> int: ...
-
-    def read(self, start: int, end: int | None = None) -> bytes:
-        """The bytes of a range, fewer where the log ends before it."""
-        ...
-
-    def append(self, data: bytes, *, sync: bool) -> None:
-        """Add in one write; with `sync`, return only when it is on the disk."""
-        ...
-
-    def truncate(self, size: int) -> None:
-        """Cut the log. The ledger asks for it only to remove an unterminated last line."""
-        ...
-
-
-class Key:
-    """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
-
-    __slots__ = ("_secret",)
-
-    def __init__(self, secret: bytes) -> None:
-        if not 16 <= len(secret) <= 64:
-            raise Damaged("the home's key has not the right length", hint="put the key of this home back from a backup")
-        self._secret = secret
-
-    def __repr__(self) -> str:
-        return f"Key({self.id[:8]}…)"
-
-    @property
-    def id(self) -> str:
-        """A public name for the key; it stands in the ledger's first record, so that a wrong key is noticed."""
-        return self._digest(b"", b"anima key")
-
-    def of(self, text: str) -> str:
-        """The digest of a whole text, exact to the byte."""
-        return self._digest(text.encode("utf-8", "surrogatepass"), b"anima text")
-
-    def line(self, text: str) -> str:
-        """The digest of one line, the same wherever the line stands; "" for a line that says nothing.
-
-        Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
-        list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
-        """
-        words = bullet_text(" ".join(text.split()))
-        if not words:
-            return ""
-        if not words.isascii():
-            words = unicodedata.normalize("NFC", words)
-        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima line")
-
-    def phrase(self, words: str) -> str:
-        """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
-        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima forgot")
-
-    def lines(self, text: str) -> list[str]:
-        """The digest of each line of a text, in order; lines end at LF."""
-        return [self.line(line) for line in text.split("\n")]
-
-    def _digest(self, data: bytes, purpose: bytes) -> str:
-        return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One line of the ledger. `t` is ISO time in UTC; `fields` is what its kind says."""
-
-    n: int
-    t: str
-    kind: str
-    fields: Mapping[str, Any]
-    prev: str
-    hash: str
-
-    @property
-    def time(self) -> datetime:
-        return datetime.fromisoformat(self.t)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,14 +148,18 @@ class Ledger:
         self,
         log: Log,
         *,
+        key: Key | None,
         clock: Callable[[], datetime],
         keep: Callable[[bytes], None] | None = None,
-        key: Key | None = None,
+        noted: Callable[[Ledger, Record], None] | None = None,
     ) -> None:
-        """Opening reads the last record only. `keep` is given the bytes of a torn line before they are cut."""
-        self._log, self._clock, self._keep, self._key = log, clock, keep, key
+        """Opening reads the first and the last record only. `keep` is given the bytes of a torn line before they are
+        cut, `noted` each new record that no crash can take back. Without the key, records are read unproven and none
+        can be added."""
+        self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        self._tip = _last(log)
+        self._proof = proof_of(log, key)
+        self._tip = _last(log, self._proof)
 
     @property
     def key(self) -> Key:
@@ -240,12 +172,21 @@ class Ledger:
         """The last record as far as this ledger has read. History anchors `(tip.n, tip.hash)`."""
         return self._tip
 
-    def begin(self, home: str, *, key: Key) -> Record:
+    @property
+    def is_sealed(self) -> bool:
+        return self._proof.since is not None
+
+    def holds(self, n: int, digest: str) -> bool:
+        """Whether the chain has this very record."""
+        found = next(self.records(n - 1), None) if 0 < n <= self._catch_up().n else None
+        return found is not None and (found.n, found.hash) == (n, digest)
+
+    def begin(self, home: str) -> Record:
         """The first record: made now if the ledger is empty, else checked against this format and key."""
-        tip = self._catch_up()
+        tip, key = self._catch_up(), self.key
         if tip.n == 0 and not tip.bad:
             return self.add("home", {"format": FORMAT, "id": home, "key": key.id})
-        first = next(self.records(), None)
+        first, line = first_of(self._log)
         if first is None or first.kind != "home":
             raise Damaged("the ledger does not begin with the record of its home", hint=_HINT)
         begun_with = first.fields.get("format")
@@ -256,6 +197,8 @@ class Ledger:
             raise Damaged(
                 "the key is not the one this ledger was begun with", hint="put the key of this home back from a backup"
             )
+        if not self._proof.holds(first, line):
+            raise Damaged("the first record of the ledger is not what was written", hint=_HINT)
         return first
 
     def add(self, kind: str, fields: Mapping[str, Any], *, sync: bool = True) -> Record:
@@ -268,15 +211,30 @@ class Ledger:
         if self._alarm is not None:
             alarm, self._alarm = self._alarm, None
             raise Damaged(f"{alarm}; nothing was written", hint=_HINT)
+        if not self.is_sealed:
+            self.seal()
+            tip = self._tip
+        return self._append(tip, kind, fields, sync=sync)
+
+    def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, sync: bool) -> Record:
         self._cut_torn(tip)
         if tip.bad:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
         t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash)
+        made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
         end = tip.full + len(data)
         self._tip = Tip(n=made.n, hash=made.hash, end=end, full=end)
+        if sync and self._noted is not None:
+            self._noted(self, made)
         return made
+
+    def seal(self) -> None:
+        """Seals a ledger of an earlier format, every byte as it stands, by one record that tells of them all."""
+        tip = self._catch_up()
+        was = sum_of(self._log, tip.full)
+        self._append(tip, "format", {"format": FORMAT, "was": was}, sync=True)
+        self._proof = Proof(self._key, tip.n + 1, tip.full, was)
 
     def intend(self, intent: Intent) -> Record:
         return self.add("intent", intent.fields())
@@ -294,9 +252,8 @@ class Ledger:
         settled: set[str] = set()
         found: list[Intent] = []
         wanted = _of_kinds(("intent", "done", "failed"))
-        for line in _lines_back(self._log, tip.full):
-            text = line.decode("latin-1")
-            if not wanted(text) or (record := _parse(text)) is None:
+        for line in lines_back(self._log, tip.full):
+            if not wanted(line.decode("latin-1")) or (record := self._proof.sound(line)) is None:
                 continue
             if record.kind != "intent":
                 settled.add(str(record.fields.get("id")))
@@ -319,14 +276,26 @@ class Ledger:
     def records(self, after: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Record]:
         """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.
 
-        Lines that are no records are passed over; lines of other kinds are not even parsed.
+        Lines that are no records, or nobody with the key wrote, are passed over; lines of other kinds are not even
+        parsed. Raises Damaged where the part that is older than sealing was changed since.
         """
         tip, wanted = self._catch_up(), _of_kinds(kinds)
+        self._check_past(after)
         for block in blocks(self._log, self._offset(after, tip), tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
-                record = _parse(line) if wanted(line) else None
-                if record is not None and record.n > after and (not kinds or record.kind in kinds):
+                record = parse(line) if wanted(line) else None
+                if record is None or record.n <= after or (kinds and record.kind not in kinds):
+                    continue
+                if self._proof.holds(record, line.encode("latin-1")):
+                    after = record.n
                     yield record
+
+    def _check_past(self, after: int) -> None:
+        proof = self._proof
+        if proof.was and after < (proof.since or 0) - 1:
+            if sum_of(self._log, proof.past) != proof.was:
+                raise Damaged(f"the ledger was changed before record {proof.since}", hint=_HINT)
+            self._proof = replace(proof, was="")  # once is enough
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
@@ -340,12 +309,14 @@ class Ledger:
         lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
         if size > tip.full and not lines:
             return tip
-        first, last = (_parse(lines[0].decode("latin-1")), sound(lines[-1])) if lines else (None, None)
+        if not self.is_sealed:
+            self._proof = proof_of(self._log, self._key)  # somebody else may have sealed it
+        first, last = (parse(lines[0].decode("latin-1")), self._proof.sound(lines[-1])) if lines else (None, None)
         if first is not None and last is not None and first.prev == tip.hash and not tip.bad:
             end = tip.full + sum(map(len, lines)) + len(lines)
             self._tip = new = Tip(n=last.n, hash=last.hash, end=end, full=end)
             return new
-        self._tip = new = _last(self._log)
+        self._tip = new = _last(self._log, self._proof)
         if size < tip.full:
             self._alarm = "the ledger is shorter than it was"
         elif first is not None and first.prev != tip.hash and not tip.bad:
@@ -363,17 +334,9 @@ class Ledger:
         if after <= 0:
             return 0
         offset = tip.full
-        for _, line in zip(range(tip.n + tip.bad - after), _lines_back(self._log, tip.full), strict=False):
+        for _, line in zip(range(tip.n + tip.bad - after), lines_back(self._log, tip.full), strict=False):
             offset -= len(line) + 1
         return offset
-
-
-def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str) -> tuple[Record, bytes]:
-    """A record and its line: the hash is that of the line without it."""
-    body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
-    digest = hashlib.sha256(_encode(body).encode("ascii")).hexdigest()
-    data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
-    return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest), data
 
 
 def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:
@@ -400,82 +363,16 @@ def _check_value(value: object, *, depth: int) -> None:
             _check_value(inner, depth=depth + 1)
 
 
-def _parse(line: str) -> Record | None:
-    """The record a line holds, unchecked; None if it is none."""
-    try:
-        return _record(json.loads(line))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _record(raw: Any) -> Record | None:
-    try:
-        n, t, kind, prev, digest = raw.pop("n"), raw.pop("t"), raw.pop("kind"), raw.pop("prev"), raw.pop("hash")
-    except (KeyError, TypeError, AttributeError):
-        return None
-    if type(n) is not int or not type(t) is type(kind) is type(prev) is type(digest) is str:
-        return None
-    return Record(n=n, t=t, kind=kind, fields=raw, prev=prev, hash=digest)
-
-
-def sound(line: bytes) -> Record | None:
-    """The record a line holds if it is what was written: without its hash, the line's bytes are what was hashed."""
-    if (record := _parse(line.decode("latin-1"))) is None:
-        return None
-    hashed = line.replace(f'"hash":"{record.hash}",'.encode("latin-1", "replace"), b"", 1)
-    return record if hashlib.sha256(hashed).hexdigest() == record.hash else None
-
-
-def _last(log: Log) -> Tip:
+def _last(log: Log, proof: Proof) -> Tip:
     """The last sound record, found from the end."""
-    full = end = _whole_lines(log)
+    full = end = whole_lines(log)
     bad = 0
-    for line in _lines_back(log, full):
-        if (record := sound(line)) is not None:
+    for line in lines_back(log, full):
+        if (record := proof.sound(line)) is not None:
             return Tip(n=record.n, hash=record.hash, end=end, full=full, bad=bad)
         end -= len(line) + 1
         bad += 1
     return Tip(full=full, bad=bad)
-
-
-def _whole_lines(log: Log) -> int:
-    """The size of the log without an unterminated last line."""
-    end, step = log.size(), 1 << 12
-    while end > 0:
-        start = max(0, end - step)
-        if (found := log.read(start, end).rfind(b"\n")) >= 0:
-            return start + found + 1
-        end, step = start, step * 2
-    return 0
-
-
-def _lines_back(log: Log, end: int) -> Iterator[bytes]:
-    """The lines before `end`, which stands after a line break, last one first."""
-    step = 1 << 14
-    while end > 0:
-        start = max(0, end - step)
-        block = log.read(start, end)
-        cut = block.find(b"\n") + 1 if start else 0
-        if cut == len(block) and start:  # one line fills the whole block
-            step *= 2
-            continue
-        yield from reversed(block[cut:-1].split(b"\n"))
-        end, step = start + cut, min(step * 2, _BLOCK)
-
-
-def blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
-    """Whole lines between two offsets, about a megabyte at a time; an unterminated rest is left out."""
-    step = _BLOCK
-    while start < end:
-        block = log.read(start, min(end, start + step))
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield block[:cut]
-            start, step = start + cut, _BLOCK
-        elif len(block) < step:
-            return
-        else:
-            step *= 2
 
 
 def _origins(names: Iterable[str]) -> frozenset[Origin]:
@@ -484,3 +381,6 @@ def _origins(names: Iterable[str]) -> frozenset[Origin]:
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
+
+
+__all__ = ["FORMAT", "ORIGINAL", "Edit", "Intent", "Key", "Ledger", "Log", "NewLine", "Record", "Tip", "sealed"]

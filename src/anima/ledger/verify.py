@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from anima.ledger.chain import FORMAT, ORIGINAL, Key, Log, Record, blocks, sealed, sound
+from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Proof, Record, blocks, first_of, proof_of, sealed
 from anima.ledger.provenance import Provenance
 from anima.model import UNTRUSTED, DocPath
 
@@ -59,9 +59,12 @@ class Verification:
 def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
     """Hash the whole chain and name the first thing that is wrong.
 
-    `anchors` are `(n, hash)` pairs kept elsewhere (history): without them a chain that was cut at a record's end, or
-    rewritten from some record on, still hangs together. With `key`, the first record must name that key.
+    `anchors` are `(n, hash)` pairs kept elsewhere (history, the user's configuration): without them a chain that was
+    cut at a record's end still hangs together. Without `key` it is only told whether it hangs together.
     """
+    proof = proof_of(log, key)
+    if is_other := key is not None and _is_of_another(log, proof):
+        proof = proof_of(log, None)
     noted: dict[int, set[str]] = {}
     for n, digest in anchors:
         if n > 0:
@@ -73,10 +76,10 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
     before = ORIGINAL
     for raw in (raw for block in blocks(log, 0, log.size()) for raw in block.split(b"\n")[:-1]):
         line, start, end = line + 1, end, end + len(raw) + 1
-        record = sound(raw)
+        record = proof.sound(raw)
         if fault is not None:
             fault = _found_later(fault, record, line)
-        elif wrong := _wrong(record, line, before, key):
+        elif wrong := _wrong(record, line, before, is_other=is_other):
             kind, what = wrong
             vouched = max(0, line - 2 if kind in _PUT_IN else line - 1)
             fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}", sound=vouched)
@@ -87,22 +90,30 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
                 agreed = line
             elif expected is not None and rewritten is None:
                 since = f"after record {agreed} " if agreed else ""
-                what = f"history knows another record {line}; the ledger was rewritten somewhere {since}up to here"
+                what = f"another record {line} is noted elsewhere; the ledger was rewritten somewhere {since}up to here"
                 rewritten = Fault(line=line, offset=start, kind="rewritten", what=f"line {line}: {what}", sound=agreed)
             if record.kind == "renewed":  # what was noted of the chain before this one says nothing about the copies
                 renewed, rewritten, agreed = record, None, line
                 noted = {n: digests for n, digests in noted.items() if n > line}
     if fault is None and rewritten is None and noted:
-        what = f"the ledger ends at record {line}, but history knows record {max(noted)}; its end was cut off"
+        what = f"the ledger ends at record {line}, but record {max(noted)} is noted elsewhere; its end was cut off"
         fault = Fault(line=line + 1, offset=end, kind="truncated", what=what, sound=line)
     first = min((each for each in (fault, rewritten) if each), key=lambda each: each.line, default=None)
     return Verification(records=records, fault=first, torn=log.size() - end, renewed=renewed)
 
 
-def _wrong(record: Record | None, n: int, before: str, key: Key | None) -> tuple[str, str] | None:
+def _is_of_another(log: Log, proof: Proof) -> bool:
+    """Whether a ledger names another key than ours, and ours proves nothing of it."""
+    first, _ = first_of(log)
+    if proof.key is None or first is None or first.fields.get("key") in (None, proof.key.id):
+        return False
+    return proof.since is None or not any(proof.sound(line) for block in blocks(log, 0, log.size()) for line in block.split(b"\n"))
+
+
+def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tuple[str, str] | None:
     """What is wrong with the record in line `n`."""
     if record is None:
-        return "altered", "the record is not what was written: it does not match its own hash"
+        return "altered", "the record is not what was written: it does not match its hash"
     if record.n > n:
         missing = f"record {n} is" if record.n == n + 1 else f"records {n} to {record.n - 1} are"
         return "missing", f"record {record.n} stands here; {missing} missing"
@@ -110,7 +121,7 @@ def _wrong(record: Record | None, n: int, before: str, key: Key | None) -> tuple
         return "repeated", f"record {record.n} stands here a second time, or was put in"
     if record.prev != before:
         return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
-    if n == 1 and key is not None and record.fields.get("key") != key.id:
+    if n == 1 and is_other:
         return "key", "the ledger was begun with another key"
     return None
 
@@ -147,6 +158,7 @@ def renew(
     old: bytes,
     fault: Fault | None,
     *,
+    proof: Proof,
     key: Key,
     anchors: Iterable[tuple[int, str]],
     texts: Texts,
@@ -156,14 +168,15 @@ def renew(
 ) -> Renewed:
     """A whole ledger in the place of a damaged one.
 
-    `texts` gives every document with the time it was last written. With `doubtful`, there may have been untrusted
+    `proof` says which of its records are what was written, `key` seals the new one. `texts` gives every document with
+    the time it was last written. With `doubtful`, there may have been untrusted
     lines, and whatever the lost records could have said of a line counts against it; so it does where a record that is
     left knows such a line.
     """
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     most = len(lines) + MOST_PADDED
     found: dict[int, Record] = {}
-    for record in (record for line in lines if (record := sound(line)) and 0 < record.n <= most):
+    for record in (record for line in lines if (record := proof.sound(line)) and 0 < record.n <= most):
         found.setdefault(record.n, record)
     known = Provenance(key)
     known.fold(found.values())
@@ -172,7 +185,7 @@ def renew(
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
     first = found.get(1) if vouched else None
-    chain = _NewChain(now)
+    chain = _NewChain(now, key)
     chain.add(_beginning(first, key, now))
     for n in range(2, last + 1):
         body = _body(found[n], vouches=n <= vouched) if n in found else None
@@ -200,7 +213,8 @@ def renew(
 class _NewChain:
     """A ledger as it grows."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, key: Key) -> None:
+        self._key = key
         self.lines: list[bytes] = []
         self.records: list[Record] = []
         self.t = _stamp(now)
@@ -208,7 +222,7 @@ class _NewChain:
     def add(self, body: _Body) -> None:
         self.t, kind, fields = body
         prev = self.records[-1].hash if self.records else ORIGINAL
-        record, line = sealed(len(self.records) + 1, self.t, kind, fields, prev=prev)
+        record, line = sealed(len(self.records) + 1, self.t, kind, fields, prev=prev, key=self._key)
         self.records.append(record)
         self.lines.append(line)
 
@@ -223,7 +237,7 @@ class _NewChain:
 def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:
     fields: dict[str, Any] = {"format": FORMAT, "id": key.id[:16]}
     if first is not None and first.kind == "home":
-        return first.t, "home", {**fields, **first.fields, "key": key.id}
+        return first.t, "home", {**fields, **first.fields, "format": FORMAT, "key": key.id}
     return _stamp(now), "home", {**fields, "key": key.id}
 
 
@@ -233,6 +247,8 @@ def _body(record: Record, *, vouches: bool) -> _Body | None:
         datetime.fromisoformat(record.t)
     except ValueError:
         return None
+    if record.kind == "format":  # what it sealed is sealed anew, record by record
+        return record.t, "format", {"format": record.fields.get("format")}
     if vouches:
         return record.t, record.kind, record.fields
     if record.kind in ("trust", "home", "renewed"):

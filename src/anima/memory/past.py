@@ -164,8 +164,7 @@ class Past:
         if not self.store.begun:
             gone = Fault(line=1, offset=0, kind="truncated", what="the ledger is gone, and this home had one")
             return Verification(records=0, fault=gone if self.store.had_ledger() else None)
-        history = self._history()
-        return verify(self.store.log, key=self.store.key, anchors=history.anchors() if history else ())
+        return verify(self.store.log, key=self.store.key, anchors=self.store.anchors())
 
     @property
     def problem(self) -> str | None:

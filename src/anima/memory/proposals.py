@@ -1,8 +1,9 @@
 """Changes that wait for a person.
 
-Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses; it is bound to its
-content by a digest, and its diff is computed from that content, never kept. (A wish to forget keeps what was foreseen.)
-The same wish twice is one proposal. Whoever calls `save` or `remove` holds the home lock.
+Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
+bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
+content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `keep`
+or `remove` holds the home lock.
 Not here: proposing (write), the owner's yes and no (inbox).
 """
 
@@ -11,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from anima.errors import BadPath, Damaged, NoSuchProposal, refuse_newer
+from anima.ledger.chain import Key, Ledger
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
 from anima.store import State
 from anima.text.diff import diff_of
@@ -32,7 +34,6 @@ _ID = re.compile(r"p[1-9]\d{0,17}")
 class Proposal:
     """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
 
-    id: str
     changes: tuple[Change, ...]
     created: datetime
     expires: datetime
@@ -42,6 +43,7 @@ class Proposal:
     diff: str
     content: str
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+    id: str = ""  # while it does not wait yet, none
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
 
     @property
@@ -61,15 +63,17 @@ def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = Non
 
 
 class Proposals:
-    """The proposals of one home, a file each."""
+    """The proposals of one home, a file each. `ledger` gives the ledger that knows them."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, ledger: Callable[[], Ledger]) -> None:
+        self._state, self._ledger = state, ledger
+        self._bound: dict[int, Mapping[str, Any]] = {}  # what the ledger says of each, by its number
 
     def all(self, now: datetime) -> list[Proposal]:
         """Those that still wait, oldest first; lapsed ones are passed over."""
         names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
-        found = [self._load(name) for name in names if _ID.fullmatch(name)]
+        ids = sorted((name for name in names if _ID.fullmatch(name)), key=lambda name: int(name[1:]))
+        found = [self._load(id) for id in ids]
         return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
 
     def get(self, proposal: str, now: datetime) -> Proposal:
@@ -102,8 +106,14 @@ class Proposals:
         """A waiting proposal of the same content from the same session."""
         return next((p for p in self.all(now) if p.content == content and p.session == session), None)
 
-    def save(self, proposal: Proposal) -> None:
-        self._state.put(f"{FOLDER}/{proposal.id}.json", json.dumps(_dump(proposal), indent=1).encode())
+    def keep(self, proposal: Proposal) -> Proposal:
+        """Notes a proposal in the ledger and lets it wait; it has its id then."""
+        ledger, body = self._ledger(), _dump(proposal)
+        content = ledger.key.of(proposal.content)
+        record = ledger.add("proposal", {"content": content, "body": _seal(ledger.key, body), "rule": proposal.rule})
+        kept = replace(proposal, id=f"p{record.n}")
+        self._state.put(f"{FOLDER}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
+        return kept
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
@@ -125,11 +135,26 @@ class Proposals:
             found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
             raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
-        if found.content != content_of(found.changes, found.forget) or found.id != proposal:
+        is_sound = found.content == content_of(found.changes, found.forget) and found.id == proposal
+        if not is_sound or not self._is_bound(found, body):
             raise Damaged(
                 f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
             )
         return found
+
+
+    def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
+        """Whether the ledger knows this very proposal; of one that an earlier version made, what it would write."""
+        ledger, n = self._ledger(), int(proposal.id[1:])
+        if n not in self._bound:
+            self._bound |= {record.n: record.fields for record in ledger.records(n - 1, kinds=("proposal",))}
+        known = self._bound.get(n, {})
+        is_whole = "body" not in known or known["body"] == _seal(ledger.key, body)
+        return is_whole and known.get("content") == ledger.key.of(proposal.content)
+
+
+def _seal(key: Key, body: Mapping[str, Any]) -> str:
+    return key.of(json.dumps({**body, "id": ""}, sort_keys=True))
 
 
 def _dump(p: Proposal) -> dict[str, Any]:

@@ -170,22 +170,19 @@ class Writer:
                         reason=f"{waiting} changes of this session wait for the owner already",
                     )
                     return self._refused(changes, judged._replace(verdict=full))
-                record = self.store.ledger.add(
-                    "proposal", {"content": self.store.key.of(content), "rule": judged.verdict.rule}
+                proposal = self.proposals.keep(
+                    Proposal(
+                        changes=changes,
+                        created=now,
+                        expires=now + LIFETIME,
+                        rule=judged.verdict.rule,
+                        why=judged.verdict.reason,
+                        findings=judged.findings,
+                        diff=diff_of(changes, bases),
+                        content=content,
+                        bases=bases,
+                    )
                 )
-                proposal = Proposal(
-                    id=f"p{record.n}",
-                    changes=changes,
-                    created=now,
-                    expires=now + LIFETIME,
-                    rule=judged.verdict.rule,
-                    why=judged.verdict.reason,
-                    findings=judged.findings,
-                    diff=diff_of(changes, bases),
-                    content=content,
-                    bases=bases,
-                )
-                self.proposals.save(proposal)
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in changes)
 
     # -- carrying out ---------------------------------------------------------------------------------------------------

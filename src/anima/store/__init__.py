@@ -419,6 +419,10 @@ class Store(Protocol):
         """Whether a ledger was here that is gone."""
         ...
 
+    def anchors(self) -> Sequence[tuple[int, str]]:
+        """The records of the ledger that are noted elsewhere, in history and out of the home's reach."""
+        ...
+
     def need_ledger(self) -> None:
         """Raises Damaged where a ledger was here that is gone: nobody then knows which lines are trusted."""
         ...

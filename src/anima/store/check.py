@@ -19,6 +19,7 @@ from itertools import chain
 
 from anima.errors import Damaged, HomeError, printable
 from anima.ledger.chain import Key, Ledger
+from anima.ledger.proof import proof_of
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
@@ -310,6 +311,26 @@ def _data(store: FolderStore) -> bytes:
     return store.documents.bytes_of(f"{FOLDER}/{_LEDGER}") or b""
 
 
+def still_ledger(store: FolderStore) -> Ledger:
+    """The ledger as it stands, only to look at. Raises Damaged where its key is none."""
+    if (key := _key_of(store)[0]) is None:
+        raise Damaged("the key of the ledger is gone")
+    return Ledger(Still(_data(store)), key=key, clock=store.clock)
+
+
+def _key_of(store: FolderStore) -> tuple[Key | None, str]:
+    """The key, or what is wrong with it."""
+    raw = store.machine.get(_KEY) if _kind(store, _KEY) == "file" else None
+    if raw is None:
+        return None, "The key of the ledger is gone; its digests mean nothing without it."
+    if raw and not any(raw):
+        return None, "The key of the ledger holds nothing but zeros, which anybody can guess."
+    try:
+        return Key(raw), ""
+    except Damaged:
+        return None, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
+
+
 class CheckedLedger:
     """Ledger, key, and the mark that there are untrusted lines."""
 
@@ -325,7 +346,7 @@ class CheckedLedger:
                 said = "The ledger is gone; nobody can tell who wrote which line."
                 yield Remark(name="ledger-missing", about=_LEDGER, message=said)
         else:
-            key, trouble = self._key()
+            key, trouble = _key_of(self._store)
             if trouble:
                 yield Remark(name="key-damaged", about=_KEY, message=trouble)
             found = self._verified(data, key)
@@ -337,18 +358,6 @@ class CheckedLedger:
             if found.fault is None:
                 yield from self._compared(data)
         yield from self._clock(data)
-
-    def _key(self) -> tuple[Key | None, str]:
-        """The key, or what is wrong with it."""
-        raw = self._machine.get(_KEY) if _kind(self._store, _KEY) == "file" else None
-        if raw is None:
-            return None, "The key of the ledger is gone; its digests mean nothing without it."
-        if raw and not any(raw):
-            return None, "The key of the ledger holds nothing but zeros, which anybody can guess."
-        try:
-            return Key(raw), ""
-        except Damaged:
-            return None, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
 
     def _verified(self, data: bytes, key: Key | None) -> Verification:
         return verify(Still(data), key=key, anchors=self._store.anchors())
@@ -366,7 +375,7 @@ class CheckedLedger:
         if is_marked and not blank:
             return
         known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
-        known.fold(Ledger(Still(data), clock=self._store.clock).records())
+        known.fold(Ledger(Still(data), key=_key_of(self._store)[0], clock=self._store.clock).records())
         if not is_marked and known.is_doubtful and not is_busy(self._store):
             said = "The mark that this home has untrusted lines is gone, so prompts show them."
             yield Remark(name="doubt-missing", about=_DOUBT, message=said)
@@ -403,16 +412,18 @@ class CheckedLedger:
     def _renew(self, why: str) -> Iterator[Deed]:
         machine, aside, data = self._machine, _aside(self._store), _data(self._store)
         machine.make()
-        key, trouble = self._key()
+        key, trouble = _key_of(self._store)
         if trouble and _kind(self._store, _KEY) == "file":
             yield Deed(name=why, about=_KEY, said=f"set aside in {aside.move(f'{FOLDER}/{_KEY}')}", owner="")
         begun_with = self._verified(data, key).fault
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
-        key, fault = key or Key(machine.key()), self._verified(data, None).fault
+        told, key = None if is_other else key, key or Key(machine.key())
+        fault = self._verified(data, told).fault
         by_hand = not data or is_other or (fault is not None and (fault.kind in _BY_HAND or fault.line == 1))
         made = renew(
             data,
             fault,
+            proof=proof_of(Still(data), told),
             key=key,
             anchors=self._store.anchors(),
             texts=lambda: _texts(self._store.documents),
@@ -423,7 +434,8 @@ class CheckedLedger:
         place = aside.keep(_LEDGER, data) if data else ""
         if made.doubtful:
             self._store.mark_doubt()
-        machine.put(_LEDGER, made.data)
+        with self._store.noted.renewing(self._store.whole.last_record):
+            machine.put(_LEDGER, made.data)
         yield Deed(name=why, about=_LEDGER, said=_renewed(made, place), owner=TRUST if made.costs_trust else "")
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = aside.move(f"{FOLDER}/{_FORGOTTEN}")
@@ -477,7 +489,7 @@ class CheckedBatches:
     def check(self) -> Iterator[Remark]:
         if is_busy(self._store):
             return
-        for intent in Ledger(Still(_data(self._store)), clock=self._store.clock).pending():
+        for intent in Ledger(Still(_data(self._store)), key=_key_of(self._store)[0], clock=self._store.clock).pending():
             about = intent.edits[0].path if intent.edits else _LEDGER
             said = f"Change {intent.id} was interrupted: it is neither done nor given up."
             yield Remark(name="batch-interrupted", about=about, message=said)
@@ -565,7 +577,7 @@ class CheckedHistory:
 
     def _anchor(self) -> None:
         """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
-        renewed = verify(Still(_data(self._store))).renewed
+        renewed = verify(Still(_data(self._store)), key=_key_of(self._store)[0]).renewed
         if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
             self._store.anchor()
 

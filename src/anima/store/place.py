@@ -26,6 +26,7 @@ from anima.store.batch import Batches, Steps
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
+from anima.store.noted import Head, Noted
 from anima.store.private import TORN, Machine
 from anima.store.whole import FolderWhole
 
@@ -56,6 +57,7 @@ class Rules:
     is_closed: Callable[[DocPath], bool]  # whether a document is closed to every writer
     history: bool = True
     unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
+    head: Head | None = None
 
 
 class FolderStore:
@@ -64,6 +66,7 @@ class FolderStore:
     def __init__(self, folder: Folder, rules: Rules) -> None:
         self.documents, self.rules, self.clock, self.author = folder, rules, rules.clock, rules.author
         self.machine = Machine(folder)
+        self.noted = Noted(rules.head)
         self._steps = Steps(folder, self.machine)
         self._batches = Batches(
             folder,
@@ -190,15 +193,20 @@ class FolderStore:
         return self._ledger
 
     def had_ledger(self) -> bool:
-        """Whether a ledger that is not there any more was: untrusted lines were marked, or history names its records."""
-        if self.documents.stat(".anima/doubt") is not None:
+        """Whether a ledger that is not there any more was: untrusted lines were marked, or its records are noted in
+        history or in the user's own configuration."""
+        if self.documents.stat(".anima/doubt") is not None or self.noted.all():
             return True
         return any(os.path.isfile(f"{self.documents.root}/{place}/anima") for place in _HISTORIES) and bool(
             self.anchors()
         )
 
     def anchors(self) -> list[tuple[int, str]]:
-        """The records that history names, also where no ledger is; none when history cannot be read."""
+        """The records that are noted elsewhere, also where no ledger is: in the user's own configuration, and in history
+        as far as it can be read."""
+        return [*self.noted.all(), *self._in_history()]
+
+    def _in_history(self) -> list[tuple[int, str]]:
         from anima.store.git import History
 
         for place in _HISTORIES:
@@ -224,10 +232,13 @@ class FolderStore:
             )
 
     def _open_ledger(self) -> None:
-        ledger = Ledger(self.log, clock=self.clock, keep=self._keep_torn, key=self.key)
-        ledger.begin(self.key.id[:16], key=self.key)
+        ledger = Ledger(self.log, key=self.key, clock=self.clock, keep=self._keep_torn, noted=self.noted.note)
+        ledger.begin(self.key.id[:16])
         self._ledger = ledger
         try:
+            if not ledger.is_sealed:  # and an earlier version leaves it alone
+                self.machine.put("format", json.dumps({"format": FORMAT}).encode() + b"\n")
+                ledger.seal()
             if self._batches.settle():
                 self.commit()
         except HomeError:

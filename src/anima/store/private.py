@@ -72,7 +72,7 @@ class Machine:
         if (found := self.get("key")) is not None:
             return found
         with self.lock.hold():
-            self.put("key", secrets.token_bytes(32), only_new=True)
+            self.put("key", secrets.token_bytes(48), only_new=True)
             found = self.get("key")
         if found is None:
             raise Damaged("the home's key cannot be read back")

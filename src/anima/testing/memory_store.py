@@ -434,7 +434,7 @@ class MemoryStore:
         with self.lock():
             if self._ledger is None:
                 ledger = Ledger(MemoryLog(self._shelf), clock=self.rules.clock, key=self.key)
-                ledger.begin(self.key.id[:16], key=self.key)
+                ledger.begin(self.key.id[:16])
                 self._ledger = ledger
         return self._ledger
 
@@ -453,6 +453,9 @@ class MemoryStore:
     @property
     def history_problem(self) -> str | None:
         return None
+
+    def anchors(self) -> list[tuple[int, str]]:
+        return self.history.anchors() if self.history else []
 
     # -- writing --------------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,15 @@ from anima.model import Checked, Deed, DocPath, Level, Remark, Scope
 from anima.search.current import tables_of
 from anima.site import Site
 from anima.store import Store
-from anima.store.check import CheckedBatches, CheckedFiles, CheckedHistory, CheckedIndex, CheckedLedger, set_aside
+from anima.store.check import (
+    CheckedBatches,
+    CheckedFiles,
+    CheckedHistory,
+    CheckedIndex,
+    CheckedLedger,
+    set_aside,
+    still_ledger,
+)
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, open_home_folder
 from anima.text.markdown import front_matter, sections
@@ -138,7 +146,8 @@ class _SmallFiles:
         self._site, self._store = site, site.store
 
     def check(self) -> Iterator[Remark]:
-        for name in Proposals(self._store.state).broken(self._site.clock()):
+        proposals = Proposals(self._store.state, cache(lambda: still_ledger(_of_folder(self._store))))
+        for name in proposals.broken(self._site.clock()):
             said = f"The waiting change {name} cannot be read, or was altered."
             yield Remark(name="proposal-broken", about=self._store.place_of(f"{PENDING}/{name}"), message=said)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
@@ -269,7 +278,8 @@ class Doctor:
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
         layout, config = sites.laid_out("anima", Config()), Config()
-        store = FolderStore(folder, sites.rules_for(layout, config, clock=self._clock, agent="main"))
+        head = self._register.head(folder.name, folder.identity)
+        store = FolderStore(folder, sites.rules_for(layout, config, clock=self._clock, agent="main", head=head))
         return Site(store, layout, config, self._clock, self._dice, "main", "", self._env, self._register)
 
     def _gone(self) -> Remark | None:

@@ -1,0 +1,239 @@
+"""What proves a record: the home's key, with which every record of a ledger is sealed.
+
+Promise: nobody without the key can make a record, change one or put a chain together anew. A ledger of an earlier
+format, whose hashes anybody can make, stays as it is: one sealed record tells of all its bytes.
+Not here: which records there are and in which order (chain), whether a whole chain hangs together (verify).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from anima.errors import Damaged
+from anima.text.markdown import bullet_text
+
+FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
+_SEALED = 3  # the format from which on hashes are made with the home's key
+_OLD_KEY = 32  # bytes of a key that was made before records were sealed
+ORIGINAL = "0" * 64  # what the first record names as the one before it
+
+_BLOCK = 1 << 20
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+class Log(Protocol):
+    """An append-only run of bytes, as the store gives it. Its errors are those of `anima.errors`."""
+
+    def size(self) -> int: ...
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        """The bytes of a range, fewer where the log ends before it."""
+        ...
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        """Add in one write; with `sync`, return only when it is on the disk."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the log. The ledger asks for it only to remove an unterminated last line."""
+        ...
+
+
+class Key:
+    """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if not 16 <= len(secret) <= 64:
+            raise Damaged("the home's key has not the right length", hint="put the key of this home back from a backup")
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return f"Key({self.id[:8]}…)"
+
+    @property
+    def is_for_sealing(self) -> bool:
+        """Whether it was made when records were sealed already: under such a key nothing unsealed was ever written."""
+        return len(self._secret) > _OLD_KEY
+
+    def seal(self, data: bytes) -> str:
+        """The hash of a record, which only the key can make."""
+        return hashlib.blake2b(data, digest_size=32, key=self._secret, person=b"anima record").hexdigest()
+
+    @property
+    def id(self) -> str:
+        """A public name for the key; it stands in the ledger's first record, so that a wrong key is noticed."""
+        return self._digest(b"", b"anima key")
+
+    def of(self, text: str) -> str:
+        """The digest of a whole text, exact to the byte."""
+        return self._digest(text.encode("utf-8", "surrogatepass"), b"anima text")
+
+    def line(self, text: str) -> str:
+        """The digest of one line, the same wherever the line stands; "" for a line that says nothing.
+
+        Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
+        list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
+        """
+        words = bullet_text(" ".join(text.split()))
+        if not words:
+            return ""
+        if not words.isascii():
+            words = unicodedata.normalize("NFC", words)
+        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima line")
+
+    def phrase(self, words: str) -> str:
+        """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
+        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima forgot")
+
+    def lines(self, text: str) -> list[str]:
+        """The digest of each line of a text, in order; lines end at LF."""
+        return [self.line(line) for line in text.split("\n")]
+
+    def _digest(self, data: bytes, purpose: bytes) -> str:
+        return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of the ledger. `t` is ISO time in UTC; `fields` is what its kind says."""
+
+    n: int
+    t: str
+    kind: str
+    fields: Mapping[str, Any]
+    prev: str
+    hash: str
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.t)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What proves the records of one ledger: the home's key from number `since` on, None while it is not sealed; before
+    that their own hashes, and of the first `past` bytes all together the sum `was`. Without the key nothing is proven
+    that was sealed with it."""
+
+    key: Key | None
+    since: int | None = 1
+    past: int = 0
+    was: str = ""
+
+    def sound(self, line: bytes) -> Record | None:
+        """The record a line holds if it is what was written."""
+        record = parse(line.decode("latin-1"))
+        return record if record is not None and self.holds(record, line) else None
+
+    def holds(self, record: Record, line: bytes) -> bool:
+        """Whether a record is what was written: without its hash, the line's bytes are what was hashed."""
+        hashed = line.replace(f'"hash":"{record.hash}",'.encode("latin-1", "replace"), b"", 1)
+        if self.since is None or record.n < self.since:
+            return hashlib.sha256(hashed).hexdigest() == record.hash
+        return self.key is None or self.key.seal(hashed) == record.hash
+
+
+def proof_of(log: Log, key: Key | None) -> Proof:
+    """What proves the records of a log. A first record that says so does not make it one of an earlier format where
+    the key, or any record, tells otherwise."""
+    whole, end, (first, head) = Proof(key), whole_lines(log), first_of(log)
+    if not end or (key is not None and (key.is_for_sealing or whole.sound(head))):
+        return whole
+    offset = 0
+    for line in (line for block in blocks(log, 0, end) for line in block.split(b"\n")[:-1]):
+        found = parse(line.decode("latin-1")) if b'"kind":"format"' in line else None
+        if found is not None and (was := found.fields.get("was")) and whole.holds(found, line):
+            return Proof(key, found.n, offset, str(was))
+        offset += len(line) + 1
+    said = first.fields.get("format") if first is not None else None
+    is_late = type(said) is int and said >= _SEALED
+    is_proven = key is not None and whole.sound(next(lines_back(log, end))) is not None
+    return whole if is_late or is_proven else Proof(key, None)
+
+
+def first_of(log: Log) -> tuple[Record | None, bytes]:
+    """The first record as it stands there, unproven, and its line."""
+    line = log.read(0, 4096).partition(b"\n")[0]
+    return parse(line.decode("latin-1")), line
+
+
+def sum_of(log: Log, end: int) -> str:
+    """The sum of all bytes before `end`."""
+    found = hashlib.sha256()
+    for start in range(0, end, _BLOCK):
+        found.update(log.read(start, min(end, start + _BLOCK)))
+    return found.hexdigest()
+
+
+def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str, key: Key) -> tuple[Record, bytes]:
+    """A record and its line: the hash is that of the line without it, made with the key."""
+    body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
+    digest = key.seal(_encode(body).encode("ascii"))
+    data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
+    return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest), data
+
+
+def parse(line: str) -> Record | None:
+    """The record a line holds, unchecked; None if it is none."""
+    try:
+        return _record(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _record(raw: Any) -> Record | None:
+    try:
+        n, t, kind, prev, digest = raw.pop("n"), raw.pop("t"), raw.pop("kind"), raw.pop("prev"), raw.pop("hash")
+    except (KeyError, TypeError, AttributeError):
+        return None
+    if type(n) is not int or not type(t) is type(kind) is type(prev) is type(digest) is str:
+        return None
+    return Record(n=n, t=t, kind=kind, fields=raw, prev=prev, hash=digest)
+
+
+def whole_lines(log: Log) -> int:
+    """The size of the log without an unterminated last line."""
+    end, step = log.size(), 1 << 12
+    while end > 0:
+        start = max(0, end - step)
+        if (found := log.read(start, end).rfind(b"\n")) >= 0:
+            return start + found + 1
+        end, step = start, step * 2
+    return 0
+
+
+def lines_back(log: Log, end: int) -> Iterator[bytes]:
+    """The lines before `end`, which stands after a line break, last one first."""
+    step = 1 << 14
+    while end > 0:
+        start = max(0, end - step)
+        block = log.read(start, end)
+        cut = block.find(b"\n") + 1 if start else 0
+        if cut == len(block) and start:  # one line fills the whole block
+            step *= 2
+            continue
+        yield from reversed(block[cut:-1].split(b"\n"))
+        end, step = start + cut, min(step * 2, _BLOCK)
+
+
+def blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
+    """Whole lines between two offsets, about a megabyte at a time; an unterminated rest is left out."""
+    step = _BLOCK
+    while start < end:
+        block = log.read(start, min(end, start + step))
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield block[:cut]
+            start, step = start + cut, _BLOCK
+        elif len(block) < step:
+            return
+        else:
+            step *= 2
