@@ -31,6 +31,7 @@ def restore(
     *,
     identities: Sequence[str] = (),
     passphrase: str | None = None,
+    large: bool = False,
     other: bool = False,
     dry_run: bool = False,
     clock: Callable[[], datetime] | None = None,
@@ -40,7 +41,8 @@ def restore(
     """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
     folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
 
-    `other` allows it where another home stands; `dry_run` only tells what would change.
+    `large` allows one that unpacks to far more than it has bytes, `other` one where another home stands; `dry_run` only
+    tells what would change.
     """
     from anima.backup.restore import restore
     from anima.sessions.record import without
@@ -64,6 +66,7 @@ def restore(
         now=moment(),
         identities=identities,
         passphrase=passphrase,
+        large=large,
         other=other,
         dry_run=dry_run,
         progress=progress,

@@ -127,7 +127,10 @@ def open_site(
         detection = detected(folder, config)
         layout = laid_out(detection.dialect, config)
         agent = agent or first_agent(config)
-        store = FolderStore(folder, rules_for(layout, config, clock=clock, agent=agent, head=register.head(folder.name, folder.identity)))
+        store = FolderStore(
+            folder,
+            rules_for(layout, config, clock=clock, agent=agent, head=register.head(folder.name, folder.identity)),
+        )
         if finish and store.was_interrupted():
             _ = store.ledger
     except BaseException:

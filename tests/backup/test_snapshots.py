@@ -27,6 +27,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import anima
 from anima import (
     BadArguments,
     BadConfig,
@@ -42,7 +43,7 @@ from anima import (
     restore,
 )
 from anima.backup import snapshot
-from anima.backup.archive import Manifest
+from anima.backup.archive import MOST_FILES, Manifest
 from anima.cli import run
 from anima.store import File
 from anima.store.census import refusal
@@ -495,6 +496,43 @@ def test_a_bomb_is_told_by_its_size_before_it_is_unpacked(tmp_path: Path) -> Non
     empty = gzip.compress(b"") * 20_000
     kept.write_bytes(empty)
     assert "ends too soon" in refused(kept, tmp_path)
+
+
+def test_an_archive_that_unpacks_to_many_times_its_size_is_the_owners_to_allow(tmp_path: Path) -> None:
+    kept = crafted(tmp_path / "x.tar.gz", [("a.bin", b"\0" * (33 * 2**20))])
+    told: list[tuple[int, int]] = []
+    for act in (
+        lambda: anima.verify_archive(str(kept), progress=lambda *at: told.append(at)),
+        lambda: anima.restore(kept, tmp_path / "new"),
+    ):
+        with pytest.raises(Refused, match="more than 100 times its own size") as refusal:
+            act()
+        assert refusal.value.rule == "archive-too-large" and "--large" in (refusal.value.hint or "")
+    assert told == [] and not (tmp_path / "new").exists()
+    assert anima.verify_archive(str(kept), large=True).size == 33 * 2**20
+    anima.restore(kept, tmp_path / "new", large=True)
+    assert (tmp_path / "new" / "a.bin").stat().st_size == 33 * 2**20
+
+
+def test_a_small_home_of_repetitive_files_is_no_bomb(tmp_path: Path) -> None:
+    kept = crafted(tmp_path / "x.tar.gz", [("a.bin", b"\0" * (24 * 2**20))])
+    assert 500 * kept.stat().st_size < 24 * 2**20
+    anima.restore(kept, tmp_path / "new")
+
+
+def test_an_archive_of_too_many_files_is_refused_before_they_are_read(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"").hexdigest()
+    rows = [{"path": f"{n:06}", "size": 0, "sha256": digest, "mode": "0600"} for n in range(MOST_FILES + 1)]
+    kept = crafted(tmp_path / "x.tar.gz", [], rows=rows)
+    with pytest.raises(Refused, match=f"holds {MOST_FILES + 1:,} files"):
+        anima.verify_archive(str(kept))
+
+
+def test_nothing_follows_an_archive_that_is_larger_than_it(tmp_path: Path) -> None:
+    kept = crafted(tmp_path / "x.tar.gz", [("a.md", b"1")])
+    kept.write_bytes(kept.read_bytes() + gzip.compress(b"\0" * (64 * 2**20)))
+    with pytest.raises(Refused, match="more than 100 times"):
+        anima.verify_archive(str(kept))
 
 
 @pytest.mark.parametrize("said", [{"format": 2}, {"format": 99}])

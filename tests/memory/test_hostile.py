@@ -58,7 +58,8 @@ def untouched(home: Home, tmp_path: Path) -> Iterator[None]:
 
 
 def surroundings(folder: Path) -> dict[str, bytes]:
-    files = [path for path in folder.rglob("*") if path.is_file() and "home/" not in path.as_posix()]
+    own = ("home/", "/heads/")  # the home, and what is noted of it in the user's configuration
+    files = [path for path in folder.rglob("*") if path.is_file() and not any(o in path.as_posix() for o in own)]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
@@ -234,7 +235,11 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
         home.inbox.approve(name, approver="terminal")
     raw["content"] = content_of(forged)
     file.write_text(json.dumps(raw))
-    assert [receipt.status for receipt in home.inbox.approve(name, approver="terminal")] == ["refused"]
+    with pytest.raises(HomeError, match="altered"):
+        home.inbox.approve(name, approver="terminal")
+    home.inbox.deny(name)
+    known = home._writer.proposals.keep(replace(waiting, changes=forged, content=content_of(forged)))
+    assert [receipt.status for receipt in home.inbox.approve(known.id, approver="terminal")] == ["refused"]
     assert not [file for file in documents(Path(home.name)) if file.startswith(("sessions/", "notes/x"))]
 
 

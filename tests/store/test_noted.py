@@ -104,7 +104,9 @@ def test_a_restore_takes_the_note_along(home: Home, tmp_path: Path) -> None:
     assert not is_whole(home)
 
 
-def test_a_restore_that_is_killed_leaves_no_false_note(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restore_that_is_killed_leaves_no_false_note(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = home.snapshots.take(to=tmp_path / "kept.tar.gz")
     home.write("notes.md", "two\n")
     from anima.store import swap

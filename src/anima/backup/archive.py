@@ -2,8 +2,9 @@
 
 Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts
 nothing: members stand in the manifest's order, each once, with its size and digest, under a name that stays inside a
-home; whatever else is there is refused, and no more is held in memory than a few megabytes. tarfile extracts nothing:
-it would read a header of any size whole, and take a broken one for the end.
+home; whatever else is there is refused, and no more is held in memory than a few megabytes. What would unpack to far
+more than it can be worth is refused by what it says of itself, and where that is a lie as soon as it shows. tarfile
+extracts nothing: it would read a header of any size whole, and take a broken one for the end.
 Not here: where archives are kept and when they are taken (snapshot), which files are a home's own (store.census).
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,8 @@ from anima.store.shelf import Reads
 FORMAT = 1
 MANIFEST, INSIDE = "manifest.json", "home/"
 MOST_MANIFEST = 256 * 2**20
+MOST_FILES = 200_000  # in one archive
+RATIO, ANY_RATIO = 100, 32 * 2**20  # an archive unpacks to no more than so many times its bytes, but for small ones
 _PIECE, _BLOCK = 1 << 20, 512
 _LEVEL = 6
 
@@ -177,26 +181,41 @@ def assemble(manifest: Manifest, body: BinaryIO, out: BinaryIO) -> None:
     while piece := body.read(_PIECE):
         out.write(piece)
     out.seek(0)
-    if verify(out)[0].digest != manifest.digest:
+    if verify(out, room=None)[0].digest != manifest.digest:
         raise Damaged("the snapshot is not what was written when it is read back; the disk may be failing")
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------
 
 
-class _Plain:
-    """The bytes inside gzip, by exact count. Raises Damaged for what is none, or ends too soon."""
+def room_of(path: str, *, large: bool) -> int | None:
+    """How many bytes an archive may unpack to; None for as many as it says, where the owner says that it is theirs."""
+    return None if large else max(ANY_RATIO, RATIO * os.path.getsize(path))
 
-    def __init__(self, raw: Reads) -> None:
+
+class _Plain:
+    """The bytes inside gzip, by exact count. Raises Damaged for what is none, or ends too soon, and Refused for more than
+    there is room for."""
+
+    def __init__(self, raw: Reads, room: int | None) -> None:
         self._zip = gzip.GzipFile(fileobj=cast(BinaryIO, raw), mode="rb")
+        self._room, self._given = room, 0
+
+    def check(self, more: int) -> None:
+        """Raises Refused where so many bytes more are too many."""
+        if self._room is not None and self._given + more > self._room:
+            raise _too_large(f"unpacks to more than {RATIO} times its own size (over {self._room:,} bytes)")
 
     def read(self, size: int) -> bytes:
         try:
-            return bytes(self._zip.read(size))
+            found = bytes(self._zip.read(size))
         except EOFError:
             raise Damaged("the snapshot ends too soon; the file is cut off") from None
         except (gzip.BadGzipFile, zlib.error):
             raise Damaged("the snapshot is damaged: its bytes are not what was written") from None
+        self.check(len(found))
+        self._given += len(found)
+        return found
 
     def exactly(self, size: int) -> bytes:
         if len(found := self.read(size)) < size:
@@ -204,17 +223,30 @@ class _Plain:
         return found
 
 
-def read(raw: Reads) -> tuple[Manifest, Iterator[Member]]:
-    """An archive's manifest, and its files one by one. Raises Damaged or Refused as soon as something is not as it says."""
-    plain = _Plain(raw)
+def _too_large(what: str) -> Refused:
+    return Refused(
+        f"the snapshot {what}, which is more than a home is worth; nothing was written",
+        rule="archive-too-large",
+        hint="if it is your own and you expect that, say --large (in Python large=True)",
+    )
+
+
+def read(raw: Reads, *, room: int | None) -> tuple[Manifest, Iterator[Member]]:
+    """An archive's manifest, and its files one by one. Raises Damaged or Refused as soon as something is not as it says,
+    and before anything else is read where it says that it unpacks to more than there is `room` for."""
+    plain = _Plain(raw, room)
     name, size, _ = _next(plain) or ("", 0, 0)
     if name != MANIFEST:
         raise Damaged("this is no snapshot of anima's: its first file is no manifest")
     if size > MOST_MANIFEST:
         raise Refused(f"the snapshot's manifest has {size:,} bytes, which is more than any home needs", rule="archive")
+    plain.check(size)
     data = plain.exactly(size)
     plain.exactly(-size % _BLOCK)
+    if room is not None and (count := data.count(b'"sha256":')) > MOST_FILES:  # before they are read one by one
+        raise _too_large(f"holds {count:,} files (over {MOST_FILES:,})")
     manifest = Manifest.load(data)
+    plain.check(manifest.size + _BLOCK * len(manifest.files))
     return manifest, _members(plain, manifest)
 
 
@@ -296,10 +328,10 @@ def _is_number(text: str) -> bool:
 
 
 def verify(
-    raw: Reads, *, keep: Mapping[str, int] | None = None, progress: Progress | None = None
+    raw: Reads, *, room: int | None, keep: Mapping[str, int] | None = None, progress: Progress | None = None
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Reads a whole archive; gives its manifest and the bytes of the files in `keep` that are no larger than it says."""
-    manifest, members = read(raw)
+    manifest, members = read(raw, room=room)
     kept: dict[str, bytes] = {}
     done, total = 0, manifest.size
     for file, _, pieces in members:

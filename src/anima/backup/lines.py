@@ -20,6 +20,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from anima.backup.archive import MOST_FILES
 from anima.errors import BadPath, BadText, NewerFormat, printable
 from anima.model import DocPath
 
@@ -161,6 +162,8 @@ class _Reader:
             raise self._wrong(f"{printable(str(path))}: its digest is another: it was altered")
         if path in self._seen:
             raise self._wrong(f"{printable(str(path))} stands there twice")
+        if len(self._seen) >= MOST_FILES:
+            raise self._wrong(f"it holds more than {MOST_FILES:,} files, and no more are taken in at once")
         self._seen.add(str(path))
         return FileLine(str(path), data, mode)
 

@@ -70,6 +70,7 @@ class _Source(NamedTuple):
     path: str
     identities: Sequence[str]
     passphrase: str | None
+    room: int | None  # how much it may unpack to
     manifest: Manifest
     kept: Mapping[str, bytes]
     instead: Mapping[str, bytes | None] = {}  # what is written in place of a file's own bytes; None for nothing
@@ -92,7 +93,7 @@ class _Source(NamedTuple):
     def members(self) -> Iterator[archive.Member]:
         """The archive once more; should it be another one by now, nothing of it is used."""
         with open_archive(self.path, identities=self.identities, passphrase=self.passphrase) as raw:
-            manifest, members = archive.read(raw)
+            manifest, members = archive.read(raw, room=self.room)
             if manifest.digest != self.manifest.digest:
                 raise Damaged("the snapshot changed while it was being restored; nothing was written")
             yield from members
@@ -119,13 +120,15 @@ def restore(
     now: datetime,
     identities: Sequence[str] = (),
     passphrase: str | None = None,
+    large: bool = False,
     other: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Restoration:
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
     path = expanded(path)
-    source = _verified(_found(given, path, opens), identities, passphrase, progress)
+    found = _found(given, path, opens)
+    source = _verified(found, identities, passphrase, archive.room_of(found, large=large), progress)
     if dry_run and not path.is_dir():
         source = _guarded(source)
         return replace(_compared(source, {}, str(path)), notes=_about_git(source))
@@ -154,10 +157,12 @@ def _found(given: str, path: Path, opens: Opens) -> str:
         return snapshot.meant(Shelf(whole.snapshots).all(), given)
 
 
-def _verified(found: str, identities: Sequence[str], passphrase: str | None, progress: Progress | None) -> _Source:
+def _verified(
+    found: str, identities: Sequence[str], passphrase: str | None, room: int | None, progress: Progress | None
+) -> _Source:
     with open_archive(found, identities=identities, passphrase=passphrase) as raw:
-        manifest, kept = archive.verify(raw, keep=_KEEP, progress=progress)
-    return _Source(found, identities, passphrase, manifest, kept)
+        manifest, kept = archive.verify(raw, room=room, keep=_KEEP, progress=progress)
+    return _Source(found, identities, passphrase, room, manifest, kept)
 
 
 def _guarded(source: _Source) -> _Source:

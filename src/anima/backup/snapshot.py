@@ -174,7 +174,7 @@ class Snapshots:
                 away.append((path, "a snapshot that is not there now, and may hold it"))
                 continue
             found = snapshot_at(path)
-            if found is None and not sealed and not is_sound(path):  # it may be something else by now
+            if found is None and not sealed and not is_sound(path, large=True):  # it may be something else by now
                 away.append((path, "it cannot be read as a snapshot, and is left alone; it may hold it"))
                 continue
             own = Snapshot(path=path, time=self._site.clock(), label="", digest="", size=size, sealed=sealed)
@@ -208,11 +208,13 @@ class Snapshots:
         *,
         identities: Sequence[str] = (),
         passphrase: str | None = None,
+        large: bool = False,
         progress: Progress | None = None,
     ) -> Manifest:
-        """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused."""
+        """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused; with
+        `large` also one that unpacks to far more than it has bytes is read."""
         path = self.path_of(str(archive))
-        return verify_archive(path, identities=identities, passphrase=passphrase, progress=progress)
+        return verify_archive(path, identities=identities, passphrase=passphrase, large=large, progress=progress)
 
     # -- removing, and taking in time -----------------------------------------------------------------------------------
 
@@ -228,8 +230,11 @@ class Snapshots:
         would."""
         asked, gone = self._site.config.snapshot, list[Snapshot]()
         before = self._site.clock() - timedelta(days=asked.days)
+        own = self._trusted()
         for shelf in self._shelves():
-            gone += outlived(shelf.all(), keep=asked.keep, before=before, is_sound=lambda kept: is_sound(kept.path))
+            gone += outlived(
+                shelf.all(), keep=asked.keep, before=before, is_sound=lambda kept: is_sound(kept.path, large=own)
+            )
         for kept in gone if not dry_run else ():
             Shelf(os.path.dirname(kept.path)).remove(kept)
         return tuple(gone)
@@ -347,7 +352,7 @@ def put(
     files, left_out = len(manifest.files), manifest.left_out
     for kept in shelf.all() if not (name or again) else ():
         is_same = kept.digest == manifest.digest[:12] and kept.sealed == is_sealed
-        if is_same and (is_sealed or is_sound(kept.path)):  # one that is damaged is none
+        if is_same and (is_sealed or is_sound(kept.path, large=True)):  # one that is damaged is none
             return replace(kept, fresh=False, files=files, left_out=left_out)
     given = name or name_of(at, label, manifest.digest, sealed=is_sealed)
     path = shelf.put(given, lambda out: _write(made, out, sealing), only_new=bool(name) or again)
@@ -380,11 +385,17 @@ def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
 
 
 def verify_archive(
-    path: str, *, identities: Sequence[str] = (), passphrase: str | None = None, progress: Progress | None = None
+    path: str,
+    *,
+    identities: Sequence[str] = (),
+    passphrase: str | None = None,
+    large: bool = False,
+    progress: Progress | None = None,
 ) -> Manifest:
-    """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong."""
+    """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong; with `large` it may
+    unpack to far more than it has bytes."""
     with open_archive(path, identities=identities, passphrase=passphrase) as raw:
-        manifest, _ = archive.verify(raw, progress=progress)
+        manifest, _ = archive.verify(raw, room=archive.room_of(path, large=large), progress=progress)
     at = snapshot_at(path)
     if at is not None and not manifest.digest.startswith(at.digest):
         raise Damaged(
@@ -393,10 +404,10 @@ def verify_archive(
     return manifest
 
 
-def is_sound(path: str) -> bool:
+def is_sound(path: str, *, large: bool) -> bool:
     """Whether an archive can be read back, and is what its name says."""
     try:
-        return bool(verify_archive(path))
+        return bool(verify_archive(path, large=large))
     except HomeError:
         return False
 

@@ -41,6 +41,7 @@ _SHOWN, _SHOWN_MOVED = 12, 20
     option("--to-recipient", metavar="KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
     flag("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}."),
     option("--identity", metavar="FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
+    flag("--large", help="Verify, restore: also what unpacks to far more than its size."),
     flag("--other-home", help="Restore: also where another home stands."),
     flag("--dry-run", help="Restore, prune: only show what would change."),
     flag("--yes", help="Restore: do not ask."),
@@ -115,7 +116,7 @@ def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 
 def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
-    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"]}
+    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "large": asked["large"]}
     with progress_bar("reading") as progress:
         if os.path.isfile(path := os.path.expanduser(archive)):
             found = anima.verify_archive(path, **opening, progress=progress)
@@ -148,7 +149,8 @@ def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     place, as_json, dry_run = home_path(home, may_be_missing=True), asked["json"], asked["dry_run"]
-    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "other": asked["other_home"]}
+    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "large": asked["large"]}
+    opening["other"] = asked["other_home"]
     with progress_bar("verifying") as progress:
         found = anima.restore(archive, place, dry_run=True, progress=progress, **opening)
     if not as_json:

@@ -337,6 +337,7 @@ class Forget:
             if sum(p.session == change.session for p in pending.all(now)) >= MOST_PER_SESSION:
                 return None
             found = Proposal(
+                id="",
                 changes=(change,),
                 created=now,
                 expires=now + LIFETIME,

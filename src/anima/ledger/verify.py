@@ -107,7 +107,9 @@ def _is_of_another(log: Log, proof: Proof) -> bool:
     first, _ = first_of(log)
     if proof.key is None or first is None or first.fields.get("key") in (None, proof.key.id):
         return False
-    return proof.since is None or not any(proof.sound(line) for block in blocks(log, 0, log.size()) for line in block.split(b"\n"))
+    return proof.since is None or not any(
+        proof.sound(line) for block in blocks(log, 0, log.size()) for line in block.split(b"\n")
+    )
 
 
 def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tuple[str, str] | None:

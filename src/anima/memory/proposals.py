@@ -34,6 +34,7 @@ _ID = re.compile(r"p[1-9]\d{0,17}")
 class Proposal:
     """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
 
+    id: str  # "" while it does not wait yet
     changes: tuple[Change, ...]
     created: datetime
     expires: datetime
@@ -43,7 +44,6 @@ class Proposal:
     diff: str
     content: str
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
-    id: str = ""  # while it does not wait yet, none
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
 
     @property
@@ -141,7 +141,6 @@ class Proposals:
                 f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
             )
         return found
-
 
     def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
         """Whether the ledger knows this very proposal; of one that an earlier version made, what it would write."""

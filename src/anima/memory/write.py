@@ -172,6 +172,7 @@ class Writer:
                     return self._refused(changes, judged._replace(verdict=full))
                 proposal = self.proposals.keep(
                     Proposal(
+                        id="",
                         changes=changes,
                         created=now,
                         expires=now + LIFETIME,
