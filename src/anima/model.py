@@ -254,6 +254,14 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
+class Seen(NamedTuple):
+    """A document in a listener's list. How long it is and when it changed is told to those who see the whole of it."""
+
+    path: str
+    size: int | None = None
+    time: datetime | None = None
+
+
 class Severity(IntEnum):
     """How bad a finding is. NOTE only marks; WARN is shown to the owner; DANGER asks or refuses."""
 

@@ -100,7 +100,6 @@ OPENLY = "# Rules\n\n- be kind\n"
 PRIVATELY = OPENLY + "\n## Inside <!-- private -->\n\n" + "- one more\n" * 40
 
 
-@still_open("H2", "a resource has the size of the whole file")
 def test_h2_the_size_of_a_resource_does_not_tell_how_much_is_private(folder: Path) -> None:
     async def work() -> int | None:
         async with visiting(folder, ("http", "stateless"), scope="group") as client:
@@ -115,7 +114,6 @@ def test_h2_the_size_of_a_resource_does_not_tell_how_much_is_private(folder: Pat
     assert sizes[0] == sizes[1]
 
 
-@still_open("H2", "chars_raw in the manifest of a prompt counts the whole file")
 def test_h2_the_manifest_of_a_prompt_does_not_tell_how_much_is_private(desk: Desk) -> None:
     rows = []
     for text in (OPENLY, PRIVATELY):

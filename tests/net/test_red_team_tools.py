@@ -246,7 +246,6 @@ def sandwiched(line: str) -> str:
     return f"do\n{line}\nanything now"
 
 
-@still_open("H2", "the scan sees only added lines, so an order closes up around a line that stands there already")
 @pytest.mark.parametrize("scope", [Scope.GROUP, Scope.CRON, Scope.SUBAGENT])
 def test_h2_a_write_does_not_tell_whether_a_line_stands_in_a_hidden_file(home: Home, scope: Scope) -> None:
     home.write("MEMORY.md", f"# Memory\n\n{TRUE_LINE}\n")
@@ -258,7 +257,6 @@ def test_h2_a_write_does_not_tell_whether_a_line_stands_in_a_hidden_file(home: H
     assert answers[0] == answers[1]
 
 
-@still_open("H2", "the same, for the memory of another user")
 def test_h2_a_write_does_not_tell_whether_a_line_stands_in_another_users_memory(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", settings={"owner": ["luis"]}) as home:
         home.write("users/ana/MEMORY.md", f"# Memory\n\n{TRUE_LINE}\n")
@@ -292,13 +290,11 @@ def answers_of_both(two: tuple[Home, Home], scope: Scope, tool: str, **given: An
     return found
 
 
-@still_open("H2", "a finding's line is counted in the hidden file")
 def test_h2_the_line_of_a_finding_does_not_tell_how_long_a_hidden_file_is(two: tuple[Home, Home]) -> None:
     one, other = answers_of_both(two, Scope.GROUP, "memory_write", target="memory", content=ORDER)
     assert one == other
 
 
-@still_open("H2", "a finding's line tells whether a hidden file has a section of that name")
 def test_h2_the_line_of_a_finding_does_not_tell_the_titles_of_a_hidden_file(two: tuple[Home, Home]) -> None:
     lines = []
     for section in ("Debts", "Depts"):
@@ -308,13 +304,11 @@ def test_h2_the_line_of_a_finding_does_not_tell_the_titles_of_a_hidden_file(two:
     assert lines[0] == lines[1]
 
 
-@still_open("H2", "the sentence about size counts the bytes of the hidden file too")
 def test_h2_the_sentence_about_size_does_not_tell_how_long_a_hidden_file_is(two: tuple[Home, Home]) -> None:
     one, other = answers_of_both(two, Scope.GROUP, "memory_write", target="memory", content="x" * 262_144)
     assert one == other
 
 
-@still_open("H2", "errors about a file name what stands there, to whoever may not see it")
 @pytest.mark.parametrize("kind", ["folder", "bytes", "link"])
 @pytest.mark.parametrize("append", [True, False])
 def test_h2_what_stands_at_a_hidden_place_is_not_told_by_an_error(home: Home, kind: str, append: bool) -> None:
@@ -335,7 +329,6 @@ def test_h2_what_stands_at_a_hidden_place_is_not_told_by_an_error(home: Home, ki
     assert there == absent
 
 
-@still_open("H2", "who_am_i reads the whole of IDENTITY.md")
 @pytest.mark.parametrize(
     "text",
     [
@@ -351,7 +344,6 @@ def test_h2_who_am_i_shows_a_group_no_private_field_of_identity(home: Home, text
         assert "since March" not in told(session, "who_am_i")
 
 
-@still_open("H2", "notes of a search name every file that cannot be read")
 def test_h2_the_notes_of_a_search_name_no_hidden_file(home: Home) -> None:
     topics = Path(home.name) / "memory" / "topics"
     topics.mkdir()
@@ -360,7 +352,6 @@ def test_h2_the_notes_of_a_search_name_no_hidden_file(home: Home) -> None:
         assert "divorce" not in told(session, "memory_search", query="what is new")
 
 
-@still_open("H2", "a duplicate is looked for in the whole file, private sections too")
 def test_h2_a_duplicate_does_not_tell_what_stands_in_a_private_section(home: Home) -> None:
     home.write("MEMORY.md", f"# Memory\n\n- tea\n\n## Mine <!-- private -->\n\n{TRUE_LINE}\n")
     with home.session(scope=Scope.HEARTBEAT) as session:

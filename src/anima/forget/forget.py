@@ -325,16 +325,17 @@ class Forget:
         nothing: what holds the words, the owner sees."""
         wish = {**wish, **({"layer": layer} if layer else {})}
         now, content, pending = self._site.clock(), content_of([change], wish), self._writer.proposals
-        if sum(p.session == change.session for p in pending.all(now)) > MOST_PER_SESSION:
+        if len(pending.of(change.session, now)) > MOST_PER_SESSION:
             return None
         drawn = self.plan(_asked_by(wish), purge=False)
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
         rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
-            if (twin := pending.twin(content, change.session, now)) is not None:
+            waits = pending.of(change.session, now)
+            if (twin := next((p for p in waits if p.content == content), None)) is not None:
                 return twin
-            if sum(p.session == change.session for p in pending.all(now)) >= MOST_PER_SESSION:
+            if len(waits) >= MOST_PER_SESSION:
                 return None
             found = Proposal(
                 id="",

@@ -36,6 +36,10 @@ class Situation:
     size: int = 0  # bytes of the text
     exists: bool = True
     layer: str = ""  # whose session it is: "" for the owner, else the folder under users/
+    # What a session handed in that does not see the whole document: all that is judged. None: it sees the whole.
+    submitted: str | None = None
+    wish: tuple[object, ...] = ()  # and what it asked for, word for word
+    unseen: bool = False  # it sees nothing of the document, and learns nothing of what stands there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +98,9 @@ class Facts:
 
     @property
     def takes_away(self) -> bool:
-        """Whether the file is gone, or empty, afterwards."""
+        """Whether the file is gone, or empty, afterwards; by whoever does not see it, nothing is taken away."""
+        if self.situation.submitted is not None:
+            return False
         emptied = self.change.kind is Kind.WRITE and not self.change.text.strip() and self.situation.exists
         return self.change.kind is Kind.DELETE or emptied
 
@@ -210,6 +216,7 @@ RULES: dict[str, str] = {
     "dream": "dreaming may write memory from trusted lines",
     "ask-outbound-after-tools": "the session has read TOOLS.md, which may name hosts and accounts; what it sends out "
     "is not sent unseen",
+    "unseen": "this session may not see that document, so it is not told what became of this",
     "default": "no rule speaks against it",
 }
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from enum import Enum
 
 from anima.layout.table import Layout, Row
 from anima.model import DocPath, Scope
@@ -34,6 +35,14 @@ def layer_of(sender: str | None, owners: Sequence[str]) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:24]
     mark = hashlib.sha256(sender.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"u-{slug}-{mark}" if slug else f"u-{mark}"
+
+
+class Sight(Enum):
+    """How much of a document a listener sees by right, whatever stands in it."""
+
+    WHOLE = "whole"
+    PART = "part"  # all but what is private in it
+    NONE = "none"  # nothing but sections that are shared with its scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,13 @@ class Listener:
     def sees(self, layout: Layout, path: DocPath) -> bool:
         """Whether this listener may see a document's unmarked text."""
         return self.scope in self.scopes_of(layout, path)
+
+    def sight(self, layout: Layout, path: DocPath) -> Sight:
+        """How much of a document this listener sees by right. It hangs on the place alone and never on the text: else
+        whoever was told less would learn that there is something to hide."""
+        if self.sees_all or (self.scope is Scope.MAIN and self.layer == layer_at(path)):
+            return Sight.WHOLE
+        return Sight.PART if self.sees(layout, path) else Sight.NONE
 
     def scopes_of(self, layout: Layout, path: DocPath) -> frozenset[Scope]:
         """The scopes in which this listener may see a document's unmarked text."""

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 
 from anima import HomeError, NoSuchDocument, Scope, Tool
-from anima.model import Entry
+from anima.model import Seen
 
 PREFIX = "home:///"
 MARKDOWN = "text/markdown"
@@ -92,17 +92,17 @@ def path_of(uri: str) -> str | None:
         return None
 
 
-def resource(entry: Entry) -> types.Resource:
+def resource(entry: Seen) -> types.Resource:
     return types.Resource(
         uri=uri_of(entry.path),
         name=entry.path,
         mime_type=MARKDOWN,
         size=entry.size,
-        annotations=types.Annotations(last_modified=entry.time.isoformat()),
+        annotations=types.Annotations(last_modified=entry.time.isoformat()) if entry.time else None,
     )
 
 
-def page_of(entries: Sequence[Entry], cursor: str | None) -> tuple[list[types.Resource], str | None]:
+def page_of(entries: Sequence[Seen], cursor: str | None) -> tuple[list[types.Resource], str | None]:
     """One page of a list that is sorted by path, and the cursor of the next. Raises ValueError for a cursor that is none."""
     after = base64.b64decode(cursor, altchars=b"-_", validate=True).decode() if cursor else ""
     rest = [entry for entry in entries if entry.path > after]

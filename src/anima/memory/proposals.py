@@ -45,6 +45,7 @@ class Proposal:
     content: str
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
+    asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
 
     @property
     def path(self) -> DocPath:
@@ -102,9 +103,17 @@ class Proposals:
             return "lapsed" in str(error)
         return name.endswith(".json")
 
-    def twin(self, content: str, session: str | None, now: datetime) -> Proposal | None:
-        """A waiting proposal of the same content from the same session."""
-        return next((p for p in self.all(now) if p.content == content and p.session == session), None)
+    def of(self, session: str | None, now: datetime) -> list[Proposal]:
+        """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
+        found = []
+        for name in self._state.names(FOLDER):
+            try:
+                waiting = self._load(name.removesuffix(".json")) if _ID.fullmatch(name.removesuffix(".json")) else None
+            except Damaged:
+                continue
+            if waiting is not None and waiting.session == session and waiting.expires > now:
+                found.append(waiting)
+        return found
 
     def keep(self, proposal: Proposal) -> Proposal:
         """Notes a proposal in the ledger and lets it wait; it has its id then."""
@@ -196,6 +205,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
             }
             for f in p.findings
         ],
+        **({"asked": p.asked} if p.asked else {}),
         **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
     }
 
@@ -239,4 +249,5 @@ def _parse(raw: dict[str, Any]) -> Proposal:
         content=raw["content"],
         bases=bases,
         forget=forget,
+        asked=str(raw.get("asked", "")),
     )

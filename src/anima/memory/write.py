@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from anima.errors import BadArguments, BadText, NoSuchDocument
+from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
+from anima.gate.rules import said
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.model import (
@@ -65,19 +66,42 @@ class Writer:
         """What becomes of a batch: written, pending or refused, a Receipt for each change."""
         changes = tuple(_checked(change) for change in changes)
         _check_distinct(changes)
-        bases = tuple(None if change.is_free else self.text_of(change.path) for change in changes)
+        bases = tuple(None if change.is_free else self._standing(change, situation) for change in changes)
         for change, base in zip(changes, bases, strict=True):
-            change.check_base(base)
+            if situation.submitted is None:
+                change.check_base(base)
         judged = self.judge(changes, bases, situation)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
         if judged.verdict.answer is Answer.ASK:
-            return self._proposed(changes, judged)
+            return self._proposed(changes, judged, situation)
+        if situation.unseen:
+            return self._unseen(changes, judged, situation, what)
         receipts = self.carry_out(
             changes, judged.verdict, judged.findings, what=what, of=of, approver=situation.approver
         )
         self._wanted_again(changes, bases, situation)
         return receipts
+
+    def _standing(self, change: Change, situation: Situation) -> str | None:
+        """What stands there. To whoever does not see it whole no error tells of it."""
+        try:
+            return self.text_of(change.path)
+        except HomeError:
+            if situation.submitted is None:
+                raise
+            return None
+
+    def _unseen(
+        self, changes: tuple[Change, ...], judged: Judged, situation: Situation, what: str
+    ) -> tuple[Receipt, ...]:
+        """Written; or put before the owner, where what stands there does not let it. The one who asks is told neither."""
+        try:
+            self.carry_out(changes, judged.verdict, judged.findings, what=what)
+        except HomeError:
+            self._proposed(changes, judged, situation)
+        told = judged._replace(verdict=said(Answer.ASK, "unseen"))
+        return tuple(_receipt(change, "pending", told) for change in changes)
 
     def _wanted_again(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> None:
         """What the owner writes themselves, or says yes to, is forgotten no longer."""
@@ -95,7 +119,8 @@ class Writer:
         judged = self.judge(changes, tuple(self.text_of(change.path) for change in changes), OWNER_AT_HAND)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
-        return self._proposed(changes, judged._replace(verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason)))
+        asks = judged._replace(verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason))
+        return self._proposed(changes, asks, OWNER_AT_HAND)
 
     # -- scan and gate --------------------------------------------------------------------------------------------------
 
@@ -104,6 +129,8 @@ class Writer:
         strictest: Verdict | None = None
         found: list[Finding] = []
         for change, base in zip(changes, bases, strict=True):
+            if situation.submitted is not None:  # on what was handed in alone, whatever stands there
+                change, base = replace(change, text=situation.submitted), None
             own = (*scan_added(base, change), *self._recognised(base, change))
             found += own
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
@@ -155,14 +182,17 @@ class Writer:
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
-    def _proposed(self, changes: tuple[Change, ...], judged: Judged) -> tuple[Receipt, ...]:
+    def _proposed(self, changes: tuple[Change, ...], judged: Judged, situation: Situation) -> tuple[Receipt, ...]:
         now, content = self.clock(), content_of(changes)
-        bases = tuple(self.text_of(change.path) for change in changes)
+        bases = tuple(self._standing(change, situation) for change in changes)
         with self.store.lock():
-            session = changes[0].session
-            proposal = self.proposals.twin(content, session, now)
+            waits = self.proposals.of(changes[0].session, now)
+            # Whoever does not see the document is told by the words of their wish, not by what would become of it.
+            said_so = (changes[0].path.key, situation.submitted, situation.wish)
+            asked = "" if situation.submitted is None else self.store.key.of(repr(said_so))
+            proposal = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
             if proposal is None:
-                waiting = sum(p.session == session for p in self.proposals.all(now))
+                waiting = len(waits)
                 if waiting >= MOST_PER_SESSION:
                     full = Verdict(
                         answer=Answer.DENY,
@@ -182,6 +212,7 @@ class Writer:
                         diff=diff_of(changes, bases),
                         content=content,
                         bases=bases,
+                        asked=asked,
                     )
                 )
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in changes)

@@ -57,9 +57,12 @@ class Prompts:
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
 
-    def prompt(self, listener: Listener, *, runtime: Runtime) -> Prompt:
-        """The prompt for a listener, from what stands in the store now."""
-        gathering = _Gathering(self, listener)
+    def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
+        """The prompt for a listener, from what stands in the store now.
+
+        `for_owner`: the manifest is for the owner's eyes, and says how much was kept back. A session's tells nothing of it.
+        """
+        gathering = _Gathering(self, listener, for_owner=for_owner)
         full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
         ours = list(gathering.pieces(full))
         pieces = ours if self._hook is None else list(self._hook(tuple(ours)))
@@ -86,8 +89,8 @@ def main_prompt(site: Site) -> Prompt:
 class _Gathering:
     """One prompt on its way: what was read for it, and what is to be said beside it."""
 
-    def __init__(self, prompts: Prompts, listener: Listener) -> None:
-        self._prompts, self._listener = prompts, listener
+    def __init__(self, prompts: Prompts, listener: Listener, *, for_owner: bool) -> None:
+        self._prompts, self._listener, self._for_owner = prompts, listener, for_owner
         self._store, self._layout, self._config = prompts.site.store, prompts.site.layout, prompts.site.config
         self._documents = self._store.documents
         self._now = prompts.site.now(listener)
@@ -165,7 +168,7 @@ class _Gathering:
         if not visible and not part.text.strip():
             return self._hidden(row, path)
         reasons = [] if visible else ["only the sections shared with this scope"]
-        if part.hidden:
+        if part.hidden and self._for_owner:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
         text = part.text
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
@@ -176,8 +179,8 @@ class _Gathering:
             row=row,
             path=path,
             text=text,
-            chars_raw=len(document.text),
-            whole=not reasons,
+            chars_raw=len(part.text.strip()),  # a blank line may stand before what is hidden
+            whole=text is part.text,  # lines are counted in what is seen, as memory_get does
             reason="; ".join(reasons),
             source=document.path,
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.config import AgentConfig, IdentityConfig
 from anima.errors import BadArguments, BadConfig, BadPath, HomeError, NotFound, printable
+from anima.layout.listener import Listener
 from anima.model import DocPath
 from anima.prompt.fields import FIELDS, IdentityFields, Peer, has_control, one_line, parse, peers
 from anima.site import Site
@@ -45,8 +46,11 @@ class AgentIdentity:
     def name(self) -> str:
         return self.resolved().name.value
 
-    def resolved(self) -> Resolved:
-        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant"."""
+    def resolved(self, listener: Listener | None = None) -> Resolved:
+        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant".
+
+        With a listener, of IDENTITY.md only what they see.
+        """
 
         def given(found: AgentConfig | IdentityConfig) -> IdentityFields:
             return IdentityFields(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
@@ -55,7 +59,7 @@ class AgentIdentity:
         own = [("anima.toml [identity]", given(config.identity))]
         chain = [(f"agent {a.id}", given(a)) for a in config.agent if a.id == agent]
         if self._site.layout.has("identity"):
-            chain.append(("IDENTITY.md", parse(self._text_of("identity"))))
+            chain.append(("IDENTITY.md", parse(self._text_of("identity", listener))))
         default = not config.agent or agent == config.agent[0].id
         return resolve(own + chain if default else chain + own)
 
@@ -98,12 +102,13 @@ class AgentIdentity:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
         return peers(self._text_of("agents"))
 
-    def _text_of(self, role: str) -> str:
-        """The document of a role; "" where there is none that can be read."""
+    def _text_of(self, role: str, listener: Listener | None = None) -> str:
+        """The document of a role, as the listener sees it if there is one; "" where there is none that can be read."""
         try:
-            return self._site.store.documents.read(DocPath.parse(self._site.layout.row(role).path)).text
+            found = self._site.store.documents.read(DocPath.parse(self._site.layout.row(role).path))
         except HomeError:
             return ""
+        return listener.view(self._site.layout, found.path, found.text).text if listener else found.text
 
     def _size_of(self, path: DocPath) -> int | None:
         documents = self._site.store.documents

@@ -248,8 +248,9 @@ class Search:
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
         report = self.catch_up()
         seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
-        answer = run(self._kept, self.embedder, Query(text=text, limit=limit, at=at, **more), seen)
-        notes = (*(report.notes if report else ()), *self.notes, *answer.notes)
+        query, tells_all = Query(text=text, limit=limit, at=at, **more), listener.sees_all
+        answer = run(self._kept, self.embedder, query, seen, tells_all=tells_all)
+        notes = (*(report.notes if report and tells_all else ()), *self.notes, *answer.notes)
         return replace(answer, notes=tuple(dict.fromkeys(notes)))
 
     def graph(self, listener: Listener, *, most: int = MOST) -> Graph:

@@ -388,8 +388,8 @@ class FieldView:
 
     sight: Sight
     total: int  # units in the index, visible or not
-    model: str | None  # what made the vectors; None when there are none
-    missing: int  # units that still have no vector
+    model: str | None  # what made the vectors; None when none is visible
+    missing: int  # visible units that still have no vector
     speakers: Mapping[str, int]
     shown: Callable[[Collection[int]], Mapping[int, ShownPart]]
     matrix: NDArray[np.float32] | None

@@ -139,11 +139,12 @@ class Index:
             except IndexDown as down:
                 self._cannot_read(down)
                 field = Field()
+            sight = field.sight(filter)
             return FieldView(
-                sight=field.sight(filter),
+                sight=sight,
                 total=len(field.units),
-                model=self._mark.made_for.partition(" ")[2] if field.matrix is not None else None,
-                missing=field.missing if self._embedder is not None else 0,
+                model=self._mark.made_for.partition(" ")[2] if sight.rows["embedded"].any() else None,
+                missing=int(np.count_nonzero(~sight.rows["embedded"])) if self._embedder is not None else 0,
                 speakers=field.speakers,
                 shown=self._shown,
                 matrix=field.matrix,

@@ -162,23 +162,29 @@ class _Scored:
     parts: Mapping[str, Floats] = field(default_factory=dict)
 
 
-def run(index: Index, embedder: Embedder | None, query: Query, filter: Filter) -> SearchAnswer:
-    """The hits for a question. Raises BadArguments for a question that cannot be asked; else always answers."""
+def run(
+    index: Index, embedder: Embedder | None, query: Query, filter: Filter, *, tells_all: bool = True
+) -> SearchAnswer:
+    """The hits for a question. Raises BadArguments for a question that cannot be asked; else always answers.
+
+    Without `tells_all` no note says anything of what the filter hides, nor of the index as a whole.
+    """
     _check(query)
+    state = index.notes if tells_all else tuple
     spans = spans_in(query.text, at=_day(query.at))
     asked = ask(query.text)
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
         hidden = "nothing that is indexed is open to this listener and these filters"
-        return SearchAnswer(notes=(*index.notes(), hidden if view.total else "nothing is indexed yet"))
+        return SearchAnswer(notes=(*state(), hidden if view.total or not tells_all else "nothing is indexed yet"))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
-        return SearchAnswer(notes=(*index.notes(), *notes))
+        return SearchAnswer(notes=(*state(), *notes))
     signals = _signals(view, query, words, vector, spans)
     hits, more = _hits(view, query, _scored(view, query, signals), signals, embedder)
     found = _finished(hits, query)
-    notes = [*index.notes(), *notes, *more]
+    notes = [*state(), *notes, *more]
     if not found:
         notes.append(_why_no_hits(hits, query))
     return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))

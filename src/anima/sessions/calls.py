@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
+from anima.layout.listener import Sight
 from anima.memory.past import Past
 from anima.memory.verbs import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Change, DocPath, Document, Kind, Receipt, Scope, digest_of
@@ -223,32 +224,27 @@ class Calling:
         return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
 
     def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
-        if not self.listener.is_owner:
+        if not self.listener.sees_all:  # a revision tells of everything that changed with it
             raise NoSuchDocument(path or "history")
         place = self._place(path) if path else None
         if place is not None:
             self._seen(place.text)
         past = Past(self._site, self._hand.rooms.writer())
-        visible = [r for r in past.log(place, limit=limit) if self._may_see_revision(r.paths)]
         rows = []
-        for revision in visible:
+        for revision in past.log(place, limit=limit):
             row = {
                 "id": revision.id[:12],
                 "time": revision.time.isoformat(),
                 "actor": revision.actor,
                 "subject": revision.subject,
             }
-            rows.append(
-                row
-                | ({"diff": past.diff(revision.id, path=place)[:MAX_TEXT]} if diff and self.listener.sees_all else {})
-            )
+            rows.append(row | ({"diff": past.diff(revision.id, path=place)[:MAX_TEXT]} if diff else {}))
         return {"revisions": rows}
-
-    def _may_see_revision(self, paths: tuple[str, ...]) -> bool:
-        return self.listener.sees_all or all(self.lists(path) for path in paths)
 
     def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
         revision = self._site.store.commit(reason=note)
+        if not self.listener.sees_all:  # whether there was anything to commit hangs on documents of others, too
+            return {"revision": None, "skipped": False}
         return {"revision": revision[:12] if revision else None, "skipped": revision is None}
 
     # -- knowing oneself --------------------------------------------------------------------------------------------------
@@ -296,13 +292,16 @@ class Calling:
         reason: str,
     ) -> dict[str, Any]:
         with self._hand.at_work():
+            submitted = content
             if old_string is not None or new_string is not None:
                 if old_string is None or new_string is None:
                     raise BadArguments("memory_write: an edit needs both old_string and new_string")
+                submitted = new_string
                 change: Change | Receipt = self._edited(self._target(target), old_string, new_string, replace_all)
             elif target == "daily_log":
                 change = self._noted(content)
             elif target == "memory" and append:
+                submitted = f"{content}\n{section}" if section else content
                 change = self._remembered(content, section)
             elif target == "bootstrap" and not content.strip():
                 change = self._hand.wish(self._target(target), Kind.DELETE)
@@ -310,7 +309,8 @@ class Calling:
                 change = self._written(self._target(target), content, append)
             if isinstance(change, Receipt):
                 return _answer(change)
-            return _answer(self._hand.submit(replace(change, reason=reason)))
+            wish = (change.kind, content, append, section, old_string, new_string, replace_all)
+            return _answer(self._hand.submit(replace(change, reason=reason), submitted=submitted, wish=wish))
 
     def _memory_forget(self, *, text: str | None, path: str | None, line: int | None, reason: str) -> dict[str, Any]:
         """A wish that waits for the owner. Whether anything holds the words, this answer does not tell."""
@@ -350,16 +350,15 @@ class Calling:
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
-        text = self._text(path)
-        # Who may not see the document does not learn by asking whether a line stands in it.
-        known = text if self.lists(path.text) else None
-        if content.strip() and (twin := twin_of(known or "", content)):
+        # Who may not see a line does not learn by asking whether it stands there.
+        if content.strip() and (twin := twin_of(self._memory()[1], content)):
             return Receipt(
                 status="refused",
                 path=path,
                 rule="duplicate",
                 reason=f"{path} line {twin.line} says so already: {twin.text}",
             )
+        text = self._text(path)
         return self._hand.wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
@@ -384,9 +383,14 @@ class Calling:
             return ""  # the road in says what is wrong with it
 
     def _text(self, path: DocPath) -> str | None:
+        """What stands there. To whoever does not see it whole no error tells of it: the road in judges what was sent."""
         try:
             return self._documents.read(path).text
         except NoSuchDocument:
+            return None
+        except HomeError:
+            if self.listener.sight(self._layout, path) is not Sight.NONE:
+                raise
             return None
 
 
@@ -406,6 +410,6 @@ def _answer(receipt: Receipt) -> dict[str, Any]:
     }
     if receipt.status != "written" and receipt.reason:
         found["reason"] = receipt.reason
-    if receipt.status == "pending":
+    if receipt.proposal and receipt.status == "pending":
         found["review"] = f"the owner decides: anima pending, then anima approve {receipt.proposal}"
     return found

@@ -11,14 +11,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from anima.errors import BadArguments
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.gate.rules import said
-from anima.layout.listener import Listener
+from anima.layout.listener import Listener, Sight
 from anima.model import (
     UNTRUSTED,
     Access,
@@ -95,7 +95,7 @@ class Hand:
         tools = tools_for(self.site, self.listener.scope) if self.access != "none" else ()
         names = tuple(tool.name for tool in tools)
         runtime = Runtime(model=self.model, channel=self.channel, session=self.id, tools=names)
-        return self.rooms.prompts.prompt(self.listener, runtime=runtime)
+        return self.rooms.prompts.prompt(self.listener, runtime=runtime, for_owner=False)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -198,19 +198,33 @@ class Hand:
             taint=self.tainted,
         )
 
-    def submit(self, change: Change, *, what: str = "write") -> Receipt:
-        """Takes a change the road in, under this session's limits."""
+    def submit(
+        self, change: Change, *, what: str = "write", submitted: str | None = None, wish: tuple[object, ...] = ()
+    ) -> Receipt:
+        """Takes a change the road in, under this session's limits.
+
+        Where its listener does not see the whole document, `submitted` alone is judged: what was handed in for this
+        `wish`, without what stands there. Nothing in the receipt hangs on that then.
+        """
         with self._mutex:
             now = self.site.clock()
             while self._recent and now - self._recent[0] > _MINUTE:
                 self._recent.popleft()
+            sight = self.listener.sight(self.site.layout, change.path)
             situation = Situation(
-                recent=len(self._recent), flows=self.flows, access=self.access, layer=self.listener.layer
+                recent=len(self._recent),
+                flows=self.flows,
+                access=self.access,
+                layer=self.listener.layer,
+                submitted=None if sight is Sight.WHOLE else change.text if submitted is None else submitted,
+                wish=wish,
+                unseen=sight is Sight.NONE,
             )
             receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
-            return receipt
+            # A revision has an id only where something changed, and so tells what stood there.
+            return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""

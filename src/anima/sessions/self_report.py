@@ -43,7 +43,7 @@ def who_am_i(hand: Hand) -> dict[str, Any]:
     if listener.sees_all:
         found["workspace_dir"] = site.store.name
     fields = ("name", "creature", "vibe", "emoji", "avatar")
-    shown = hand.rooms.prompts.identity.resolved().fields if _sees(site, listener, "identity") else None
+    shown = hand.rooms.prompts.identity.resolved(listener).fields if _sees(site, listener, "identity") else None
     found["identity"] = {key: getattr(shown, key) if shown else None for key in fields}
     found["soul_excerpt"] = _soul(site, listener, hand.prompt.persona)
     return found

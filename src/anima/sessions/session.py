@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener
-from anima.model import Access, Change, Complete, DocPath, Nights, Scope
+from anima.layout.listener import Listener, Sight
+from anima.model import Access, Change, Complete, DocPath, Nights, Scope, Seen
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Hand, Rooms
@@ -190,11 +190,15 @@ class Session(Hand):
         given = chosen(name, self.tools()).checked({} if arguments is None else arguments)
         return self._calling.run(name, given)
 
-    def documents(self) -> tuple[Entry, ...]:
+    def documents(self) -> tuple[Seen, ...]:
         """Every Markdown document this listener may see, in the order of their paths."""
         self._check_open()
         found = (entry for entry in self.site.store.documents.list_all("") if DocPath.parse(entry.path).is_markdown)
-        return tuple(sorted((e for e in found if self._calling.lists(e.path)), key=lambda e: e.path))
+        return tuple(sorted(self._seen(entry) for entry in found if self._calling.lists(entry.path)))
+
+    def _seen(self, entry: Entry) -> Seen:
+        is_whole = self.listener.sight(self.site.layout, DocPath.parse(entry.path)) is Sight.WHOLE
+        return Seen(entry.path, entry.size, entry.time) if is_whole else Seen(entry.path)
 
     def read(self, path: str) -> str:
         """A document as this listener may see it, whole. It counts as read, as it does with `memory_get`."""

@@ -152,7 +152,7 @@ class WishOut(Out, of=Change, without="base opening session"):
     """One change of a proposal."""
 
 
-class ProposalOut(Out, of=anima.Proposal, without="bases forget"):
+class ProposalOut(Out, of=anima.Proposal, without="bases forget asked"):
     """A change that waits for the owner. `content` is what an approval is bound to."""
 
     path: DocPath
