@@ -5,6 +5,8 @@ The names of the tests follow the list of gaps; what differs on purpose stands i
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -15,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import anima
-from anima import BadArguments, ChunkConfig, Home, Scope, chunk_document, compat
+from anima import BadArguments, BadConfig, ChunkConfig, Home, Scope, chunk_document, compat
 from anima.cli import run
 from anima.model import Purpose
 from anima.search.embed import endpoint_for
@@ -209,6 +211,139 @@ def test_the_runtime_block_lists_tools(example: Example, clock: Clock) -> None:
 
     assert f"\nTools: {tools}\n" in shown and "memory_search" in tools
     assert "my_stats" in shown and "my_stats" not in narrow and "Tools: memory_search" in narrow
+
+
+def test_in_a_foreign_git_repository_the_machines_folder_is_ignored(example: Example, clock: Clock) -> None:
+    folder = example("openclaw")
+    git = ["git", "-C", str(folder)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (folder / ".gitignore").write_text("secret.txt\n", encoding="utf-8")
+    with Home.open(folder, clock=clock) as home:
+        home.remember("The Gaviota lies in Lisbon")
+    seen = subprocess.run([*git, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True).stdout
+
+    assert "MEMORY.md" in seen and ".anima" not in seen
+    assert (folder / ".gitignore").read_text(encoding="utf-8") == "secret.txt\n"
+    with Home.open(folder, clock=clock) as home:
+        assert not [remark for remark in home.upkeep.doctor() if ".gitignore" in remark.message]
+
+
+@pytest.mark.parametrize("dialect", ["openclaw", "nexo", "carapace", "ironclaw", "agentscope"])
+def test_init_never_pins_a_folder_of_another_dialect_to_anima(example: Example, clock: Clock, dialect: str) -> None:
+    folder = example(dialect)
+    assert run(["init", str(folder)]) == 0
+    assert f'dialect = "{dialect}"' in (folder / "anima.toml").read_text(encoding="utf-8")
+    with Home.open(folder, clock=clock) as home:
+        assert home.dialect == dialect
+
+
+@pytest.mark.parametrize("where", ["option", "variable", "settings"])
+@pytest.mark.parametrize(("dialect", "file"), [("carapace", "memory/CORE.md"), ("ironclaw", "README.md")])
+def test_a_new_home_is_laid_out_in_the_dialect_that_is_asked_for(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, where: str, dialect: str, file: str
+) -> None:
+    folder = tmp_path / "h"
+    if where == "settings":
+        Home.create(folder, clock=clock, settings={"dialect": dialect}).close()
+    elif where == "variable":
+        monkeypatch.setenv("ANIMA_DIALECT", dialect)
+        assert run(["init", str(folder)]) == 0
+        monkeypatch.delenv("ANIMA_DIALECT")
+    else:
+        assert run(["init", str(folder), "--dialect", dialect]) == 0
+    with Home.open(folder, clock=clock) as home:
+        assert home.dialect == dialect and home.exists(file)
+    (folder / "anima.toml").unlink()
+    with Home.open(folder, clock=clock) as home:
+        assert (home.dialect, home.site.detected_by) == (dialect, "anima made it so")
+
+
+def test_a_home_made_by_us_stays_anima_when_its_configuration_loses_the_key(tmp_path: Path, clock: Clock) -> None:
+    Home.create(tmp_path / "h", clock=clock).close()
+    (tmp_path / "h" / "anima.toml").write_text('timezone = "America/Bogota"\n', encoding="utf-8")
+    with Home.open(tmp_path / "h", clock=clock) as home:
+        assert home.dialect == "anima"
+
+
+def test_openclaw_folders_of_both_ages_open_as_they_are(example: Example, clock: Clock) -> None:
+    folder = example("openclaw")
+    for name in ("TOOLS.md", "HEARTBEAT.md"):
+        (folder / name).unlink()
+    with Home.open(folder, clock=clock) as home:  # yesterday's, with files missing
+        assert home.dialect == "openclaw"
+        assert home.prompt(scope=Scope.MAIN).text.count("[MISSING] Expected at:") == 2
+
+    guide = folder / "AGENTS.md"
+    guide.write_text(guide.read_text(encoding="utf-8") + "\n## Tools\n\n- cameras: front door\n", encoding="utf-8")
+    (folder / "memory" / "main.sqlite").write_bytes(b"SQLite format 3\0" + bytes(200))
+    with Home.open(folder, clock=clock) as home:  # today's
+        assert home.dialect == "openclaw" and home.upkeep.validate() == ()
+        for scope in Scope:
+            assert "[MISSING]" not in home.prompt(scope=scope).text
+        assert not [remark for remark in home.upkeep.doctor() if remark.level == "damage"]
+        assert home.remember("The Gaviota lies in Lisbon").status == "written"
+
+
+# -- AgentScope ----------------------------------------------------------------------------------------------------------
+
+
+def test_agents_under_agents_are_known_without_configuration_and_their_sessions_visible(
+    example: Example, clock: Clock
+) -> None:
+    with Home.open(example("agentscope"), clock=clock, agent="helper") as home:
+        [row] = home.sessions.list()
+        assert (row.id, row.summary, row.entries) == ("5f0c2a7e-helper-01", "Stock of oil filters for ferry two", 3)
+        assert home.sessions.find("oil filters").hits
+        with home.session(scope=Scope.MAIN) as session:
+            answer = session.call("session_logs", {"action": "read_session", "session_id": row.id})
+            assert [each["role"] for each in answer["entries"]] == ["user", "tool", "assistant"]
+            assert session.tainted  # another program wrote it
+            assert home.sessions.flush_idle() == ()
+    with pytest.raises(BadConfig, match="there is: helper"):
+        Home.open(home.name, agent="stranger")
+    with Home.open(home.name, clock=clock) as home:
+        assert [row.agent_id for row in home.sessions.list()] == []  # one agent does not see another's
+
+
+def test_a_transcript_of_ours_that_lost_its_header_stays_nobodys(tmp_path: Path, clock: Clock) -> None:
+    with Home.create(tmp_path / "h", clock=clock, settings={"dialect": "agentscope"}) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", "a secret plan")
+        place = tmp_path / "h" / home.sessions.path_of(session.id)
+        place.write_bytes(place.read_bytes().split(b"\n", 1)[1])
+        assert not home.sessions.list() and not home.sessions.find("secret plan").hits
+
+
+def test_a_folder_of_agentscope_is_known_although_it_has_a_soul(example: Example, clock: Clock) -> None:
+    folder = example("agentscope")
+    (folder / "memory" / ".consolidation_state").unlink(missing_ok=True)
+    (folder / "SOUL.md").write_text("I am.\n", encoding="utf-8")
+    with Home.open(folder, clock=clock) as home:
+        assert (home.dialect, home.site.detected_by) == (
+            "agentscope",
+            "it has AGENTS.md, and sessions of agents in agents/",
+        )
+
+
+def test_the_summary_of_a_session_can_be_set_and_is_written_before_the_close(example: Example, clock: Clock) -> None:
+    folder = example("agentscope")
+    listed = folder / "agents" / "main" / "sessions" / "sessions.json"
+    with Home.open(folder, clock=clock) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", "How many oil filters are left?")
+            session.flush("pressure")
+            row = json.loads(listed.read_text(encoding="utf-8"))["sessions"][session.id]
+            assert row["summary"] == "How many oil filters are left?"
+            home.sessions.set_summary(session.id, "Stock of oil\nfilters")
+            session.log("user", "And gaskets?")
+        assert home.sessions.list()[0].summary == "Stock of oil filters"
+        assert (
+            json.loads(listed.read_text(encoding="utf-8"))["sessions"][session.id]["summary"] == "Stock of oil filters"
+        )
+        home.forget(text="oil")
+        assert "oil" not in listed.read_text(encoding="utf-8")
+    with Home.create(folder.parent / "other", clock=clock) as home, pytest.raises(BadArguments, match="no list"):
+        home.sessions.set_summary("x", "y")
 
 
 # -- nexo ----------------------------------------------------------------------------------------------------------------

@@ -138,7 +138,8 @@ class Home:
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
                 check(key, value)
-        brand_new = make_home(path, env=os.environ if env is None else env, again=again, now=(clock or now)())
+        where = os.environ if env is None else env
+        brand_new = make_home(path, env=where, settings=settings, again=again, now=(clock or now)())
         home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home

@@ -19,7 +19,7 @@ from typing import Any
 from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
-from anima.layout.dialects import Detection, detect, layout_for
+from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
 from anima.layout.listener import Listener, layer_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
@@ -28,7 +28,7 @@ from anima.model import DocPath, Scope
 from anima.store import Store
 from anima.store.folder import Folder
 from anima.store.noted import Head
-from anima.store.place import FolderStore, Rules, make_home_folder, mark_made, open_home_folder
+from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,13 @@ def open_site(
     folder = _opened(path, register)
     try:
         config = configured(folder, register, env, settings)
-        if agent is not None and (other := _agent_home(config, agent, folder)):
+        detection = detected(folder, config)
+        if agent is not None and (other := _agent_home(config, agent, folder, layout_for(detection.dialect))):
             folder.close()
             folder = _opened(other, register)
             own = configured(folder, register, env, settings)
             config = replace(own, agent=config.agent, binding=config.binding)
-        detection = detected(folder, config)
+            detection = detected(folder, config)
         layout = laid_out(detection.dialect, config)
         agent = agent or first_agent(config)
         store = FolderStore(
@@ -169,13 +170,18 @@ def configured(store: Folder, register: Register, env: Mapping[str, str], flags:
     return configs.load(text, env=env, flags=flags, trusted=trusted)
 
 
-def _agent_home(config: Config, agent: str, store: Folder) -> Path | None:
-    """Where an agent of the configuration lives; None when it shares this folder. Raises BadConfig for one unknown."""
+def _agent_home(config: Config, agent: str, store: Folder, layout: Layout) -> Path | None:
+    """Where an agent of the configuration lives; None when it shares this folder, as it does where the dialect keeps a
+    folder for each agent and there is one of its name. Raises BadConfig for an agent nobody knows."""
     found = next((a for a in config.agent if a.id == agent), None)
-    if found is None:
-        known = ", ".join(a.id for a in config.agent) or "none"
+    if found is not None:
+        return Path(store.name, Path(found.home).expanduser()) if found.home else None
+    top = layout.talks.partition("/{agent}")[0]
+    here = [name for name in store.names(top) if store.is_folder(f"{top}/{name}")] if top else []
+    if agent not in here:
+        known = ", ".join(dict.fromkeys([*(a.id for a in config.agent), *here])) or "none"
         raise BadConfig(f"there is no agent {agent!r} in the configuration (there is: {known})", where=configs.FILE)
-    return Path(store.name, Path(found.home).expanduser()) if found.home else None
+    return None
 
 
 def first_agent(config: Config) -> str:
@@ -185,24 +191,31 @@ def first_agent(config: Config) -> str:
 def detected(store: Folder, config: Config) -> Detection:
     if config.dialect != "auto":
         return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
+    if (made := made_as(store)) in DIALECTS:
+        return Detection(dialect=made, why="anima made it so")
     names = []
     for name in store.names(""):
         names.append(name + "/" * store.is_folder(name))
         below = store.names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else ()
         inner = (f"{name}/{each}" for each in below[:2000])
         names += [each + "/" * ("." not in each and store.is_folder(each)) for each in inner]
+        if name == "agents":
+            names += [f"agents/{each}/sessions/" for each in below[:100] if store.is_folder(f"agents/{each}/sessions")]
     return detect(names)
 
 
 # -- making -----------------------------------------------------------------------------------------------------------------
 
 
-def make_home(path: str | Path, *, env: Mapping[str, str], again: bool, now: datetime) -> bool:
+def make_home(
+    path: str | Path, *, env: Mapping[str, str], settings: Mapping[str, Any] | None, again: bool, now: datetime
+) -> bool:
     """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there.
-    Refuses to bury a home that vanished."""
+    It is of the dialect that environment or settings name, else of the one it has. Refuses to bury a home that vanished."""
     from anima.layout.starter import NAMES
     from anima.store.outside import expanded
 
+    asked = configs.load(None, env=env, flags=settings, trusted=True)
     register, path = Register(user_folder(env)), expanded(path)
     known = register.known(place_of(path))
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
@@ -220,10 +233,10 @@ def make_home(path: str | Path, *, env: Mapping[str, str], again: bool, now: dat
                 register.head(store.name, store.identity).drop()  # of a home that stood here
         signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
         brand_new = not any(name.casefold() in signs_of_life for name in store.names(""))
-        dialect = "anima" if brand_new else detected(store, Config()).dialect
+        dialect = detected(store, asked).dialect
         ours = store.create(DocPath.parse(configs.FILE), _CONFIG_TEXT.format(dialect=dialect))
         if brand_new:
-            mark_made(store)
+            mark_made(store, dialect)
         # A configuration that was here before is somebody else's until the owner says trust-home.
         note_quietly(register, store, made=now, trusted=ours or register.trusts(store.name, store.identity))
         return brand_new

@@ -28,6 +28,7 @@ def test_a_new_home_has_the_six_core_files_memory_and_the_first_conversation_in_
         "TOOLS.md",
         "HEARTBEAT.md",
         "MEMORY.md",
+        "README.md",  # only where the dialect has a runbook
         "BOOTSTRAP.md",
     ]
     assert list(ARIA)[-1] == starter.BOOTSTRAP

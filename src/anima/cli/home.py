@@ -27,17 +27,19 @@ _SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "b
     argument("path", metavar="PATH", default=None, help="The folder of the home; made when it is missing."),
     option("--name", metavar="NAME", default="", help="The agent's name."),
     option("--emoji", metavar="SIGN", help="One sign to know it by."),
+    option("--dialect", metavar="NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
     flag("--again", help="Make a new home where an earlier one vanished."),
     option("--home", metavar="PATH", help="The same as PATH."),
     JSON,
     opens=False,
 )
-def init(path: str | None, name: str, emoji: str | None, again: bool, home: str | None) -> Reply:
+def init(path: str | None, name: str, emoji: str | None, dialect: str | None, again: bool, home: str | None) -> Reply:
     """Make a home: core files from templates, for your eyes alone. Nothing that exists is touched.
 
     \b
     Examples:
       anima init ~/aria --name Aria --emoji 🌿
+      anima init ~/aria --dialect carapace
       anima init ~/aria --again        the earlier home there is gone for good
     """
     from anima.home import Home
@@ -46,8 +48,9 @@ def init(path: str | None, name: str, emoji: str | None, again: bool, home: str 
     if not place:
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
     before = _files_in(place)
-    with Home.create(place, name=name, emoji=emoji, again=again) as made:
-        root, dialect, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
+    settings = {"dialect": dialect} if dialect else None
+    with Home.create(place, name=name, emoji=emoji, again=again, settings=settings) as made:
+        root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
     lines = (
@@ -55,7 +58,7 @@ def init(path: str | None, name: str, emoji: str | None, again: bool, home: str 
         f"  made: {', '.join(new)}" if new else "  everything was there already; nothing was changed",
         f"Next: anima prompt --home {flat(place)}",
     )
-    value = {"home": root, "dialect": dialect, "name": who.name.value, "files": files, "made": new}
+    value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
 
 

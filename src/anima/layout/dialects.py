@@ -91,12 +91,12 @@ _ROWS_OF_OPENCLAW = (
     _row("soul", "{path}", scopes=scopes("MCH"), expected=True),
     _row("identity", "{path}", expected=True),
     _row("user", "{path}", expected=True),
-    _row("tools", "{path}", scopes=ALL, expected=True),
+    _row("tools", "{path}", scopes=ALL, expected=True, retired_by="tools"),
     _row("additional"),
     _row("skills", "Skills", scopes=scopes("MCH")),
     _row("extra", "Extra system prompt"),
     Row(role="dynamic-context", scopes=ALL, form="fixed", stable=False, text="# Dynamic Project Context"),
-    _row("heartbeat", "{path}", scopes=scopes("MH"), expected=True),
+    _row("heartbeat", "{path}", scopes=scopes("MH"), expected=True, retired_by="tools"),
     _row("bootstrap", "{path}"),
     _row("memory", "{path}", expected=True),
     _row("daily", "{path}"),
@@ -324,6 +324,8 @@ def _carapace(seen: set[str]) -> str | None:
 def _agentscope(seen: set[str]) -> str | None:
     if _has(seen, "memory/.consolidation_state"):
         return "it has memory/.consolidation_state"
+    if _has(seen, "AGENTS.md") and any(name.startswith("agents/") and name.endswith("/sessions/") for name in seen):
+        return "it has AGENTS.md, and sessions of agents in agents/"
     lean = _has(seen, "AGENTS.md") and not (_has(seen, "SOUL.md") or _has(seen, "IDENTITY.md"))
     if lean and _has(seen, "agents/"):
         return "it has AGENTS.md and agents/, and no SOUL.md"
@@ -351,9 +353,13 @@ def _nexo(seen: set[str]) -> str | None:
 
 
 def _openclaw(seen: set[str]) -> str | None:
-    core = _has(seen, "AGENTS.md", "SOUL.md", "TOOLS.md")
+    core = _has(seen, "AGENTS.md", "SOUL.md")
     more = [name for name in ("IDENTITY.md", "USER.md", "HEARTBEAT.md") if _has(seen, name)]
-    return f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}" if core and more else None
+    if core and more and _has(seen, "TOOLS.md"):
+        return f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}"
+    # Since 2026.9 notes on tools stand in AGENTS.md, and there is no HEARTBEAT.md.
+    newer = core and _has(seen, "IDENTITY.md", "USER.md") and _has(seen, "memory/")
+    return "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/" if newer else None
 
 
 # The most telling first: OpenClaw's core files stand in several other layouts too.

@@ -51,6 +51,7 @@ class Row:
     stable: bool = True
     data: bool = False  # framed as data: what it says is no instruction
     expected: bool = False  # a marker comment stands in its place when it is missing
+    retired_by: str = ""  # but not where AGENTS.md has a section whose title begins so: a newer age has no such file
     policy: Policy = Policy.MEMORY
     kind: str = "note"  # what search calls it
     personal: bool = False  # replaced by a user's own layer for senders who are not the owner

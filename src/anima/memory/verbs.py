@@ -80,7 +80,7 @@ def seed(writer: Writer, *, name: str, emoji: str | None, bootstrap: bool) -> tu
     layout, documents = writer.site.layout, writer.site.store.documents
     wanted = []
     for file, text in starter.texts(name, emoji).items():
-        role = file.partition(".")[0].casefold()
+        role = "runbook" if file == starter.RUNBOOK else file.partition(".")[0].casefold()
         if (file == starter.BOOTSTRAP and not bootstrap) or not layout.has(role):
             continue
         path = DocPath.parse(layout.row(role).path)

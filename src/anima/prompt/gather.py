@@ -24,7 +24,7 @@ from anima.prompt.fields import parse, render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
-from anima.text.markdown import front_matter, lines_of
+from anima.text.markdown import front_matter, lines_of, sections
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
@@ -225,8 +225,13 @@ class _Gathering:
         return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why)
 
     def _missing(self, row: Row, path: str, why: str) -> Piece:
-        marker = self._layout.missing.format(path=path) if row.expected else ""
+        marker = self._layout.missing.format(path=path) if row.expected and not self._is_retired(row) else ""
         return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
+
+    def _is_retired(self, row: Row) -> bool:
+        """Whether a section of AGENTS.md has taken a file's place."""
+        guide = self._document_or_none(self._layout.row("agents").path) if row.retired_by else None
+        return guide is not None and any(fold(s.title).startswith(row.retired_by) for s in sections(guide.text))
 
     def _soul(self, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""

@@ -32,6 +32,7 @@ from anima.sessions.replay import (
     Count,
     Placed,
     Turn,
+    agent_of,
     count,
     header_of,
     last_record,
@@ -282,14 +283,14 @@ class TranscriptIndex:
             with logs.open(state.id) as file:
                 small = state.size <= BLOCK
                 whole: Readable = _Bytes(file.read(0, state.size)) if small else file
-                return self._row(whole, state, before)
+                return self._row(whole, agent_of(logs.name), state, before)
         except HomeError:  # one that cannot be opened is in the list all the same
-            return self._row(_Bytes(b""), state, None)
+            return self._row(_Bytes(b""), "", state, None)
 
-    def _row(self, file: Readable, state: LogState, before: Listed | None) -> Listed:
+    def _row(self, file: Readable, agent: str, state: LogState, before: Listed | None) -> Listed:
         since = before.known if before else START
         end = count(file, since=since)
-        header, last = header_of(file), last_record(file, end)
+        header, last = header_of(file, agent), last_record(file, end)
         started = time_of(header.timestamp) if header else None
         written = time_of(getattr(last, "timestamp", "")) or state.time
         latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
@@ -490,7 +491,7 @@ def _cut(file: OpenLog, mark: _Mark) -> Iterator[_Part]:
     version = file.state().version
     turns: list[Turn] = []
     at = Count(mark.bytes, mark.lines, mark.entries)
-    for item in scan(file, since=at) if header_of(file) else ():  # without a header nobody finds it
+    for item in scan(file, since=at) if header_of(file, "any") else ():  # without a header nobody finds it
         if not isinstance(item, Placed):
             continue
         at = item.after
@@ -555,7 +556,7 @@ def _holding(logs: Logs, id: str, asker: Asker, parts: Collection[str], limit: i
     found: deque[Turn] = deque(maxlen=max(0, limit))
     try:
         with logs.open(id) as file:
-            for item in scan(file) if asker.sees(header_of(file)) else ():
+            for item in scan(file) if asker.sees(header_of(file, agent_of(logs.name))) else ():
                 turn = item.record if isinstance(item, Placed) else None
                 if isinstance(turn, Turn) and all(part in _bare(turn.content) for part in parts):
                     found.append(turn)

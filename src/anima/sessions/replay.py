@@ -164,6 +164,8 @@ def parse(raw: bytes, *, number: int = -1, offset: int = -1) -> Record | str:
 def _record(found: dict[str, Any], number: int, offset: int) -> Record:
     kind = found.get("type")
     made = KINDS.get(kind) if isinstance(kind, str) else None
+    if "type" not in found and "role" in found and "content" in found:  # AgentScope's entries have no type
+        made = Turn
     if made is None:
         return Other(kind=kind if isinstance(kind, str) else "")
     given: dict[str, Any] = {name: check(found[name]) for name, check in _KEYS[made] if found.get(name) is not None}
@@ -322,10 +324,20 @@ def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Plac
     return Placed(record=record, line=at.lines + 1, offset=offset, after=after), after
 
 
-def header_of(file: Readable) -> Header | None:
-    """The header, or None when the first line is none."""
-    found = parse(line_at(file, 0))
+def header_of(file: Readable, agent: str = "") -> Header | None:
+    """The header, or None when the first line is none. A log of AgentScope's begins with an entry; where the folder says
+    whose it is (`agent`), it is that agent's. One of ours that lost its header stays nobody's."""
+    raw = line_at(file, 0)
+    found = parse(raw)
+    if agent and isinstance(found, Turn) and b'"type"' not in raw:
+        return Header(id="", timestamp=found.timestamp, agent_id=agent)
     return found if isinstance(found, Header) else None
+
+
+def agent_of(folder: str) -> str:
+    """Whose folder of transcripts this is, where each agent has one; else ""."""
+    named = re.match(r"agents/([^/]+)/sessions/", folder)
+    return named[1] if named else ""
 
 
 def last_record(file: Readable, end: Count) -> Record | None:
@@ -490,6 +502,6 @@ def _counted(block: bytes) -> tuple[int, int]:
 
 
 def _is_entry(raw: bytes) -> bool:
-    if raw.startswith(MARK) or b'"entry"' not in raw:
+    if raw.startswith(MARK) or (b'"entry"' not in raw and b'"role"' not in raw):
         return raw.startswith(ENTRY_MARK)
     return isinstance(parse(raw), Turn)

@@ -212,6 +212,7 @@ class SessionLogs:
     ) -> dict[str, Any]:
         if action == "list_sessions":
             rows = self._transcripts.list(self._asker, limit or 50)
+            self.touched |= {row.id for row in rows if not row.scope}  # others wrote these, summaries and all
             return {
                 "ok": True,
                 "sessions": [_listed(row, max_chars) for row in rows],

@@ -254,6 +254,8 @@ class Session(Hand):
             try:
                 done = self._flushing.run(reason, self._talk, complete or self._complete)
                 self._flushing.cycle_done |= reason == "pressure"
+                if self._talk is not None and self.site.layout.talks:  # others read its list of sessions
+                    self.rooms.transcripts.refresh()
                 return done
             finally:
                 self._is_flushing = False

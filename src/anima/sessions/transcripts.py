@@ -7,12 +7,12 @@ Opened when first needed; lives as long as its Home. Not here: the format (recor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from anima.errors import HomeError, NoSuchSession
+from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener
 from anima.model import UNTRUSTED, Checked, Deed, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
@@ -35,6 +35,7 @@ from anima.sessions.replay import (
     Placed,
     Record,
     TurnPage,
+    agent_of,
     check,
     header_of,
     parse,
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from anima.store import Logs
 
 LIST = "sessions.json"  # AgentScope's
+MAX_SUMMARY = 400
+NO_SUMMARIES: Mapping[str, str] = {}
 
 
 class Transcripts:
@@ -108,18 +111,26 @@ class Transcripts:
             self.index.begin_again()
         for logs in self.folders():
             if logs.name.endswith(f"*{self._place.log}"):
-                self._refresh(logs)
+                self._refresh(logs, anew=True)
                 self.index.catch_up(logs)
 
     def refresh(self) -> None:
-        """Brings the list up to date; for when a session has closed."""
+        """Brings the list up to date; for when a session was flushed or has closed."""
         self._refresh(self.folder)
 
-    def _refresh(self, logs: Logs) -> None:
+    def _refresh(self, logs: Logs, *, anew: bool = False, given: Mapping[str, str] = NO_SUMMARIES) -> None:
         self.index.refresh(logs)
         if self._place.context:
             rows = self.index.rows(logs, Asker(agent=None, layers=None))
-            logs.put(LIST, slim_list(logs.get(LIST) or b"", rows))
+            logs.put(LIST, slim_list(logs.get(LIST) or b"", rows, anew=anew, given=given))
+
+    def set_summary(self, id: str, summary: str) -> None:
+        """What a session was about, for the list that this dialect keeps of them; as the owner. It stays until something
+        is forgotten. Raises BadArguments where there is no such list."""
+        if not self._place.context:
+            raise BadArguments(f"the dialect {self.site.layout.dialect} keeps no list of sessions")
+        self.get(id)
+        self._refresh(self.folder, given={id: " ".join(self._redact(summary)[0].split())[:MAX_SUMMARY]})
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -152,7 +163,13 @@ class Transcripts:
         asker = asker or self.owner()
         if not self.kept:
             return Rows()
-        return self.index.rows(self.folder, asker, limit)
+        rows = self.index.rows(self.folder, asker, limit)
+        if not self._place.context:
+            return rows
+        told = {id: row["summary"] for id, row in _listed(self.folder.get(LIST) or b"")[1].items() if "summary" in row}
+        found = Rows(row._replace(summary=str(told.get(row.id, row.summary))) for row in rows)
+        found.total = rows.total
+        return found
 
     def has(self, id: str) -> bool:
         return self.folder.look(id) is not None
@@ -183,7 +200,7 @@ class Transcripts:
         asker = asker or self.owner()
         row = known or self.get(id, asker)
         with self.folder.open(id) as file:
-            if not asker.sees(header_of(file)):
+            if not asker.sees(header_of(file, agent_of(self.folder.name))):
                 raise NoSuchSession(f"{id}: there is no such session")
             return read(file, start=start, limit=limit, newest=newest, known=row.known)
 
@@ -192,7 +209,7 @@ class Transcripts:
         asker = asker or self.owner()
         self.get(id, asker)
         with self.folder.open(id) as file:
-            if not asker.sees(header_of(file)):
+            if not asker.sees(header_of(file, agent_of(self.folder.name))):
                 raise NoSuchSession(f"{id}: there is no such session")
             return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
 
@@ -340,18 +357,27 @@ def origins(names: Iterable[str]) -> frozenset[Origin]:
     return frozenset[Origin]().union(*(known.get(name, UNTRUSTED) for name in names))
 
 
-def slim_list(there: bytes, rows: Iterable[Listed]) -> bytes:
-    """AgentScope's `sessions.json`: its own rows as they are, ours with summary and time."""
-    try:
-        found = json.loads(there)
-        held = dict(found["sessions"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        found, held = {}, {}
+def slim_list(
+    there: bytes, rows: Iterable[Listed], *, anew: bool = False, given: Mapping[str, str] = NO_SUMMARIES
+) -> bytes:
+    """AgentScope's `sessions.json`: its own rows as they are, ours with summary and time. A summary that stands there
+    stays, unless another is given, or all of them are made `anew` since something was forgotten."""
+    found, held = _listed(there)
     for row in rows:
-        old = held.get(row.id)
-        held[row.id] = (old if isinstance(old, dict) else {}) | {"summary": row.summary, "updatedAt": row.updated_at}
+        old = held.get(row.id, {})
+        summary = given.get(row.id) or (row.summary if anew else old.get("summary", row.summary))
+        held[row.id] = old | {"summary": summary, "updatedAt": row.updated_at}
     whole = found | {"version": found.get("version", 1), "sessions": held}
     return json.dumps(whole, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
+def _listed(there: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The list as it stands, and its rows; both empty where it cannot be read."""
+    try:
+        found = json.loads(there)
+        return found, {id: row for id, row in dict(found["sessions"]).items() if isinstance(row, dict)}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}, {}
 
 
 class CheckedTranscripts:

@@ -25,7 +25,18 @@ OWN_MARK = "anima"  # a repository with a file of that name in it is ours
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
 _PASSING = frozenset(
     f"{MACHINE}/{name}"
-    for name in ("lock", "index.lock", "dreaming", "mending", "snapshots", "restore", "restoring", "restored", "looked")
+    for name in (
+        "lock",
+        "index.lock",
+        "dreaming",
+        "mending",
+        "snapshots",
+        "restore",
+        "restoring",
+        "restored",
+        "looked",
+        ".gitignore",
+    )
 ) | {STAGE}
 _DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
 _GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"

@@ -37,7 +37,7 @@ _FILES = (_LEDGER, _KEY, _LOCK, "mending", "made", _DOUBT, _FORGOTTEN, "index.sq
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
-    r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|history\.git(?:\.[\w-]+)?)\Z"
+    r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
 _BY_HAND = ("missing", "order", "repeated", "unlinked", "rewritten")  # faults that tell of a hand, not of a disk
 

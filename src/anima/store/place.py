@@ -563,9 +563,18 @@ def make_home_folder(path: Path, *, for_owner: bool) -> None:
         raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
 
 
-def mark_made(folder: Folder) -> None:
-    """Says that we made this home: its history may then stand in `.git`, where a person looks for it."""
-    Machine(folder).put("made", b"anima\n")
+def mark_made(folder: Folder, dialect: str) -> None:
+    """Says that we made this home, and in which dialect: its history may then stand in `.git`, where a person looks for
+    it, and it stays what it is when its configuration no longer says so."""
+    Machine(folder).put("made", f"{dialect}\n".encode())
+
+
+def made_as(folder: Folder) -> str:
+    """The dialect we made this home in; "" where we did not, or cannot tell."""
+    try:
+        return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()
+    except Damaged:
+        return ""
 
 
 def _refuse_newer_home(store: Folder) -> None:

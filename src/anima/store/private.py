@@ -20,6 +20,7 @@ from anima.store.lock import HomeLock, flock
 from anima.store.safe_open import held, open_beneath, open_folder, regular
 
 FOLDER = MACHINE
+IGNORE = f"{FOLDER}/.gitignore"
 ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
 TORN = f"{ASIDE}/torn"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
@@ -63,9 +64,12 @@ class Machine:
         return self._store.stat(FOLDER) is not None
 
     def make(self) -> None:
-        """Makes the folder if it is not there yet."""
+        """Makes the folder if it is not there yet, and has git leave it alone in whosever repository the home stands."""
         if self._store.stat(STAGE) is None:
             self._store.make_folder(STAGE)
+        if self._store.stat(IGNORE) is None:
+            with suppress(OSError):
+                self._put(IGNORE, b"*\n", True)
 
     def key(self) -> bytes:
         """The home's secret, made once. Two processes that make it at the same moment agree on one."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from anima.errors import BadArguments
 
 BOOTSTRAP = "BOOTSTRAP.md"  # only for a brand-new home
+RUNBOOK = "README.md"  # only where the dialect has one
 NAMES = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "MEMORY.md", BOOTSTRAP)
 
 _NO_NAME = "_(a name that suits you)_"
@@ -22,7 +23,7 @@ def texts(name: str, emoji: str | None = None) -> dict[str, str]:
     """Path and text of each document of a new home. Raises BadArguments for a name or emoji of more than one line."""
     _check_line("name", name)
     _check_line("emoji", emoji or "")
-    documents = {path: _load(path) for path in NAMES}
+    documents = {path: _load(path) for path in (*NAMES[:-1], RUNBOOK, BOOTSTRAP)}
     documents["IDENTITY.md"] = _filled(documents["IDENTITY.md"], name=name.strip(), emoji=(emoji or "").strip())
     return documents
 
