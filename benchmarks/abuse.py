@@ -9,13 +9,19 @@ A new part is a function that returns its rows, and a line in `PARTS`; a row wit
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import os
 import random
+import statistics
 import string
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -226,12 +232,85 @@ def first_search() -> Iterator[Row]:
     yield Row("first search over 100,000 lines", f"{spent:.1f} s of processor time")
 
 
+# -- the door ------------------------------------------------------------------------------------------------------------
+
+
+class Door(NamedTuple):
+    """A served home, in a process of its own, with the owner's token and an agent's."""
+
+    port: int
+    owner: str
+    agent: str
+
+    def asked(self, token: str, method: str, path: str, body: bytes = b"") -> tuple[float, int]:
+        """How long an answer took, and its status. One line for each request, as a new client has."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        start = time.perf_counter()
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as line:
+            try:
+                line.request(method, path, body, headers)
+            except ConnectionError:  # it was answered before all was sent
+                pass
+            status = line.getresponse().status
+        return time.perf_counter() - start, status
+
+    def ping(self) -> float:
+        return self.asked(self.owner, "GET", "/api/v1/ping")[0]
+
+
+@contextmanager
+def door_open() -> Iterator[Door]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, config = Path(temporary) / "home", Path(temporary) / "config"
+        said = {**os.environ, "ANIMA_CONFIG": str(config)}
+        program = [sys.executable, "-m", "anima.cli"]
+        subprocess.run([*program, "init", str(folder), "--name", "Aria"], env=said, check=True, capture_output=True)
+        line = [*program, "token", "make", "--scope", "group", "--name", "a", "--home", str(folder), "--json"]
+        agent = json.loads(subprocess.run(line, env=said, check=True, capture_output=True).stdout)["token"]
+        line = [*program, "serve", "--home", str(folder), "--port", "0"]
+        with subprocess.Popen(line, env=said, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                link = next(said for said in server.stdout if said.startswith("Open:")).split()[1]
+                [owner] = config.glob("serve/*/owner.token")
+                yield Door(int(link.split(":")[2].partition("/")[0]), owner.read_text().strip(), agent)
+            finally:
+                server.terminate()
+
+
+def door_delay(door: Door, size: int, calls: int, text: Callable[[int], str]) -> Row:
+    """The owner's pings while an agent says so much so often, beside those of an idle server."""
+    body = json.dumps({"role": "tool", "content": text(size)}).encode()
+    for _ in range(20):
+        door.ping()
+    idle = statistics.median(door.ping() for _ in range(100))
+    with ThreadPoolExecutor(calls) as pool:
+        said = [pool.submit(door.asked, door.agent, "POST", "/api/v1/agent/log", body) for _ in range(calls)]
+        times = [door.ping()]
+        while len(times) < 20 or not all(each.done() for each in said):
+            times.append(door.ping())
+    answers = "/".join(sorted({str(each.result()[1]) for each in said}))
+    middle, worst = statistics.median(times), max(times)
+    shown = f"{idle * 1000:.1f} idle, {middle * 1000:.1f} median, {worst * 1000:.0f} ms worst"
+    return Row(f"{calls} x {size // 1000:,} KB said by an agent ({answers}): ping", shown, "10x", middle < 10 * idle)
+
+
+def door_pings() -> Iterator[Row]:
+    with door_open() as door:
+        yield door_delay(door, 2 * MB, 1, prose)
+        yield door_delay(door, 2 * MB, 14, prose)
+        yield door_delay(door, MB // 2, 1, prose)
+        yield door_delay(door, MB // 2, 14, prose)
+        yield door_delay(door, MB // 2, 14, HOSTILE["password:"])
+
+
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "redaction_prose": redaction_prose,
     "redaction_worst": redaction_worst,
     "redaction_linear": redaction_linear,
     "prompts": prompts,
     "first_search": first_search,
+    "door_pings": door_pings,
 }
 
 

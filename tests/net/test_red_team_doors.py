@@ -3,17 +3,20 @@
 Each item is a promise, carried out on a real home with its default settings. A test marked `xfail` is an attack that
 still succeeds; it is strict, so the repair that ends it must take the mark off.
 What can only be timed (M4: the delay of fourteen calls of 2 MB, the first search over 100,000 lines, prompts of a
-memory of 8 MB, redaction by the megabyte) is measured in benchmarks/abuse.py by a later issue.
+memory of 8 MB, redaction by the megabyte) is measured in benchmarks/abuse.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.client
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,12 @@ import pytest
 from attacking import PLANTED, need, shown, still_open
 
 from anima import Home, Scope
-from anima.web.guard import KEY
+from anima.web.guard import KEY, RateLimits
+from anima.web.served import AGENT_THREADS, MOST_WAITING
 from anima.web.tokens import Tickets
 from browsing import serving
 from mcp_doors import DOORS, environment, http_client, visiting
-from serving import BASE, Desk
+from serving import BASE, Desk, desk_in, running
 
 API = "/api/v1"
 EACH_DOOR = pytest.mark.parametrize("door", DOORS, ids="-".join)
@@ -265,10 +269,42 @@ def test_m1_no_yes_is_taken_for_lines_that_were_not_shown(desk: Desk) -> None:
 # -- M4: limits on every door ------------------------------------------------------------------------------------------
 
 
-@still_open("M4", "an agent's token may say 2 MB at a time")
-def test_m4_two_megabytes_are_too_much_to_say_at_once(desk: Desk) -> None:
-    said = desk.agent("group").post(f"{API}/agent/log", json={"role": "user", "content": "word " * 400_000})
-    assert said.status_code >= 400
+@pytest.mark.parametrize("path", [f"{API}/agent/log", f"{API}/tools/memory_write", f"{API}/agent/taint", "/mcp"])
+def test_m4_two_megabytes_are_too_much_to_say_at_once(desk: Desk, path: str) -> None:
+    said = desk.agent("group").post(path, json={"role": "user", "content": "word " * 400_000})
+    assert (said.status_code, said.json()["limit"]) == (413, desk.limits.agent_body)
+    assert "524,288 bytes" in said.json()["detail"]
+
+
+def test_m4_one_token_brings_no_more_than_its_share_of_bytes(tmp_path: Path) -> None:
+    desk = desk_in(tmp_path, limits=RateLimits(agent_body=1_000, agent_bytes=1e-6))
+    wish = {"role": "user", "content": "w" * 600}
+    busy, other = desk.agent("group"), desk.agent("group")
+    answers = [busy.post(f"{API}/agent/log", json=wish) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [200, 429] and "Retry-After" in answers[1].headers
+    assert other.post(f"{API}/agent/log", json=wish).status_code == 200
+
+
+def test_m4_an_owner_does_not_wait_behind_agents(desk: Desk) -> None:
+    """Every thread of the agents' is held, and more calls wait than there are threads in all."""
+    here, calls = desk.app.state.served, MOST_WAITING + AGENT_THREADS + 1
+    with running(desk.app) as port, ThreadPoolExecutor(calls) as pool:
+
+        def asked(token: str, path: str) -> int:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+                line.request("GET", f"{API}{path}", headers={"Authorization": f"Bearer {token}"})
+                return line.getresponse().status
+
+        owner, agent = desk.keyring.owner_token(), desk.token("main")
+        with here._mutex:  # a conversation that is being begun takes its time
+            waiting = [pool.submit(asked, agent, "/agent/prompt") for _ in range(calls)]
+            while not any(each.done() for each in waiting):
+                assert asked(owner, "/ping") == asked(owner, "/pending") == 200
+            turned_away = [each.result() for each in waiting if each.done()]
+        answers = sorted(each.result() for each in waiting)
+
+    assert set(turned_away) == {429} and answers == [200] * (calls - 1) + [429]
 
 
 # -- M5: the owner's verbs on identity files want a terminal -----------------------------------------------------------

@@ -462,6 +462,7 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "exists",
         "today",
         "resume",
+        "backfill",
         "dream_if_due",
         "next_snapshot",
         "settings",

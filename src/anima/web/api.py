@@ -8,10 +8,11 @@ Not here: what is sent and given (bodies), who may come in (guard).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any
+from functools import partial, wraps
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from pydantic import TypeAdapter
@@ -36,9 +37,11 @@ from anima.model import DocPath, Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
-from anima.web.served import Here, Me, TheHome
+from anima.web.served import Here, Me, Served, TheHome
 from anima.web.tokens import Pass
 
+P = ParamSpec("P")
+T = TypeVar("T")
 router = APIRouter(prefix="/api/v1")
 agents = APIRouter(prefix="/api/v1", tags=["agents"])
 
@@ -487,7 +490,19 @@ async def events(
 # conversation, so that reading untrusted text taints later writes; a host begins a new one when its own begins anew.
 
 
+def aside(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """An agent's route, which takes `here`: done in the threads that are kept for agents."""
+
+    @wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        here = cast(Served, kwargs["here"])
+        return await here.aside(partial(work, *args, **kwargs))
+
+    return run
+
+
 @agents.get("/tools")
+@aside
 def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
     """The tools there are in this token's scope."""
     rows = here.home.sessions.tools(here.scope_of(me))
@@ -497,6 +512,7 @@ def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
 
 
 @agents.post("/tools/{name}")
+@aside
 def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
     """Calls a tool. A refused write is an answer; a wrong argument is a problem that says which."""
     found = here.session_of(me).call(name, arguments)
@@ -506,12 +522,14 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
 
 
 @agents.get("/agent/prompt", name="prompt", response_model=bodies.PromptOut)
+@aside
 def agent_prompt(here: Here, me: Me) -> Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
     return here.session_of(me).prompt
 
 
 @agents.post("/agent/session", status_code=201, response_model=bodies.AgentSession)
+@aside
 def begin(here: Here, me: Me) -> object:
     """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
     session = here.new_session(me)
@@ -519,6 +537,7 @@ def begin(here: Here, me: Me) -> object:
 
 
 @agents.post("/agent/log")
+@aside
 def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
     """Records one line of the conversation in its transcript, secrets struck out."""
     session = here.session_of(me)
@@ -527,6 +546,7 @@ def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
 
 
 @agents.post("/agent/taint")
+@aside
 def taint(here: Here, me: Me, wish: bodies.Tainting) -> bodies.AgentState:
     """Says that untrusted text came into the conversation: web, tool, skill or peer."""
     session = here.session_of(me)

@@ -52,11 +52,13 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """How much is too much. Rates are requests a second of one credential; twice as many may come at once."""
+    """How much is too much. Rates are requests, or bytes, a second of one credential; twice as many may come at once."""
 
     body: int = 16 * 2**20
+    agent_body: int = 2**19
     owner_rate: float = 2_000
     agent_rate: float = 200
+    agent_bytes: float = 2**22
     logins_a_minute: int = 20
     streams: int = 64
 
@@ -69,17 +71,17 @@ class Rate:
         self._held: dict[str, tuple[float, float]] = {}
         self._mutex = threading.Lock()
 
-    def wait(self, name: str) -> float:
-        """Takes one; 0 when it may go on, else the seconds until it might."""
+    def wait(self, name: str, much: int = 1) -> float:
+        """Takes some; 0 when it may go on, else the seconds until it might."""
         with self._mutex:
             now = self._now()
             left, then = self._held.get(name, (self._most, now))
             left = min(self._most, left + (now - then) * self._rate)
-            if left < 1:
-                return (1 - left) / self._rate
+            if left < much:
+                return (much - left) / self._rate
             if len(self._held) > 10_000:
                 self._held.clear()
-            self._held[name] = (left - 1, now)
+            self._held[name] = (left - much, now)
             return 0.0
 
 
@@ -108,6 +110,7 @@ class Guard:
         self._shell, self._tickets = shell, Tickets(now=time.monotonic)
         self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))
         self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
+        self._bytes = Rate(limits.agent_bytes, max(limits.agent_body, 2 * limits.agent_bytes))
         self._logins = Rate(limits.logins_a_minute / 60, limits.logins_a_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -151,7 +154,15 @@ class Guard:
             self._check_pass(scope, headers)
         if not is_write:
             return receive
-        return _replayed(await _body(scope, headers, receive, most=_SMALL if is_open else self._limits.body), receive)
+        if is_open:
+            return _replayed(await _body(scope, headers, receive, most=_SMALL), receive)
+        who = who_of(scope)
+        if who.is_owner:
+            return _replayed(await _body(scope, headers, receive, most=self._limits.body), receive)
+        body = await _body(scope, headers, receive, most=self._limits.agent_body, whose=" of an agent's token")
+        if wait := self._bytes.wait(who.id, len(body)):
+            raise _Turned(_too_many("too many bytes in a short time", wait))
+        return _replayed(body, receive)
 
     def _check_pass(self, scope: Scope, headers: Headers) -> None:
         """Who is asking, and whether it is theirs to ask; noted in the scope as `who`."""
@@ -161,7 +172,7 @@ class Guard:
         if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
             raise _Turned(nothing_there())
         if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
-            raise _Turned(problem(429, "too many requests", headers={"Retry-After": str(1 + int(wait))}))
+            raise _Turned(_too_many("too many requests", wait))
         scope.setdefault("state", {})
         scope["state"] |= {"who": who, "ticket": partial(self._tickets.make, who.id)}
 
@@ -222,11 +233,16 @@ def _check_origin(scope: Scope, headers: Headers) -> None:
         raise _Turned(problem(403, "a browser says where a write comes from, and this one did not"))
 
 
-async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int) -> bytes:
+def _too_many(what: str, wait: float) -> Response:
+    return problem(429, what, headers={"Retry-After": str(1 + int(wait))})
+
+
+async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, whose: str = "") -> bytes:
     """All of a request's body, which has a limit whatever it says of its length."""
+    too_long = _Turned(problem(413, f"a request{whose} has at most {most:,} bytes", limit=most))
     told = headers.get("content-length", "0")
     if not told.isascii() or not told.isdigit() or int(told[:20]) > most:
-        raise _Turned(problem(413, f"a request has at most {most:,} bytes"))
+        raise too_long
     body = bytearray()
     more = True
     while more:
@@ -236,7 +252,7 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int) 
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > most:
-            raise _Turned(problem(413, f"a request has at most {most:,} bytes"))
+            raise too_long
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and scope["path"].startswith("/api/") and kind != "application/json":
         raise _Turned(problem(415, "the API takes application/json"))

@@ -3,7 +3,8 @@
 Promise: an agent's conversation outlives its requests, so that what it read taints what it writes later. A look at memory
 is made once, however many ask, and kept until documents change; where it takes long it is not made again by itself, but
 what it found is shown only as far as it still stands. An act names suggestions by the digest of what they would do, is one
-change, and does nothing when one of them no longer stands. Lives as long as the application. Not here: routes.
+change, and does nothing when one of them no longer stands. Agents' calls have a few threads of their own, so that the owner
+never waits behind them. Lives as long as the application. Not here: routes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
+from starlette.exceptions import HTTPException
 
 from anima import (
     About,
@@ -38,7 +41,10 @@ from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
 
+T = TypeVar("T")
 MOST_SESSIONS = 256
+AGENT_THREADS = 2  # what they compute would only be shared out among more
+MOST_WAITING = 64
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
@@ -49,6 +55,7 @@ class Served:
         self.home = home
         self._graph: tuple[str, int, Any] | None = None
         self.keyring, self.limits, self.bulletin = keyring, limits, bulletin
+        self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
@@ -78,6 +85,16 @@ class Served:
         return self.home.index.about(name, self.home.listener(scope=Scope.MAIN), limit=limit)
 
     # -- conversations of agents ----------------------------------------------------------------------------------------
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Does an agent's work in a thread that is kept for agents. Too many that wait for one are 429."""
+        if self._asked >= AGENT_THREADS + MOST_WAITING:
+            raise HTTPException(429, headers={"Retry-After": "1"})
+        self._asked += 1  # on the loop alone
+        try:
+            return await to_thread.run_sync(work, limiter=self._agents)
+        finally:
+            self._asked -= 1
 
     def scope_of(self, who: Pass) -> Scope:
         """The scope of an agent's token. Raises Refused for the owner's, which has none."""
