@@ -22,6 +22,7 @@ from anima.gate.scan import (
     find_hidden,
     find_secrets,
     redact,
+    redact_said,
     reveal,
     scan_text,
 )
@@ -754,6 +755,23 @@ SECRET_FLOODS = {
     "access keys": "AKIAIOSFODNN7EXAMPLE ",
     "curl": "curl ",
     "seeds": "seed phrase: abandon ",
+    "crosses": "sk-ant-" + "x" * 3000 + "y ",
+    "key_key": "key_",
+    "words": "secret token key password ",
+    "pairs": "login: ab / a1b2c3d4 ",
+    "wide gaps": "password" + " a" * 18 + " ",
+    "open quotes": "password: '" + "a" * 190,
+    "Chinese": "\u5bc6\u7801\u662f",
+    "headers with marks": "Abc: -----BEGIN PRIVATE KEY-----\n",
+    "hex": "key " + "0123456789abcdef" * 4 + "\n",
+    "between placeholders": "[REDACTED:x]password: a1b2c3d4",
+}
+SAID_FLOODS = {
+    "strings": ('["', "password: a1b2c3d4", '", "', '"]'),
+    "escapes": ('["', "contrase\\u00f1a: a1b2c3d4", '", "', '"]'),
+    "one string": ('["', "contrase\\u00f1a: a1b2c3d4", " ", '"]'),
+    "names": ('{"', 'password": "a1b2c3d4', '", "', '"}'),
+    "brackets": ("", "[", "", ""),
 }
 OTHER_FLOODS = {
     "angles": "<",
@@ -802,6 +820,40 @@ def test_a_flood_of_hidden_characters_is_read_in_linear_time(name: str) -> None:
 @pytest.mark.parametrize("name", SECRET_FLOODS)
 def test_a_flood_of_secrets_is_read_in_linear_time(name: str) -> None:
     assert grows_linearly(redact, SECRET_FLOODS[name], 160_000)
+
+
+@pytest.mark.parametrize("name", SAID_FLOODS)
+def test_a_flood_of_secrets_in_an_answer_of_a_tool_is_read_in_linear_time(name: str) -> None:
+    first, each, between, last = SAID_FLOODS[name]
+
+    def said(text: str) -> object:
+        return redact_said(first + between.join([each] * (len(text) // len(each + between))) + last)
+
+    assert grows_linearly(said, "x", 160_000)
+
+
+def test_a_wall_of_passwords_is_struck_out_whatever_stands_between_them() -> None:
+    wall = "".join(f"the password is pw{n}x and the token: t{n}ab, login ana / Zq{n}\n" for n in range(2000))
+    shown, found = redact(f"The boat sails at five.\n\n\n\n\n{wall}\n\n\n\n\nSo does Ana.")
+    assert shown.startswith("The boat sails at five.") and shown.endswith("So does Ana.")
+    assert not any(f"pw{n}x" in shown or f"Zq{n}\n" in shown for n in range(2000))
+    assert found and redact(shown) == (shown, ())
+
+
+def test_code_about_keys_is_no_wall() -> None:
+    code = "    def key_of(self, token: str) -> str:\n        return self.keys.get(token, '')\n" * 500
+    assert redact(code) == (code, ())
+
+
+def test_a_secret_is_struck_out_of_json_however_it_is_spelt_there() -> None:
+    said = '{"note": "\\u00e9\\ud83d\\ude00 contrase\\u00f1a: x1\\"y2z3 and on", "n": ["the boat", "contrase\\u00f1a: b4c5d6e7"]}'
+    shown, found = redact_said(said)
+    assert shown == (
+        '{"note": "\\u00e9\\ud83d\\ude00 contrase\\u00f1a: [REDACTED:password] and on", '
+        '"n": ["the boat", "contrase\\u00f1a: [REDACTED:password]"]}'
+    )
+    assert [finding.kind for finding in found] == ["secret:password"] * 2
+    assert redact_said(shown) == (shown, ())
 
 
 @pytest.mark.parametrize("name", OTHER_FLOODS)

@@ -2,9 +2,10 @@
 
 Promise: `redact` leaves no finding behind, never touches a placeholder, and does the same when done twice. A finding
 shows a few first characters and no more. Few false alarms: a commit, a UUID, a digest, a reference to a vault, a type, a
-placeholder and "password: ask Ana" are none. Built-in rules read a text in linear time; the owner's own patterns are as
-fast as the owner wrote them. Not here: the shapes of keys and the words (tables/secrets.toml), and what becomes of a text
-with a secret, which is the gate's to say.
+placeholder and "password: ask Ana" are none; but where words for secrets stand so close that no person can have written
+them, whatever follows a separator is struck out unread. Built-in rules read a text in linear time; the owner's own
+patterns are as fast as the owner wrote them. Not here: the shapes of keys and the words (tables/secrets.toml), and what
+becomes of a text with a secret, which is the gate's to say.
 """
 
 from __future__ import annotations
@@ -12,22 +13,29 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
+from itertools import accumulate, chain
 from re import Pattern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anima.errors import BadConfig
-from anima.gate.scan.sights import Sighting, compiled, findings, long_words, plain_lower
+from anima.gate.scan.sights import MOST, Sighting, compiled, findings, plain_lower
 from anima.model import Finding, Severity
 from anima.text.words import one_line, read_table, visible, word_set
 
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
-_LEAST_SECRET = 4
 _ROUNDS = 8  # one removed secret can lay another bare
-_SHORTEST_KEY = 15
+_LEAST_ROOM = 8  # that a secret needs, with what tells of it
+_BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over it
+_CROWD = 200  # so many secrets, or words for them, and then one in
+_OFTEN = 50  # characters, are more than anybody writes
+_GAP = 40  # what stands between two secrets of a crowd goes with them
+_CROWDED = "crowded"
+_AROUND = 400  # characters on either side of a removed secret that are looked at again
 
 Found = tuple[int, int, str]
 
@@ -37,6 +45,9 @@ class Shape(NamedTuple):
 
     kind: str
     pattern: str
+    head: str = ""  # what stands before, read backwards
+    line: str = ""  # what stands earlier on the line
+    sign: str = ""  # a character that it cannot do without, where there is such a one
 
 
 class Grade(IntEnum):
@@ -51,10 +62,9 @@ class Grade(IntEnum):
 class _Table(NamedTuple):
     """The table, made ready: signs with the shapes or keywords behind them, and words."""
 
-    in_keys: tuple[tuple[str, Shape], ...]  # signs that are part of a long word
-    in_prose: tuple[tuple[str, Shape], ...]  # signs that may be a short word of their own
+    shapes: tuple[Shape, ...]
     keywords: tuple[tuple[str, str, str], ...]  # sign, group, pattern
-    signs: frozenset[str]
+    qualified: tuple[str, ...]
     technical: frozenset[str]
     plain: frozenset[str]
     small: frozenset[str]
@@ -64,23 +74,27 @@ class _Table(NamedTuple):
 @cache
 def _table() -> _Table:
     raw = read_table("gate/scan", "secrets")
-    prose, forms = raw["prose"].split(), raw["forms"]
-    shapes = [
-        (sign, Shape(row["kind"], one_line(row["pattern"])))
-        for row in raw["shapes"]
-        for sign in row["signs"].split(" ")
-    ]
+    forms, words = raw["forms"], {name: word_set(words) for name, words in raw["words"].items()}
     return _Table(
-        tuple(pair for pair in shapes if pair[0] not in prose),
-        tuple(pair for pair in shapes if pair[0] in prose),
+        tuple(map(_shape, raw["shapes"])),
         tuple(
             (sign, group, forms.get(sign, re.escape(sign)))
             for group, signs in raw["keywords"].items()
             for sign in signs
         ),
-        **{name: word_set(words) for name, words in raw["words"].items()},
+        tuple(words["qualified"]),
+        technical=words["technical"],
+        plain=words["plain"],
+        small=words["small"],
         patterns=raw["patterns"],
     )
+
+
+def _shape(row: dict[str, str]) -> Shape:
+    pattern = one_line(row["pattern"])
+    opening = re.match(r"[\w:~-]+", pattern)  # what stands for itself
+    sign = next((sign for sign in "_~:-" if opening and sign in opening[0]), "")
+    return Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), sign)
 
 
 @cache
@@ -97,13 +111,15 @@ def find_secrets(text: str) -> tuple[Finding, ...]:
 def redact(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
     """The text with each secret replaced by `[REDACTED:<kind>]`, and what was found, placed in the given text."""
     found = _all(text, patterns)
-    if not found:
-        return text, ()
-    pieces, at = [], 0
+    return (_struck(text, found), findings(text, _spans(text, found))) if found else (text, ())
+
+
+def _struck(text: str, found: Iterable[Found]) -> str:
+    pieces, at = list[str](), 0
     for start, end, kind in found:
-        pieces += [text[at:start], f"[REDACTED:{kind}]"]
+        pieces += (text[at:start], f"[REDACTED:{kind}]")
         at = end
-    return "".join([*pieces, text[at:]]), findings(text, _spans(text, found))
+    return "".join([*pieces, text[at:]])
 
 
 def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
@@ -112,31 +128,81 @@ def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, 
     Quotes, brackets and escapes (`contrase\\u00f1a`) can hide what stands around a secret and gives it away.
     """
     shown, found = redact(text, patterns)
-    for leaf in _leaves(text):
-        for finding in redact(leaf, patterns)[1]:
-            secret, kind = leaf[finding.start : finding.end], finding.kind.partition(":")[2]
-            for spelt in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
-                if len(spelt) >= _LEAST_SECRET and spelt in shown:
-                    shown, found = shown.replace(spelt, f"[REDACTED:{kind}]"), (*found, finding)
-    return shown, found
+    if any(finding.kind == _CROWDED for finding in found) or not (said := _Strings(shown)).text:
+        return shown, found
+    inside = said.places(_all(said.text, patterns))
+    return (_struck(shown, inside), (*found, *findings(shown, _spans(shown, inside)))) if inside else (shown, found)
 
 
-def _leaves(text: str) -> Iterator[str]:
-    """The strings of a text that is JSON."""
+class _Strings:
+    """The strings of a text that is JSON, each behind the name it stands under, as one text; and where they stand."""
+
+    def __init__(self, text: str) -> None:
+        self.text, said, sizes = "", list[str](), list[int]()
+        self._at: list[int] = []  # where each string would begin in the text, had its name no escapes
+        self._names: list[int] = []  # how long its name is
+        name = ""
+        for (value, is_name), literal in zip(_said(text), compiled(_LITERAL).finditer(text), strict=False):
+            if is_name:
+                name = f"{value}: "
+                continue
+            said.append(name + value)
+            self._at.append(literal.start() + 1)
+            self._names.append(len(name))
+            sizes.append(len(said[-1]) + len(_BORDER))
+            name = ""
+        self._starts = [0, *accumulate(sizes)]
+        self.text = _BORDER.join(said)
+        escapes = list(compiled(_ESCAPE).finditer(text)) if said and "\\" in text else []
+        self._escapes = [escape.start() for escape in escapes]
+        self._lost = [0, *accumulate(len(escape[0]) - 1 for escape in escapes)]  # characters that the escapes cost
+        self._plain = [at - lost for at, lost in zip(self._escapes, self._lost, strict=False)]
+
+    def places(self, found: Iterable[Found]) -> list[Found]:
+        """Where in the text secrets of its strings stand, however they are spelt there."""
+        placed = list[Found]()
+        for start, end, kind in found:
+            number = bisect_right(self._starts, start) - 1
+            at, shift = self._at[number], self._starts[number] + self._names[number]
+            if start >= shift:
+                placed.append((self._place(at, start - shift), self._place(at, end - shift), kind))
+        return placed
+
+    def _place(self, at: int, count: int) -> int:
+        """The place so many characters on, an escape for one of them."""
+        plain = at - self._lost[bisect_left(self._escapes, at)] + count
+        return plain + self._lost[bisect_left(self._plain, plain)]
+
+
+_LITERAL = r'"(?:[^"\\]|\\.)*+"'
+_ESCAPE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+
+
+def _said(text: str) -> Iterator[tuple[str, bool]]:
+    """The strings of a text that is JSON, in order, and whether each is a name."""
     if text.lstrip()[:1] not in ("{", "["):
         return
     try:
-        waiting: list[Any] = [json.loads(text)]
+        waiting: list[Iterator[tuple[str | None, object]]] = [
+            iter([(None, json.loads(text, object_pairs_hook=_Named))])
+        ]
     except (ValueError, RecursionError):
         return
     while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting += [*value.values(), *(f"{key}: {item}" for key, item in value.items() if isinstance(item, str))]
-        elif isinstance(value, list):
-            waiting += value
+        for name, value in waiting[-1]:
+            if name is not None:
+                yield name, True
+            if isinstance(value, str):
+                yield value, False
+            elif isinstance(value, list):
+                waiting.append(iter(value) if isinstance(value, _Named) else iter([(None, each) for each in value]))
+                break
+        else:
+            waiting.pop()
+
+
+class _Named(list[tuple[str, object]]):
+    """The members of an object of JSON, all of them, in their order."""
 
 
 def compile_patterns(raw: Sequence[str]) -> tuple[Pattern[str], ...]:
@@ -170,8 +236,11 @@ def placeholders(text: str) -> Iterator[Sighting]:
 
 
 def _spans(text: str, found: Iterable[Found]) -> Iterator[Sighting]:
+    of_kind: defaultdict[str, int] = defaultdict(int)
     for start, end, kind in found:
-        yield Sighting(start, end, f"secret:{kind}", Severity.DANGER, masked(text[start:end]), f"a secret ({kind})")
+        of_kind[kind] += 1  # no more than MOST of a kind are shown
+        shown = masked(text[start:end]) if of_kind[kind] <= MOST else ""
+        yield Sighting(start, end, f"secret:{kind}", Severity.DANGER, shown, f"a secret ({kind})")
 
 
 def masked(secret: str) -> str:
@@ -182,46 +251,96 @@ def masked(secret: str) -> str:
 def _all(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:
     """Every secret, in order, none overlapping. Each piece between placeholders and secrets is looked at by itself."""
     done: list[Found] = []
-    pieces = list(_between(text, 0, len(text), (found.span() for found in PLACEHOLDER.finditer(text))))
+    marks = [found.span() for found in PLACEHOLDER.finditer(text)] if "[REDACTED:" in text else []
+    pieces = _between(0, len(text), marks)
     for _ in range(_ROUNDS):
-        fresh = [(piece, _apart(_in_piece(text, *piece, patterns))) for piece in pieces]
-        pieces = [
-            part for piece, found in fresh if found for part in _between(text, *piece, ((a, b) for a, b, _ in found))
-        ]
-        done += (each for _, found in fresh for each in found)
-        if not pieces:
+        fresh = _in_pieces(text, pieces, patterns)
+        if not fresh:
             break
+        done += fresh
+        pieces = _laid_bare(text, pieces, fresh)
     return sorted(done)
 
 
-def _between(text: str, start: int, end: int, cuts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _between(start: int, end: int, cuts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found = []
     for first, last in cuts:
         if first > start:
-            yield start, first
+            found.append((start, first))
         start = last
-    if end > start:
-        yield start, end
+    return [*found, (start, end)] if end > start else found
 
 
-def _in_piece(text: str, start: int, end: int, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
-    piece = text if start == 0 and end == len(text) else text[start:end]
-    for first, last, kind in (*_shaped(piece), *_named_secrets(piece)):
-        yield start + first, start + last, kind
+def _in_pieces(text: str, pieces: list[tuple[int, int]], patterns: Sequence[Pattern[str]]) -> list[Found]:
+    """The secrets of these pieces, which are read as one text."""
+    if len(pieces) == 1:
+        [(start, end)] = pieces
+        piece = text[start:end]
+        found = _apart(piece, _found(piece, patterns))
+        return [(start + first, start + last, kind) for first, last, kind in found] if start else found
+    joined = _BORDER.join([text[start:end] for start, end in pieces])
+    starts = [0, *accumulate(end - start + len(_BORDER) for start, end in pieces)]
+    found, number = list[Found](), 0
+    for first, last, kind in _apart(joined, _found(joined, ())):
+        while starts[number + 1] <= first:
+            number += 1
+        shift = pieces[number][0] - starts[number]
+        found.append((first + shift, last + shift, kind))
+    for start, end in pieces if patterns else ():
+        found += ((start + first, start + last, kind) for first, last, kind in _own(text[start:end], patterns))
+    return _apart(text, found) if patterns else found
+
+
+def _laid_bare(text: str, pieces: list[tuple[int, int]], fresh: list[Found]) -> list[tuple[int, int]]:
+    """What stands around the secrets that were just found: only there can another come to light."""
+    found, ends, number = list[tuple[int, int]](), iter([*fresh[1:], (len(text), 0, "")]), 0
+    before = 0
+    for (start, end, _), (after, *_rest) in zip(fresh, ends, strict=True):
+        while pieces[number][1] < end:
+            number += 1
+        first, last = max(pieces[number][0], before), min(pieces[number][1], after)
+        if start - first >= _LEAST_ROOM and not (found and found[-1][1] == start):
+            found.append(
+                (_blank(text, max(first, start - _AROUND), start) if start - first > _AROUND else first, start)
+            )
+        if last - end >= _LEAST_ROOM:
+            found.append((end, last if last - end <= 2 * _AROUND else _blank(text, end + _AROUND, last)))
+        before = end
+    return found
+
+
+def _blank(text: str, at: int, end: int) -> int:
+    """The first place from here on behind a blank, so that no word is cut in two."""
+    blank = compiled(r"\s").search(text, at, min(end, at + _AROUND))
+    return blank.end() if blank else at
+
+
+def _found(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
+    yield from _shaped(text)
+    yield from _named_secrets(text)
+    yield from _own(text, patterns)
+
+
+def _own(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
+    """What the owner's own patterns find."""
     for pattern in patterns:
-        yield from (
-            (start + found.start(), start + found.end(), "custom") for found in pattern.finditer(piece) if found[0]
-        )
+        yield from ((*found.span(), "custom") for found in pattern.finditer(text) if found[0])
 
 
-def _apart(found: Iterable[Found]) -> list[Found]:
-    """The finds, overlapping ones as one of the kind that begins first."""
+def _apart(text: str, found: Iterable[Found]) -> list[Found]:
+    """The finds, overlapping ones as one of the kind that begins first; in a crowd also what stands between them."""
     kept: list[Found] = []
-    for start, end, kind in sorted(found, key=lambda each: (each[0], -each[1])):
-        if not kept or start >= kept[-1][1]:
-            kept.append((start, end, kind))
-        elif end > kept[-1][1]:
-            kept[-1] = (kept[-1][0], end, kept[-1][2])
-    return kept
+    ordered = sorted(found, key=lambda each: (each[0], -each[1]))
+    gap = _GAP if len(ordered) > _CROWD + len(text) // _OFTEN else 0
+    first, last, name = -1, -1 - gap, ""
+    for start, end, kind in ordered:
+        if start >= last + gap or (start > last and text.find(_BORDER, last, start) >= 0):
+            if name:
+                kept.append((first, last, name))
+            first, last, name = start, end, kind
+        elif end > last:
+            last = end
+    return [*kept, (first, last, name)] if name else kept
 
 
 # -- by their shape ----------------------------------------------------------------------------------------------------------
@@ -232,24 +351,42 @@ _NEARBY = 400  # characters around an access key in which its secret half is loo
 
 
 def _shaped(text: str) -> Iterator[Found]:
-    if "PRIVATE KEY" in text or "PuTTY" in text:
-        yield from ((start, end, "private-key") for start, end in _private_keys(text))
-    for kind, pattern in _possible_shapes(text):
-        shape = compiled(pattern)
-        group = "secret" if "secret" in shape.groupindex else 0
-        for found in shape.finditer(text):
-            if not _is_dummy(kind, found[group]):
-                yield *found.span(group), kind
-            if kind == "aws-access-key":
-                nearby = _pattern("aws_secret").finditer(text, max(0, found.start() - _NEARBY), found.end() + _NEARBY)
-                yield from ((*half.span(), "aws-secret-key") for half in nearby)
+    if "PRIVATE KEY" in text:
+        yield from _private_keys(text, "pem")
+    if "PuTTY-User" in text:
+        yield from _private_keys(text, "putty")
+    signs = {sign for sign in "_~:-" if sign in text}
+    for shape in _table().shapes:
+        if not shape.sign or shape.sign in signs:
+            yield from _of_shape(text, shape)
 
 
-def _possible_shapes(text: str) -> Iterable[Shape]:
-    """The shapes whose signs are there."""
-    words = long_words(text, _SHORTEST_KEY)
-    found = [shape for sign, shape in _table().in_keys if sign in words] if words else []
-    return dict.fromkeys(found + [shape for sign, shape in _table().in_prose if sign in text])
+def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
+    pattern, kind = compiled(shape.pattern), shape.kind
+    group = "secret" if "secret" in pattern.groupindex else 0
+    owners = list[int]()
+    for found in pattern.finditer(text):
+        start, end = found.span(group)
+        if shape.head:
+            head = compiled(shape.head).match(text[max(0, start - 60) : start][::-1])
+            if head is None:
+                continue
+            start -= head.end()
+        if shape.line and not _earlier(text, found.start(), shape.line):
+            continue
+        if not _is_dummy(kind, text[start:end]):
+            yield start, end, kind
+        if kind == "aws-access-key":
+            owners.append(start)
+    for half in _pattern("aws_secret").finditer(text) if owners else ():
+        near = bisect_left(owners, half.start() - _NEARBY)
+        if near < len(owners) and owners[near] <= half.end() + _NEARBY:
+            yield *half.span(), "aws-secret-key"
+
+
+def _earlier(text: str, at: int, pattern: str) -> bool:
+    """Whether something stands earlier on the line."""
+    return compiled(pattern).search(text[max(0, at - 200) : at].rpartition("\n")[2]) is not None
 
 
 def _is_dummy(kind: str, value: str) -> bool:
@@ -259,22 +396,27 @@ def _is_dummy(kind: str, value: str) -> bool:
     )
 
 
-def _private_keys(text: str) -> Iterator[tuple[int, int]]:
+def _private_keys(text: str, sort: str) -> Iterator[Found]:
     """Where private keys stand. A begin mark that no key follows, as in a manual, is none."""
-    begin, close = _pattern("pem_begin").search(text), _pattern("pem_end").search(text)
+    begins, ends, body = _pattern(f"{sort}_begin"), _pattern(f"{sort}_end"), _pattern("pem_body")
+    begin, close = begins.search(text), ends.search(text)
     while begin:
-        if close and close.start() < begin.end():
-            close = _pattern("pem_end").search(text, begin.end())
-        near = close if close and close.end() - begin.start() <= _PEM_REACH else None
-        found = near or _pattern("pem_lines").match(text, begin.end())
-        end = found.end() if found and _pattern("pem_body").search(text, begin.end(), found.end()) else begin.end()
-        if end > begin.end():
-            yield begin.start(), end
-        begin = _pattern("pem_begin").search(text, end)
+        start, inner, following = begin.start(), begin.end(), begins.search(text, begin.end())
+        if close and close.start() < inner:
+            close = ends.search(text, inner)
+        whole = close and close.end() <= start + _PEM_REACH and text.find(_BORDER, inner, close.start()) < 0
+        own = following.start() if following else len(text)  # each mark is answered by what stands before the next
+        found = close if whole else _pattern("pem_lines").match(text, inner, own)
+        if found and body.search(text, inner, min(found.end(), own)):
+            yield start, found.end(), "private-key"
+            following = begins.search(text, found.end())
+        begin = following
 
 
 # -- by their surroundings: "password: …", "api_key = …", "the passphrase is …" ----------------------------------------------
 
+_LEAST_SECRET = 4
+_REACH = 52  # behind a word, the farthest that a separator is looked for
 _KINDS = {Grade.PASSWORD: "password", Grade.CODE: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
 
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "«": "»", "„": "“", "「": "」", "*": "*"}
@@ -294,21 +436,40 @@ class _Value(NamedTuple):
 def _named_secrets(text: str) -> Iterator[Found]:
     """Values that the words before them call a secret."""
     lowered = plain_lower(text)
-    if not any(sign in lowered for sign in _table().signs) and "PIN" not in text:
+    if (yield from _by_words(text, lowered)):
         return
     yield from _headers(text, lowered)
-    yield from _by_words(text, lowered)
     if any(sign in lowered for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
         yield from _phrases(lowered)
-    if _pattern("long_hex").search(long_words(lowered, 64)):
-        yield from _long_hex(lowered)
+    yield from _long_hex(lowered)
+
+
+_SURE = 400  # characters for each value that is weighed, beyond the first of them
+_DENSE = 16  # one word for a secret in so many characters leaves no room for anything else
+
+
+def _is_crowded(lowered: str) -> bool:
+    return sum(lowered.count(sign) for sign, _, _ in _table().keywords) > _CROWD + len(lowered) // _DENSE
+
+
+def _crowd(text: str) -> Iterator[Found]:
+    """Whatever can be a value, in a text that is too crowded to weigh each of them."""
+    first = last = 0
+    for found in _pattern("crowd").finditer(text):
+        start, end = found.span(found.lastgroup or 0)
+        if last and (start > last + _GAP or text.find(_BORDER, last, start) >= 0):
+            yield first, last, _CROWDED
+            last = 0
+        first, last = (first if last else start), end
+    if last:
+        yield first, last, _CROWDED
 
 
 def _headers(text: str, lowered: str) -> Iterator[Found]:
     for kind, sign, pattern in (
         ("bearer-token", "bearer", "bearer"),
         ("basic-auth", "authorization", "basic"),
-        ("token", "?", "query"),
+        ("token", "=", "query"),
     ):
         for found in _pattern(pattern).finditer(lowered) if sign in lowered else ():
             start, end = found.span("secret")
@@ -317,28 +478,48 @@ def _headers(text: str, lowered: str) -> Iterator[Found]:
                 yield start, end, kind
 
 
-def _by_words(text: str, lowered: str) -> Iterator[Found]:
+def _by_words(text: str, lowered: str) -> Generator[Found, None, bool]:
+    """Values behind words; says whether there were too many to weigh each of them."""
+    for count, at in enumerate(chain(_words(lowered), _elsewhere(text, lowered)), start=-_CROWD):
+        if at is None or count * _SURE > len(text):
+            yield from _crowd(text)
+            return True
+        end, grade = at
+        if grade is None:
+            value, grade = _value_at(text, end, "", direct=True, assigned=True), Grade.CODE
+        else:
+            value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade)
+        if value and _is_secret(value, grade, _line_before(lowered, value.start)):
+            kind = "hex-token" if _pattern("hex_64").fullmatch(value.text) else _KINDS[grade]
+            yield value.start, value.start + len(value.text), kind
+    return False
+
+
+def _words(lowered: str) -> Iterator[tuple[int, Grade] | None]:
+    """Where a word for a secret ends that a value seems to follow, and how strong it is; None, where there are too many."""
+    tails, ahead, bare = _pattern("tail"), _pattern("ahead"), _pattern("bare")
+    count = 0
     for sign, group, pattern in _table().keywords:
-        for word in compiled(pattern).finditer(lowered) if sign in lowered else ():
-            tail = _pattern("tail").match(lowered, word.end())
-            end = tail.end() if tail else word.end()
-            grade = _grade(lowered, word, group, lowered[word.end() : end])
-            value = _value_after(text, lowered, end, grade) or _bare_value(text, end, grade) if grade else None
-            if grade and value and _is_secret(value, grade, _line_before(lowered, value.start)):
-                kind = "hex-token" if _pattern("hex_64").fullmatch(value.text) else _KINDS[grade]
-                yield value.start, value.start + len(value.text), kind
-    for at in _elsewhere(text, lowered):
-        value = _value_at(text, at, "", direct=True, assigned=True)
-        if value and _is_secret(value, Grade.CODE, ""):
-            yield value.start, value.start + len(value.text), "password"
+        value = _pattern("value" if group in ("password", "code") else "key_value")
+        for word in compiled(pattern).finditer(lowered) if sign.isascii() or sign in lowered else ():
+            count += 1
+            if count == _CROWD and _is_crowded(lowered):
+                yield None
+                return
+            end = tails.match(lowered, word.end()).end()  # type: ignore[union-attr]  # it matches the empty text
+            mark = ahead.search(lowered, end, end + _REACH)
+            if (mark is None or not value.match(lowered, mark.end())) and not bare.match(lowered, end):
+                continue
+            if grade := _grade(lowered, word, group, lowered[word.end() : end]):
+                yield end, grade
 
 
-def _elsewhere(text: str, lowered: str) -> Iterator[int]:
+def _elsewhere(text: str, lowered: str) -> Iterator[tuple[int, None]]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
-    yield from (found.end() for found in (_pattern("flag").finditer(lowered) if "--" in lowered else ()))
+    yield from ((found.end(), None) for found in _pattern("flag").finditer(lowered))
     if any(sign in lowered for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
-        yield from (found.start("secret") for found in _pattern("pair").finditer(lowered))
-    yield from (found.start("secret") for found in (_pattern("pin").finditer(text) if "PIN" in text else ()))
+        yield from ((found.start("secret"), None) for found in _pattern("pair").finditer(lowered))
+    yield from ((found.start("secret"), None) for found in _pattern("pin").finditer(text))
 
 
 def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | None:
@@ -350,9 +531,16 @@ def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | 
         return Grade.PASSWORD if word[0] != "pass" or _pattern("of_service").search(before) else None
     if group == "code":
         return Grade.CODE if word[0] != "code" or _pattern("code_of").search(before) else None
-    if _pattern("qualified").search(before) or tail.endswith(("_key", "_token", "_secret")):
+    if tail.endswith(("_key", "_token", "_secret")) or _is_qualified(before):
         return Grade.KEY
     return Grade.WEAK if group == "weak" or before.endswith("_") else None
+
+
+def _is_qualified(before: str) -> bool:
+    stem = before[:-1] if before[-1:] in (" ", "_", "-") else before
+    return stem.endswith(_table().qualified) or (
+        stem.endswith("id") and not (stem[-3:-2].isalnum() or stem[-3:-2] == "_")
+    )
 
 
 def _line_before(lowered: str, at: int) -> str:
@@ -400,7 +588,12 @@ def _value_at(text: str, start: int, opening: str, *, direct: bool, assigned: bo
 
 def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
     text, low = value.text, value.text.lower()
-    if len(text) < 4 or _pattern("reference").match(low) or low in _table().technical or low in _table().plain:
+    if (
+        len(text) < _LEAST_SECRET
+        or _pattern("reference").match(low)
+        or low in _table().technical
+        or low in _table().plain
+    ):
         return False
     if " " in text or (not value.quoted and _pattern("call").search(text)):
         return value.quoted and grade is Grade.PASSWORD and _is_passphrase(text)
@@ -417,7 +610,7 @@ def _is_password(value: _Value, grade: Grade) -> bool:
         return not _pattern("year").fullmatch(text) and (value.direct or (value.purpose and len(text) >= 6))
     if _pattern("quantity").fullmatch(low):
         return False
-    symbols = any(c.isascii() and not c.isalnum() and c not in "-_.'/," for c in text)
+    symbols = compiled(r"[\x00-\x2b:-@\[-^`{-\x7f]").search(text.replace("'", "")) is not None
     if _has_letter(text) and (_has_digit(text) or symbols):
         return len(text) >= (5 if value.direct else 6)
     if low.count("-") >= 3 or grade is Grade.CODE:
@@ -454,14 +647,13 @@ def _phrases(lowered: str) -> Iterator[Found]:
 
 
 def _long_hex(lowered: str) -> Iterator[Found]:
-    for found in _pattern("long_hex").finditer(lowered):
-        before = _line_before(lowered, found.start())[-60:]
-        if (
-            _pattern("context").search(before)
-            and not _pattern("digest").search(before)
-            and not re.search(r"(?<!\b0x)\w$", before)
-        ):
-            yield *found.span(), "hex-token"
+    """Sixty-four digits. Every eighth character tells where so long a run can be at all."""
+    for run in compiled("[0-9a-f]{7,}+").finditer(lowered[::8]):
+        first, last = max(0, 8 * run.start() - 12), 8 * run.end() + 12
+        for found in _pattern("long_hex").finditer(lowered, first, last):
+            before = _line_before(lowered, found.start("secret"))[-60:]
+            if _pattern("context").search(before) and not _pattern("digest").search(before):
+                yield *found.span("secret"), "hex-token"
 
 
 def _entropy(text: str) -> float:
@@ -470,8 +662,8 @@ def _entropy(text: str) -> float:
 
 
 def _has_letter(text: str) -> bool:
-    return any(c.isalpha() for c in text)
+    return compiled(r"[^\W\d_]").search(text) is not None
 
 
 def _has_digit(text: str) -> bool:
-    return any(c.isdigit() for c in text)
+    return compiled(r"\d").search(text) is not None
