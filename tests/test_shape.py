@@ -19,7 +19,7 @@ CEILINGS = {
     "cli": 3_260,
     "dream": 3_210,
     "forget": 970,
-    "gate": 2_430,
+    "gate": 2_650,
     "layout": 970,
     "ledger": 1_210,
     "mcp": 880,

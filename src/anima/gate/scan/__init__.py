@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anima.gate.scan import encoded, hidden, orders, secrets
+from anima.gate.scan import encoded, hidden, orders
 from anima.gate.scan.hidden import find_hidden, reveal
 from anima.gate.scan.orders import FRAME_NAMES
-from anima.gate.scan.secrets import PLACEHOLDER, compile_patterns, find_secrets, redact, redact_said
+from anima.gate.scan.redact import PLACEHOLDER, compile_patterns, find_secrets, placeholders, redact, redact_said, spans
 from anima.gate.scan.sights import Origins, Sighting, findings, fold
 from anima.model import Finding, Severity
 from anima.text.words import may_hide, visible
@@ -43,10 +43,10 @@ def _plain(text: str) -> Iterator[Sighting]:
     """What the text says as it stands."""
     folded = fold(text)
     origins = Origins(text, folded)
-    found = list(secrets.spans(text))
+    found = list(spans(text))
     safe = _blanked(text, found)  # the same length, so that places stay the same
     yield from found
-    yield from secrets.placeholders(text)
+    yield from placeholders(text)
     yield from orders.comments(text, safe)
     yield from orders.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins)

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from anima.gate.scan.encoded import SYMBOLS, from_bits, from_selectors, from_tags
-from anima.gate.scan.secrets import redact
+from anima.gate.scan.redact import redact
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
 from anima.text.words import INVISIBLE, INVISIBLES, may_hide, name_of, visible
