@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from anima.web.tokens import Keyring
 from chromium import ARGUMENTS, NoBrowser, chromium
+from owning import as_owner
 
 SOURCE = str(Path(__file__).parent.parent / "src")
 PATIENCE = 15_000  # milliseconds until something that was to appear counts as missing
@@ -60,7 +61,7 @@ class Server:
 
     def anima(self, *arguments: str) -> Any:
         """What the command line says about this home."""
-        line = [sys.executable, "-m", "anima.cli", *arguments, "--home", str(self.folder), "--json"]
+        line = [sys.executable, "-m", "anima.cli", *as_owner(*arguments), "--home", str(self.folder), "--json"]
         done = subprocess.run(line, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
         return json.loads(done.stdout)
 
@@ -81,7 +82,7 @@ class Server:
 def serving(folder: Path, *, verb: tuple[str, ...] = ("serve", "--home"), port: int = 0) -> Iterator[Server]:
     """`anima serve`, or `anima up`, on a free port until the end of the block; it must stop cleanly."""
     environment = {**os.environ, "PYTHONPATH": SOURCE}
-    line = [sys.executable, "-m", "anima.cli", *verb, str(folder), "--port", str(port)]
+    line = [sys.executable, "-m", "anima.cli", *as_owner(*verb), str(folder), "--port", str(port)]
     with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             link = _link_of(process)

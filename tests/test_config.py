@@ -321,13 +321,13 @@ LOOSER = {
         "[[agent]]\nid = 'a'\navatar = 'https://example.org/a.png'",
     ],
     "binding": ["[[binding]]\nagent = 'a'"],
+    "owner": ["owner = ['telegram:4711']"],
 }
 
 # What an untrusted file may say as it likes, with the reason: it loosens no rule, reaches nobody and hides nothing.
 FREE = {
     "dialect": "the folder's own names decide it anyway",
     "timezone": "only a clock",
-    "owner": "names fewer owners than the default, which is everybody",
     "identity.name": "only a name",
     "identity.emoji": "only a sign",
     "prompt.extra": "the folder's AGENTS.md can say the same",

@@ -29,6 +29,7 @@ from anima.cli import run
 from anima.errors import exit_code, http_status
 from anima.layout.starter import NAMES
 from anima.ledger.chain import FORMAT
+from owning import as_owner
 
 CORE = {name for name in NAMES if name != "BOOTSTRAP.md"}
 Clock = Callable[[], datetime]
@@ -344,7 +345,7 @@ def test_a_newer_home_is_refused_before_anything_is_read_or_touched(
     assert (exit_code(told.value), http_status(told.value)) == (5, 501)
     assert (told.value.found, told.value.known) == (FORMAT + 1, FORMAT) and told.value.hint
     for words in (["prompt"], ["note", "x"], ["search", "x"]):
-        assert run([*words, "--home", str(tmp_path / "aria")]) == 5
+        assert run(as_owner(*words, "--home", tmp_path / "aria")) == 5
         assert "newer" in capsys.readouterr().err
     assert bytes_of(tmp_path / "aria") == before
 

@@ -14,23 +14,23 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 2_420,
+    "(top)": 2_430,
     "backup": 2_340,
-    "cli": 3_260,
+    "cli": 3_410,
     "dream": 3_210,
     "forget": 970,
     "gate": 2_650,
-    "layout": 970,
+    "layout": 1_000,
     "ledger": 1_210,
     "mcp": 880,
     "memory": 1_630,
     "prompt": 1_780,
     "search": 4_360,
-    "sessions": 4_110,
+    "sessions": 4_120,
     "store": 6_650,
     "testing": 1_610,
     "text": 2_590,
-    "upkeep": 3_040,
+    "upkeep": 3_050,
     "web": 4_190,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

@@ -459,7 +459,7 @@ def _harmless(agents: tuple[AgentConfig, ...]) -> bool:
 _KEYS: dict[str, _Key] = {
     "dialect": _Key(_one_of(*DIALECT_NAMES)),
     "timezone": _Key(_zone),
-    "owner": _Key(_texts),
+    "owner": _Key(_texts, lambda value: not value),  # or a folder from somebody else could say whose it is
     "identity.name": _Key(_text),
     "identity.emoji": _Key(_text),
     "identity.avatar": _Key(_text, _local),

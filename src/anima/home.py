@@ -324,7 +324,8 @@ class Home:
 
     def prompt(self, *, scope: Scope | str, sender: str | None = None, runtime: Runtime | None = None) -> Prompt:
         """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
-        return self.prompts.prompt(self.listener(scope=scope, sender=sender), runtime=runtime or Runtime())
+        listener = self.site.listener(scope, sender, runtime.channel if runtime else None)
+        return self.prompts.prompt(listener, runtime=runtime or Runtime())
 
     def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
         return self.site.listener(scope, sender)

@@ -20,7 +20,7 @@ from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
-from anima.layout.listener import Listener, layer_of
+from anima.layout.listener import Listener, layer_of, person_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
@@ -53,9 +53,10 @@ class Site:
         """What the configuration says of this agent."""
         return next((agent for agent in self.config.agent if agent.id == self.agent), AgentConfig(id=self.agent))
 
-    def listener(self, scope: Scope | str, sender: str | None) -> Listener:
-        """Whoever listens: in which scope, and in whose layer."""
-        return Listener(scope=Scope.parse(scope), layer=layer_of(sender, self.config.owner))
+    def listener(self, scope: Scope | str, sender: str | None, channel: str | None = None) -> Listener:
+        """Whoever listens: in which scope, and in whose layer. Without a channel, a sender is a whole `channel:id`."""
+        person = person_of(sender, channel)
+        return Listener(scope=Scope.parse(scope), layer=layer_of(person, self.config.owner), person=person)
 
     def now(self, listener: Listener | None = None) -> datetime:
         """The moment in the user's timezone; with a listener, in theirs."""

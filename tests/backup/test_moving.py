@@ -29,6 +29,7 @@ from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.table import Policy
 from anima.store.outside import MAP
 from anima.testing import Clock, dice
+from owning import as_owner
 
 NAMES = tuple(DIALECTS)
 ODD = {
@@ -483,7 +484,7 @@ def test_what_looks_like_an_attack_is_shown_before_and_after_it_comes_in(
         assert home.import_from(tmp_path / "source", replace=True).doubtful == ()  # it stands here already
     with home_at(tmp_path / "other"):
         pass
-    assert run(["import", str(tmp_path / "source"), "--replace", "--home", str(tmp_path / "other")]) == 0
+    assert run(as_owner("import", tmp_path / "source", "--replace", "--home", tmp_path / "other")) == 0
     assert "look at: MEMORY.md: line 2" in capsys.readouterr().err
 
 
@@ -727,7 +728,7 @@ def test_a_disk_that_takes_no_more_is_told_and_what_came_in_is_whole(tmp_path: P
 def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b, out = (str(tmp_path / name) for name in ("a", "b", "out"))
     assert run(["init", a, "--name", "Aria"]) == run(["init", b, "--name", "Bo"]) == 0
-    assert run(["note", "Reviewed the plan", "--home", a]) == 0
+    assert run(as_owner("note", "Reviewed the plan", "--home", a)) == 0
     capsys.readouterr()
     assert run(["export", out, "--format", "carapace", "--home", a]) == 0
     said = capsys.readouterr()
@@ -735,12 +736,12 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
     assert run(["import", out, "--home", b, "--dry-run"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("Would come in: 1 document") and "differs: IDENTITY.md" in said.err
-    assert run(["import", out, "--home", b, "--replace", "--json"]) == 0
+    assert run(as_owner("import", out, "--home", b, "--replace", "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["replaced"] == ["IDENTITY.md"] and len(told["copied"]) == 1
     assert run(["export", out, "--home", a]) == 5
     assert run(["export", "-", "--home", a, "--json", "--format", "jsonl"]) == 2
-    assert run(["import", str(tmp_path / "nope"), "--home", a]) == 3
+    assert run(as_owner("import", tmp_path / "nope", "--home", a)) == 3
 
 
 def test_an_export_can_go_through_a_pipe(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -52,6 +52,7 @@ from anima.store.private import Machine
 from anima.store.shelf import Shelf
 from anima.store.whole import FolderWhole
 from anima.testing import Clock
+from owning import as_owner
 
 DIALECTS = ("anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
 
@@ -1375,7 +1376,7 @@ def test_the_passphrase_in_the_environment_is_no_setting(root: Path, monkeypatch
 @pytest.fixture
 def command(root: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
     def call(*arguments: str, home: Path = root) -> tuple[int, str, str]:
-        code = run(["snapshot", *arguments, "--home", str(home)])
+        code = run(as_owner("snapshot", *arguments, "--home", str(home)))
         said = capsys.readouterr()
         return code, said.out, said.err
 

@@ -17,6 +17,7 @@ from anima import Home, Scope
 from anima.errors import NoSuchRevision
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
+from owning import as_owner
 
 FACT = "Ana is allergic to peanuts"
 JUNK = "$ git push origin main"
@@ -410,7 +411,7 @@ def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clo
     anima = [sys.executable, "-m", "anima.cli"]
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*anima, *words, "--home", root], capture_output=True, text=True, check=True)
+        return subprocess.run([*anima, *as_owner(*words), "--home", root], capture_output=True, text=True, check=True)
 
     explained = run("dream", "--dry-run", "--explain").stdout
     told = json.loads(run("dream", "--json").stdout)

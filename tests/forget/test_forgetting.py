@@ -23,6 +23,7 @@ from anima.cli import run
 from anima.store.git import _finish_swap
 from anima.testing import Clock
 from anima.text.phrases import Wanted, cut, flat, forms_of, said_in
+from owning import as_owner
 
 # Fifty phrases, by the place each is planted in. Letters, digits, signs, scripts and forms differ.
 DOCUMENT = {
@@ -891,7 +892,7 @@ def test_it_goes_in_every_dialect(example, dialect):
 def cli(home, capsys):
     def call(*arguments):
         capsys.readouterr()
-        code = run(["forget", "--home", home.name, *arguments])
+        code = run(as_owner("forget", "--home", home.name, *arguments))
         return code, *capsys.readouterr()
 
     return call

@@ -6,24 +6,69 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anima.errors import BadArguments
 from anima.layout.dialects import DIALECTS
-from anima.layout.listener import Listener, layer_at, layer_of
+from anima.layout.listener import Listener, how_to_own, layer_at, layer_of, person_of, place_of
 from anima.layout.table import Row
 from anima.model import DocPath, Scope
 
+CHANNELS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8) | st.sampled_from(["telegram", "cli"])
 SENDERS = st.text(max_size=60) | st.from_regex(r"[a-zA-Z0-9_+@.-]{1,60}", fullmatch=True)
 
 
 # -- layers --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sender", [None, "", "ana", "luis", "Ana", "../../etc"])
-def test_while_nobody_is_named_as_owner_every_sender_is(sender: str | None) -> None:
-    assert layer_of(sender, ()) == ""
+@pytest.mark.parametrize("sender", ["", "ana", "luis", "Ana", "../../etc", "telegram:4711"])
+def test_while_nobody_is_named_as_owner_no_sender_is(sender: str) -> None:
+    assert layer_of(sender, ()) != "" and layer_of(sender, [""]) != ""
 
 
 def test_the_owner_and_a_message_without_sender_have_the_homes_own_layer() -> None:
     assert layer_of(None, ["luis"]) == layer_of("luis", ["luis", "tg:42"]) == layer_of("tg:42", ["luis", "tg:42"]) == ""
+    assert layer_of(None, ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("channel", "sender"),
+    [
+        ("slack", "luis"),
+        ("slack", "tg:42"),
+        ("tg", "tg:42"),
+        ("tg", "luis"),
+        ("TG", "42"),
+        ("tg", " 42"),
+        ("t", "g:42"),
+    ],
+)
+def test_whoever_has_the_owners_name_elsewhere_is_somebody_else(channel: str, sender: str) -> None:
+    assert layer_of(person_of(sender, channel), ["luis", "tg:42"]) != ""
+    assert layer_of(person_of("42", "tg"), ["luis", "tg:42"]) == ""
+
+
+@given(one=st.tuples(SENDERS, CHANNELS), other=st.tuples(SENDERS, CHANNELS))
+def test_two_people_are_never_one_and_can_be_named_as_a_whole(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert place_of(person_of(*one), None) == (one[1], one[0])
+    if one != other:
+        assert person_of(*one) != person_of(*other)
+        assert layer_of(person_of(*one), ()) != layer_of(person_of(*other), ())
+
+
+def test_a_channel_with_a_colon_could_be_taken_for_another() -> None:
+    with pytest.raises(BadArguments, match="no colon"):
+        place_of("b", "telegram:a")
+
+
+@pytest.mark.parametrize(
+    ("owners", "told"),
+    [((), True), (("luis",), True), (("slack:7",), True), (("telegram:1",), False), (("slack:7", "telegram:1"), False)],
+)
+def test_a_stranger_is_told_of_where_the_owner_may_only_have_forgotten_to_name_themselves(
+    owners: tuple[str, ...], told: bool
+) -> None:
+    said = how_to_own("telegram:4711", owners)
+    assert ('owner = ["telegram:4711"]' in said) == told == bool(said)
+    assert not any(owner in said for owner in owners)
 
 
 @pytest.mark.parametrize("sender", ["Luis", " luis", "luis ", "luiS", "lu\u200bis", "", "lui"])
@@ -57,6 +102,15 @@ def test_nobody_can_take_the_name_of_somebody_elses_layer(sender: str) -> None:
     layer = layer_of(sender, ["luis"])
 
     assert layer == sender or layer_of(layer, ["luis"]) != layer
+
+
+@pytest.mark.parametrize(
+    ("person", "layer"),
+    [("telegram:4711", "telegram.4711"), ("telegram:-100", "telegram.-100"), ("ana", "ana"), ("con:x", "u-con-x-")],
+)
+def test_a_person_on_a_channel_has_a_readable_layer(person: str, layer: str) -> None:
+    assert layer_of(person, ()).startswith(layer)
+    assert DocPath.parse(f"users/{layer_of(person, ())}/MEMORY.md").text.endswith("MEMORY.md")
 
 
 @pytest.mark.parametrize(

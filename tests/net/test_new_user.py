@@ -23,6 +23,7 @@ import pytest
 from anima import Home, HomeError
 from anima.testing import Clock
 from mcp_doors import visiting
+from owning import as_owner
 from serving import Desk
 
 LONG = 6_700_000  # characters of the long document that was tried
@@ -47,7 +48,7 @@ def home(tmp_path: Path, clock: Clock) -> Iterator[Home]:
 
 def typed(*words: str) -> str:
     """What a command says, on both streams."""
-    command = [sys.executable, "-m", "anima.cli", *words]
+    command = [sys.executable, "-m", "anima.cli", *as_owner(*words)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout + done.stderr
 

@@ -320,7 +320,6 @@ VERBS = {
 }
 
 
-@still_open("M5", "only approve and trust want a terminal")
 @pytest.mark.parametrize("verb", VERBS)
 def test_m5_no_verb_changes_an_identity_file_on_a_pipe(folder: Path, verb: str) -> None:
     with Home.open(folder) as home:

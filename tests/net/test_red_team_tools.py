@@ -546,7 +546,6 @@ def test_m7_a_dangerous_description_of_a_skill_stands_in_no_prompt(home: Home) -
 # -- Design 1 and 2 ----------------------------------------------------------------------------------------------------
 
 
-@still_open("Design 1", "while owner is empty every sender is the owner")
 @pytest.mark.parametrize("way", ["prompt", "read", "write"])
 def test_design_1_a_stranger_who_writes_directly_is_not_the_owner(home: Home, way: str) -> None:
     home.remember("the PIN is 7319")

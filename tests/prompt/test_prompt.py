@@ -689,7 +689,7 @@ def test_no_soul_is_named_where_none_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_sender_has_a_layer_in_place_of_user_memory_and_logs(example: Make, clock: Callable[[], datetime]) -> None:
-    with Home.open(example("anima"), clock=clock) as home:
+    with Home.open(example("anima"), clock=clock, settings={"owner": ["luis"]}) as home:
         owner, nobody = home.prompt(scope="main", sender="luis"), home.prompt(scope="main")
         ana, bob = home.prompt(scope="main", sender="ana"), home.prompt(scope="main", sender="bob")
     assert owner == nobody
@@ -704,10 +704,12 @@ def test_a_sender_has_a_layer_in_place_of_user_memory_and_logs(example: Make, cl
     assert line(bob, "users/bob/MEMORY.md").status == "missing"
 
 
-def test_without_an_owner_every_sender_is_the_owner(tmp_path: Path) -> None:
+def test_without_an_owner_a_sender_is_somebody_else_and_the_notes_say_what_to_set(tmp_path: Path) -> None:
     write(tmp_path, "MEMORY.md", "- a fact\n")
     with opened(tmp_path) as home:
-        assert "- a fact" in home.prompt(scope="main", sender="anyone").text
+        made = home.prompt(scope="main", sender="telegram:4711")
+        assert "- a fact" not in made.text and 'owner = ["telegram:4711"]' in " ".join(made.notes)
+        assert "- a fact" in home.prompt(scope="main").text
 
 
 # -- days ----------------------------------------------------------------------------------------------------------------

@@ -178,8 +178,8 @@ def guarded(tmp_path_factory):
     for path, text in PRIVATE.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
-    (root / "anima.toml").write_text('dialect = "anima"\nowner = ["luis"]\n', encoding="utf-8")
-    with Home.open(root, env={"ANIMA_CONFIG": str(root) + "-config"}) as home:
+    (root / "anima.toml").write_text('dialect = "anima"\n', encoding="utf-8")
+    with Home.open(root, env={"ANIMA_CONFIG": str(root) + "-config"}, settings={"owner": ["luis"]}) as home:
         home.index()
         yield home
 

@@ -104,7 +104,11 @@ def test_a_strangers_session_is_not_resumed_as_the_owners(tmp_path, clock):
         first = home.session(scope=Scope.MAIN, sender="mallory")
         first.log("user", "hello")
         first.close()
-    with Home.open(tmp_path / "home", clock=clock) as home, pytest.raises(NoSuchSession, match="other senders"):
+    named = {"owner": ["mallory"]}
+    with (
+        Home.open(tmp_path / "home", clock=clock, settings=named) as home,
+        pytest.raises(NoSuchSession, match="other senders"),
+    ):
         home.resume(first.id)
 
 

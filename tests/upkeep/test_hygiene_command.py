@@ -14,6 +14,7 @@ import pytest
 
 from anima import Home
 from anima.cli import run
+from owning import as_owner
 
 TODAY = datetime.now(UTC).date()
 OLD, NEW = TODAY - timedelta(days=200), TODAY - timedelta(days=2)
@@ -33,7 +34,7 @@ def aria(tmp_path: Path) -> Path:
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
-    return run(["hygiene", *map(str, arguments)]), *capsys.readouterr()
+    return run(as_owner("hygiene", *arguments)), *capsys.readouterr()
 
 
 def answered(home: Path, *answers: str, options: tuple[str, ...] = ()) -> str:
@@ -127,7 +128,7 @@ def test_yes_does_all_but_choose_and_undo_takes_it_back(aria: Path, capsys) -> N
     after = files(aria)
     assert f"memory/archive/{OLD.year}/{OLD}.md" in after and "Samsung" not in after[f"memory/{NEW}.md"]
     assert "Ana lives in Lima" in after["MEMORY.md"] and "Ana lives in Bogota" in after[f"memory/{NEW}.md"]
-    assert run(["undo", "--home", str(aria)]) == 0
+    assert run(as_owner("undo", "--home", aria)) == 0
     assert files(aria) == before
     assert said(capsys, "--home", aria, "--yes", "--only", "contradictions")[2].endswith("Nothing was changed.\n")
 

@@ -24,6 +24,7 @@ from anima.text.diff import diff_of
 from anima.web.draw import diff_lines, inert
 from anima.web.guard import KEY, Rate, RateLimits
 from anima.web.tokens import Keyring
+from owning import as_owner
 from serving import BASE, PRODUCT, Desk, desk_in
 
 JSON = {"Content-Type": "application/json"}
@@ -519,7 +520,7 @@ def test_no_content_of_a_diff_passes_for_its_frame(old: list[str], new: list[str
 
 
 def anima(*arguments: str, home: Home) -> Any:
-    line = [sys.executable, "-m", "anima.cli", *arguments, "--home", home.name, "--json"]
+    line = [sys.executable, "-m", "anima.cli", *as_owner(*arguments), "--home", home.name, "--json"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     return json.loads(done.stdout)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import anima
-from anima.cli.command import HOME, JSON, Reply, argument, command, flag, home_path, open_home, option
+from anima.cli.command import HOME, JSON, Reply, argument, command, flag, home_path, open_home, option, unless_dry
 from anima.cli.show import (
     counted,
     flat,
@@ -48,6 +48,7 @@ _SHOWN, _SHOWN_MOVED = 12, 20
     HOME,
     JSON,
     opens=False,
+    owners=lambda given: given["action"] in ("restore", "prune") and not given["dry_run"],
 )
 def snapshot(action: str, archive: str | None, home: str | None, json: bool, **asked: Any) -> Reply:
     """Keep the whole home in one verified archive, and put one back.
@@ -260,6 +261,7 @@ def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
     HOME,
     JSON,
     name="import",
+    owners=unless_dry,
 )
 def import_(home: Home, source: str, **asked: Any) -> Reply:
     """Take in an export, or a folder of another system. Nothing that stands here is overwritten unless you say so.

@@ -2,13 +2,16 @@
 
 Promise: `--home`, `--set` and `--agent` open the home before a command runs and close it before anything is shown;
 `--json` prints exactly one JSON value; a text that begins with a dash and a blank, as a line of a list does, is a text
-and no option. Not here: which commands there are (the package), how things look (show).
+and no option. Whoever asks never answers: a verb of the owner's that writes wants a terminal, or `--as-owner`; without
+either it is an agent's wish, or refused. Not here: which commands there are (the package), how things look (show).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli.show import say, say_json
-from anima.errors import BadArguments, NoSuchHome
-from anima.model import DocPath, Scope
+from anima.errors import BadArguments, NoSuchHome, Refused
+from anima.model import DocPath, Origin, Scope
 
 if TYPE_CHECKING:
+    from anima import Session
     from anima.home import Home
 
 SHIELD = "\0"  # no argument of a program can hold it
@@ -152,7 +156,7 @@ HOME = option(
 JSON = flag("--json", help="Print exactly one JSON value.")
 SET = option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call.")
 AGENT = option("--agent", metavar="ID", help="One of several agents in the configuration.")
-SENDER = option("--sender", metavar="ID", help="Who speaks; others than the owner get their own layer.")
+SENDER = option("--sender", metavar="ID", help="Who speaks, as channel:id; all but the owner have their own layer.")
 
 
 def scope(more: str = "", **rest: Any) -> click.Option:
@@ -193,16 +197,25 @@ class Command(click.Command):
                 formatter.write_dl(rows)
 
 
-def command(*params: click.Parameter, name: str | None = None, opens: bool = True) -> Callable[[Any], Command]:
+def command(
+    *params: click.Parameter, name: str | None = None, opens: bool = True, owners: Owners | None = None
+) -> Callable[[Any], Command]:
     """Makes a command of a function, whose docstring is its help.
 
     The function is given the open home first, unless `opens` is False (then the options that name one), and `json` if it
-    asks for it. What it gives back is an Reply, a code to exit with, or nothing when all is said.
+    asks for it. What it gives back is an Reply, a code to exit with, or nothing when all is said. `owners` says of what is
+    given whether it is the owner's alone to do; a function that asks for `as_owner` finds out and does without.
     """
 
     def made(function: Callable[..., Reply | int | None]) -> Command:
         def call(**given: Any) -> int:
             as_json = given["json"] if "json" in function.__annotations__ else given.pop("json", False)
+            if owners is not None and not is_owner(given.pop("as_owner")) and owners(given):
+                raise Refused(
+                    "this is the owner's to do, and nobody is at a terminal; nothing was changed",
+                    rule="terminal",
+                    hint="run it yourself in a terminal, or say --as-owner if you are the owner",
+                )
             if opens:
                 place, settings, agent = given.pop("home"), given.pop("set_", ()), given.pop("agent", None)
                 with open_home(place, settings, agent) as opened:
@@ -212,9 +225,43 @@ def command(*params: click.Parameter, name: str | None = None, opens: bool = Tru
             return answer.give(as_json=as_json) if isinstance(answer, Reply) else answer or 0
 
         called = name or function.__name__
-        return Command(called, params=list(params), callback=call, help=function.__doc__)
+        more = [AS_OWNER] if owners is not None or "as_owner" in function.__annotations__ else []
+        return Command(called, params=[*params, *more], callback=call, help=function.__doc__)
 
     return made
+
+
+# -- who asks ------------------------------------------------------------------------------------------------------------------
+
+Owners = Callable[[Mapping[str, Any]], bool]
+AS_OWNER = flag("--as-owner", help="Act as the owner, though nobody is at a terminal.")
+
+
+def always(given: Mapping[str, Any]) -> bool:
+    return True
+
+
+def unless_dry(given: Mapping[str, Any]) -> bool:
+    """Whether more is asked than to look."""
+    return not given.get("dry_run")
+
+
+def is_owner(as_owner: bool) -> bool:
+    """Whether the owner asks: somebody at a terminal, who sees the answer there, or who says so."""
+    return as_owner or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+@contextmanager
+def agents_hand(home: Home) -> Iterator[Session]:
+    """A session for whoever asks without being at a terminal: an agent's, whose conversation nobody saw."""
+    with home.session(scope=Scope.MAIN, channel="cli") as session:
+        session.taint(unseen())
+        yield session
+
+
+def unseen() -> Origin:
+    """What a conversation has read that we see nothing of."""
+    return getattr(Origin, "HOST", Origin.WEB)
 
 
 # -- the home that is meant --------------------------------------------------------------------------------------------------

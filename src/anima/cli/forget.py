@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, command, flag, option
+from anima.cli.command import HOME, JSON, Reply, command, flag, option, unless_dry
 from anima.cli.show import counted, flat, inert, need_person, plain, say, show_notes, whisper
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _NAMES = {
     flag("--yes", help="Do not ask."),
     HOME,
     JSON,
+    owners=unless_dry,
 )
 def forget(home: Home, text: Sequence[str], dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
     """Forget something wherever it stands, so that it stays forgotten. Exit 1 when something still holds it.

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, JSON, SET, Reply, argument, command, flag, home_path, open_home, option, parsed
+from anima.cli.command import (
+    HOME,
+    JSON,
+    SET,
+    Reply,
+    always,
+    argument,
+    command,
+    flag,
+    home_path,
+    open_home,
+    option,
+    parsed,
+)
 from anima.cli.serve import PORT, need_serving, serve_home
 from anima.cli.show import console, flat, inert, plain, say, table, whisper
 from anima.errors import BadArguments, NoSuchHome, Refused
@@ -146,7 +159,9 @@ def _share(prompt: Prompt, path: str) -> str:
     JSON,
     opens=False,
 )
-def up(path: str | None, name: str, serve: bool, port: int | None, home: str | None, json: bool) -> Reply | None:
+def up(
+    path: str | None, name: str, serve: bool, port: int | None, home: str | None, json: bool, as_owner: bool
+) -> Reply | None:
     """Bring a home up: make it if it is missing, show its health, and serve it until Ctrl-C.
 
     With `--no-serve` it shows the prompt and the health of the home, and ends; so it does with `--json`.
@@ -167,7 +182,7 @@ def up(path: str | None, name: str, serve: bool, port: int | None, home: str | N
         if serve and not json:
             _show_remarks(remarks)
             say()
-            serve_home(opened, port=port, json=False)
+            serve_home(opened, port=port, json=False, as_owner=as_owner)
             return None
 
     def show() -> None:
@@ -211,6 +226,7 @@ def tour(fast: bool, json: bool) -> Reply:
     SET,
     JSON,
     opens=False,
+    owners=lambda given: given["repair"] and not given["dry_run"],
 )
 def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -> Reply:
     """Look at the health of a home, and with --repair mend it: ledger, history, index, sessions, modes, documents.
@@ -325,7 +341,7 @@ def _as_toml(value: Any) -> str:
     return value if isinstance(value, str) else json_text.dumps(plain(value), ensure_ascii=False)
 
 
-@command(HOME, flag("--yes", help="Do not ask."), JSON, name="trust-home")
+@command(HOME, flag("--yes", help="Do not ask."), JSON, name="trust-home", owners=always)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
     """Trust this home's anima.toml with rules and endpoints. Kept in your own configuration, not in the home.
 

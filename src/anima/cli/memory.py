@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, argument, command, option, place_of
+from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, is_owner, option, place_of
 from anima.cli.show import counted, inert, need_person, say, show_proposal, whisper
 from anima.errors import BadArguments
+from anima.model import DocPath, Kind
 
 if TYPE_CHECKING:
     from anima import Home, Proposal, Receipt
@@ -31,23 +33,27 @@ _KEYS = "a approve · d deny · e edit, then approve · s skip · q quit"
     HOME,
     JSON,
 )
-def remember(home: Home, fact: str, section: str | None, reason: str) -> Reply:
+def remember(home: Home, fact: str, section: str | None, reason: str, as_owner: bool) -> Reply:
     """Put one line into MEMORY.md. A line that says so already is told, and nothing is written.
 
     \b
     anima remember "Ana uses a Samsung, not an iPhone" --section People
     """
-    return _written(home.remember(fact, section=section, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.remember(fact, section=section, reason=reason))
+    return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
 @command(argument("content", help="What happened."), REASON, HOME, JSON)
-def note(home: Home, content: str, reason: str) -> Reply:
+def note(home: Home, content: str, reason: str, as_owner: bool) -> Reply:
     """Put one line into today's log, in your timezone.
 
     \b
     anima note "Reviewed PR #42, approved"
     """
-    return _written(home.note(content, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.note(content, reason=reason))
+    return _wished(home, target="daily_log", content=content, reason=reason)
 
 
 @command(
@@ -58,14 +64,16 @@ def note(home: Home, content: str, reason: str) -> Reply:
     HOME,
     JSON,
 )
-def write(home: Home, path: str, text: str | None, base: str | None, reason: str) -> Reply:
+def write(home: Home, path: str, text: str | None, base: str | None, reason: str, as_owner: bool) -> Reply:
     """Replace a document, or make it.
 
     \b
-    anima write TOOLS.md < tools.md
     anima write notes/plan.md "# Plan"
+    anima write TOOLS.md --as-owner < tools.md
     """
-    return _written(home.write(path, _given(text), base=base, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.write(path, _given(text), base=base, reason=reason))
+    return _submitted(home, path, Kind.WRITE, _given(text), base=base, reason=reason)
 
 
 @command(
@@ -75,13 +83,15 @@ def write(home: Home, path: str, text: str | None, base: str | None, reason: str
     HOME,
     JSON,
 )
-def append(home: Home, path: str, text: str | None, reason: str) -> Reply:
+def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool) -> Reply:
     """Add lines at the end of a document.
 
     \b
     anima append notes/boat.md "- The tiller needs a second coat."
     """
-    return _written(home.append(path, _given(text), reason=reason))
+    if is_owner(as_owner):
+        return _written(home.append(path, _given(text), reason=reason))
+    return _wished(home, target=path, content=_given(text), reason=reason)
 
 
 @command(
@@ -93,13 +103,15 @@ def append(home: Home, path: str, text: str | None, reason: str) -> Reply:
     HOME,
     JSON,
 )
-def edit(home: Home, path: str, old: str, new: str, replace_all: bool, reason: str) -> Reply:
+def edit(home: Home, path: str, old: str, new: str, replace_all: bool, reason: str, as_owner: bool) -> Reply:
     """Put one text in the place of another.
 
     \b
     anima edit USER.md "Timezone: UTC" "Timezone: America/Bogota"
     """
-    return _written(home.edit(path, old, new, replace_all=replace_all, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.edit(path, old, new, replace_all=replace_all, reason=reason))
+    return _wished(home, target=path, old_string=old, new_string=new, replace_all=replace_all, reason=reason)
 
 
 @command(
@@ -109,23 +121,27 @@ def edit(home: Home, path: str, old: str, new: str, replace_all: bool, reason: s
     HOME,
     JSON,
 )
-def move(home: Home, path: str, to: str, reason: str) -> Reply:
+def move(home: Home, path: str, to: str, reason: str, as_owner: bool) -> Reply:
     """Give a document another path. Its lines keep their provenance.
 
     \b
     anima move notes/boat.md memory/topics/boat.md
     """
-    return _written(home.move(path, to, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.move(path, to, reason=reason))
+    return _submitted(home, path, Kind.MOVE, to=to, reason=reason)
 
 
 @command(argument("path", help="A document."), BASE, REASON, HOME, JSON)
-def delete(home: Home, path: str, base: str | None, reason: str) -> Reply:
+def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool) -> Reply:
     """Delete a document. `anima undo` brings it back.
 
     \b
     anima delete notes/old.md --reason "finished"
     """
-    return _written(home.delete(path, base=base, reason=reason))
+    if is_owner(as_owner):
+        return _written(home.delete(path, base=base, reason=reason))
+    return _submitted(home, path, Kind.DELETE, base=base, reason=reason)
 
 
 def _given(text: str | None) -> str:
@@ -142,6 +158,29 @@ def _given(text: str | None) -> str:
 
 def _written(receipt: Receipt) -> Reply:
     return Reply(receipt, lambda: _show_receipts([receipt]), 5 if receipt.status == "refused" else 0)
+
+
+def _wished(home: Home, **asked: Any) -> Reply:
+    """What becomes of it where nobody is at a terminal: an agent asks for it, by its own tool."""
+    with agents_hand(home) as session:
+        answer = session.call("memory_write", {name: value for name, value in asked.items() if value is not None})
+    return _as_agent(answer, answer["status"], answer["path"], answer.get("reason"))
+
+
+def _submitted(home: Home, path: str, kind: Kind, text: str = "", *, to: str = "", reason: str, **more: Any) -> Reply:
+    """The same for what no tool of the agent's does: a whole document, a move, a deletion."""
+    with agents_hand(home) as session:
+        change = session.wish(home.read(path).path if home.exists(path) else DocPath.parse(path), kind, text, **more)
+        receipt = session.submit(replace(change, to=DocPath.parse(to) if to else None, reason=reason))
+    return _as_agent(receipt, receipt.status, receipt.path.text, receipt.reason)
+
+
+def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
+    def show() -> None:
+        say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
+        whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
+
+    return Reply(answer, show, 5 if status == "refused" else 0)
 
 
 def _show_receipts(receipts: Sequence[Receipt]) -> None:

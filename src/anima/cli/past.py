@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anima.cli.command import HOME, JSON, Number, Reply, argument, command, flag, option, place_of
+from anima.cli.command import HOME, JSON, Number, Reply, always, argument, command, flag, option, place_of, unless_dry
 from anima.cli.show import console, inert, say, show_diff, table, whisper
 from anima.errors import BadArguments
 
@@ -67,6 +67,7 @@ def diff(home: Home, revision: str, other: str | None, path: str | None) -> Repl
     flag("--dry-run", help="Only show what would be taken back."),
     HOME,
     JSON,
+    owners=unless_dry,
 )
 def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_run: bool) -> Reply:
     """Take back a change, or all of a session. Undoing is a change too, so it can be undone.
@@ -94,6 +95,7 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
     option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
     HOME,
     JSON,
+    owners=always,
 )
 def restore(home: Home, path: str, at: str) -> Reply:
     """Write a document as it stood then.

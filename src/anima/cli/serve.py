@@ -13,7 +13,21 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import AGENT, HOME, JSON, SENDER, SET, Number, Reply, argument, command, flag, option, scope
+from anima.cli.command import (
+    AGENT,
+    HOME,
+    JSON,
+    SENDER,
+    SET,
+    Number,
+    Reply,
+    argument,
+    command,
+    flag,
+    is_owner,
+    option,
+    scope,
+)
 from anima.cli.show import flat, inert, plain, say, say_json, whisper
 from anima.errors import BadArguments, Damaged, MissingExtra
 from anima.model import Scope
@@ -37,8 +51,10 @@ PATH = "/mcp"
 
 
 @command(PORT, HOME, SET, JSON)
-def serve(home: Home, port: int | None, json: bool) -> None:
+def serve(home: Home, port: int | None, json: bool, as_owner: bool) -> None:
     """Serve a home on this machine: the page, the HTTP API and MCP, until Ctrl-C.
+
+    The link to the page is the owner's, and told only at a terminal or with `--as-owner`.
 
     \b
     Examples:
@@ -46,22 +62,23 @@ def serve(home: Home, port: int | None, json: bool) -> None:
       anima serve --port 0 --json      one line with the address, then it serves
     """
     need_serving()
-    serve_home(home, port=port, json=json)
+    serve_home(home, port=port, json=json, as_owner=as_owner)
 
 
-def serve_home(home: Home, *, port: int | None, json: bool) -> None:
-    """Serves a home that is open, and says how to come in."""
+def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
+    """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it."""
     from anima.web.serve import Address, serve
 
     def ready(address: Address) -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
         host = {"command": _program(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
+        link = address.link if is_owner(as_owner) else None
         if json:
-            say_json({"home": home.name, "url": address.url, "link": address.link, "mcp": line})
+            say_json({"home": home.name, "url": address.url, "link": link, "mcp": line})
         else:
             say("Serving on this machine until Ctrl-C. The link works once, for ten minutes; then: anima token link")
-            say(f"Open:  {address.link}")
+            say(f"Open:  {link or address.url + ', with a link from anima token link at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
         sys.stdout.flush()
 
@@ -114,6 +131,7 @@ def _program() -> str:
     PORT,
     HOME,
     JSON,
+    owners=lambda given: given["action"] != "list",
 )
 def token(home: Home, action: str, **asked: Any) -> Reply:
     """Make, list and revoke the tokens of a served home, or make a new link to its page.

@@ -8,7 +8,21 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import AGENT, HOME, JSON, SCOPE, SENDER, Number, Reply, argument, command, flag, option
+from anima.cli.command import (
+    AGENT,
+    HOME,
+    JSON,
+    SCOPE,
+    SENDER,
+    Number,
+    Reply,
+    argument,
+    command,
+    flag,
+    is_owner,
+    option,
+    unseen,
+)
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 
@@ -227,7 +241,15 @@ def spark(values: list[int], width: int = 60) -> str:
     AGENT,
     JSON,
 )
-def call(home: Home, tool: str | None, arguments: str, scope: str, sender: str | None, taint: Sequence[str]) -> Reply:
+def call(
+    home: Home,
+    tool: str | None,
+    arguments: str,
+    scope: str,
+    sender: str | None,
+    taint: Sequence[str],
+    as_owner: bool,
+) -> Reply:
     """Call one of the agent's tools, as the agent would, and print what it answers.
 
     \b
@@ -236,8 +258,8 @@ def call(home: Home, tool: str | None, arguments: str, scope: str, sender: str |
     anima call memory_search '{"query": "which phone does Ana use"}'
     anima call memory_write '{"content": "Ana moved to Lisbon"}' --taint web
     """
-    with home.session(scope=scope, sender=sender, channel="cli") as held:
-        for origin in taint:
+    with home.session(scope=scope, sender=sender, channel="cli" if sender is None else None) as held:
+        for origin in (*taint, *(() if is_owner(as_owner) else (unseen(),))):
             held.taint(origin)
         if tool is not None:
             answer = held.call(tool, _object(arguments))

@@ -44,6 +44,7 @@ _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the arc
     HOME,
     SET,
     JSON,
+    owners=lambda given: given["fix"] or given["yes"],
 )
 def hygiene(
     home: Home, days: int | None, only: str | None, fix: bool, yes: bool, every: bool, limit: int, json: bool

@@ -1,40 +1,72 @@
 """Who is listening: the scope, and the layer of the home that is theirs.
 
 Promise: what a listener may see is decided here for prompt, search and tools alike, and denied when nothing allows it.
-A sender who is not the owner has `users/<id>/…` in place of USER, MEMORY and daily logs. Pure.
+A person is `channel:id`; nobody is the owner but whoever speaks without being named, and whom the owner named. Everybody
+else has `users/<id>/…` in place of USER, MEMORY and daily logs, and no two share one. Pure.
 Not here: section marks inside a file (markdown.view), reading (store).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 
+from anima.errors import BadArguments, printable
 from anima.layout.table import Layout, Row
 from anima.model import DocPath, Scope
 from anima.text.markdown import Marks, View, view
 
 # `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.
-_PLAIN_ID = re.compile(r"(?!u-|(?:con|prn|aux|nul|com\d|lpt\d)\Z)[a-z0-9](?:[a-z0-9_-]{0,46}[a-z0-9])?\Z")
+_PLAIN = r"[a-z0-9](?:[a-z0-9_-]{0,46}[a-z0-9])?"
+_PLAIN_ID = re.compile(rf"(?!u-|(?:con|prn|aux|nul|com\d|lpt\d)(?::|\Z)){_PLAIN}(?::-?{_PLAIN})?\Z")
 _LAYERED = {"user": "USER.md", "memory": "MEMORY.md"}
 _OWNER_ALONE = frozenset({Scope.MAIN})
 
 
-def layer_of(sender: str | None, owners: Sequence[str]) -> str:
-    """The name of a sender's layer, or "" for the owner. Different senders never share a layer."""
-    if sender is None or not owners or sender in owners:
+def person_of(sender: str | None, channel: str | None) -> str | None:
+    """Who speaks, as `channel:id`; without a channel the sender is all of it. None where nobody is named."""
+    return sender if sender is None or not channel else f"{channel}:{sender}"
+
+
+def place_of(person: str | None, channel: str | None) -> tuple[str | None, str | None]:
+    """A channel and a sender on it, of a person who may be named by both in one. Raises BadArguments."""
+    if person is not None and channel and ":" in channel:
+        raise BadArguments(f"a channel's name has no colon, as {channel!r} has: who speaks is `channel:sender`")
+    if person is not None and not channel and person.find(":") > 0:
+        channel, _, person = person.partition(":")
+    return channel, person
+
+
+def layer_of(person: str | None, owners: Sequence[str]) -> str:
+    """The name of a person's layer, or "" for the owner. No two people share one, and none is named like another's.
+
+    An owner who is named without a channel is only who speaks without one: on a channel, anybody can be called so.
+    """
+    if person is None or (person and person in owners):
         return ""
-    if _PLAIN_ID.match(sender):
-        return sender
-    plain = unicodedata.normalize("NFKD", sender).encode("ascii", "ignore").decode().lower()
+    if _PLAIN_ID.match(person):
+        return person.replace(":", ".")
+    plain = unicodedata.normalize("NFKD", person).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:24]
-    mark = hashlib.sha256(sender.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    mark = hashlib.sha256(person.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"u-{slug}-{mark}" if slug else f"u-{mark}"
+
+
+def how_to_own(person: str, owners: Sequence[str]) -> str:
+    """What to set for a person to be the owner; "" where the owner is named on that channel, so that this is no slip."""
+    channel = person.partition(":")[0] if ":" in person else ""
+    if any(owner.partition(":")[0] == channel for owner in owners if ":" in owner):
+        return ""
+    return (
+        f"{printable(person, 80)!r} is not named as the owner, and has a layer of their own; if it is you, say so in "
+        f"anima.toml: owner = [{json.dumps(person)[:200]}]"
+    )
 
 
 class Sight(Enum):
@@ -47,10 +79,11 @@ class Sight(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One listener: a scope and a layer ("" is the owner's own)."""
+    """One listener: a scope and a layer ("" is the owner's own); and who it is, as far as anybody said."""
 
     scope: Scope
     layer: str = ""
+    person: str | None = field(default=None, compare=False)
 
     @property
     def is_owner(self) -> bool:

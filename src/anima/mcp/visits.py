@@ -168,8 +168,9 @@ class Visits:
         with self._mutex:
             visit = self._open.get(place)
             if visit is None:
+                channel = "mcp" if visitor.sender is None else None  # a sender says their channel themselves
                 session = visitor.home.session(
-                    scope=visitor.scope, sender=visitor.sender, channel="mcp", access=visitor.access
+                    scope=visitor.scope, sender=visitor.sender, channel=channel, access=visitor.access
                 )
                 visit = self._open[place] = Visit(visitor, session)
             self._open.move_to_end(place)

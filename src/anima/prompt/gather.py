@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
-from anima.layout.listener import Listener, layer_at
+from anima.layout.listener import Listener, how_to_own, layer_at
 from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt.compose import Limits, Piece, Prompt, compose
@@ -63,6 +63,8 @@ class Prompts:
         `for_owner`: the manifest is for the owner's eyes, and says how much was kept back. A session's tells nothing of it.
         """
         gathering = _Gathering(self, listener, for_owner=for_owner)
+        if not listener.is_owner and listener.person is not None:
+            gathering.notes += filter(None, [how_to_own(listener.person, self.site.config.owner)])
         full = runtime if runtime.host else replace(runtime, host=" ".join(os.uname()[::4]))
         ours = list(gathering.pieces(full))
         pieces = ours if self._hook is None else list(self._hook(tuple(ours)))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener, Sight
+from anima.layout.listener import Listener, Sight, place_of
 from anima.model import Access, Change, Complete, DocPath, Nights, Scope, Seen
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
@@ -341,13 +341,18 @@ class Sessions(Transcripts):
     ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
+        Who speaks is `channel:sender`; without a channel, `sender` is all of it. Nobody named is the owner, and so is who
+        is named in `owner`; anybody else has a layer of their own. In a direct chat the chat is the sender.
         A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
         self._check_bound(channel, account, chat)
+        if sender is None and chat and chat_type and _CHATS.get(chat_type.casefold()) is Scope.MAIN:
+            sender = chat
+        channel, sender = place_of(sender, channel)
         return Session(
             self._rooms,
-            self.site.listener(scope=narrowed(Scope.parse(scope), chat_type), sender=sender),
+            self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel),
             id=self.site.new_id(),
             channel=channel,
             sender=sender,
@@ -382,6 +387,7 @@ class Sessions(Transcripts):
             complete=complete,
             account=account,
             chat=route.chat or None,
+            chat_type=route.chat_type or None,
         )
 
     def resume(
@@ -396,7 +402,7 @@ class Sessions(Transcripts):
         talk = self.carry_on(id)
         try:
             header = talk.header
-            listener = self.site.listener(scope=header.scope or Scope.GROUP, sender=header.sender_id)
+            listener = self.site.listener(header.scope or Scope.GROUP, header.sender_id, header.source_plugin)
             if listener.layer != (header.layer or ""):
                 raise NoSuchSession(
                     f"{id}: this session was held when other senders were the owner",

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener
+from anima.layout.listener import Listener, person_of
 from anima.model import UNTRUSTED, Checked, Deed, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
@@ -34,6 +34,7 @@ from anima.sessions.replay import (
     Header,
     Placed,
     Record,
+    Turn,
     TurnPage,
     agent_of,
     check,
@@ -292,11 +293,12 @@ class Said:
         return kept(lines, holds, now=now, gone=gone)
 
     def headers(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """(id, sender, layer) of every transcript of the home, whichever agent's."""
+        """(id, who it is with, their layer) of every transcript of the home, whichever agent's."""
         for folder, id in self._walk():
             with folder.open(id) as file:
                 header = header_of(file)
-            yield id, header.sender_id if header else None, (header.layer or "") if header else None
+            person = person_of(header.sender_id, header.source_plugin) if header else None
+            yield id, person, (header.layer or "") if header else None
 
     def _walk(self) -> Iterator[tuple[Logs, str]]:
         for folder in self._transcripts.folders():
@@ -343,7 +345,11 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
     """What of one transcript goes: by the words of an entry, and by who said it and when."""
     if sought.all_of(id):
         return bool, lambda turn: True
-    return sought.words.touches, lambda turn: sought.entry(id, turn.sender_id, turn.time, turn.content)
+
+    def picks(turn: Turn) -> bool:
+        return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.content)
+
+    return sought.words.touches, picks
 
 
 def _note_matches(sought: Sought, text: str) -> bool:

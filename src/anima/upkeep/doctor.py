@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from anima import site as sites
 from anima.config import FILE, Config
-from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, NoSuchHome, Refused
+from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.gate.scan import find_hidden
 from anima.layout.table import skill_line
 from anima.layout.trust import Register, UserFiles
@@ -413,6 +413,13 @@ class CheckedDocuments:
                 message=f"{key} is not used, because this folder is not trusted: {reason}.",
                 do="anima trust-home, if you know who wrote that file",
             )
+        for name in self._site.config.owner:
+            if ":" not in name:
+                yield Remark(
+                    about=FILE,
+                    message=f"owner names {printable(name, 80)!r} without a channel: that is only who speaks without one.",
+                    do=f'write the channel too, such as owner = ["telegram:{printable(name, 80)}"]',
+                )
         yield from self._missing()
         for path in self._paths(""):
             yield from self._document(path)

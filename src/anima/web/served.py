@@ -116,7 +116,8 @@ class Served:
 
     def new_session(self, who: Pass) -> Session:
         """A new conversation in the place of the one before, if there was one."""
-        begun = self.home.session(scope=self.scope_of(who), sender=who.sender, channel="http")
+        channel = "http" if who.sender is None else None  # a sender says their channel themselves
+        begun = self.home.session(scope=self.scope_of(who), sender=who.sender, channel=channel)
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]
             self._open[who.id] = begun
