@@ -281,6 +281,12 @@ class Finding:
     line: int  # from 1
     shown: str
     message: str
+    last: int = 0  # the last line of it, where it runs over several
+
+    @property
+    def lines(self) -> range:
+        """Every line it stands on."""
+        return range(self.line, max(self.line, self.last) + 1)
 
 
 class Kind(StrEnum):

@@ -586,7 +586,8 @@ def test_knowledge_skills_extra_and_additional_files_have_their_places(tmp_path:
     with opened(tmp_path, settings=asked) as home:
         prompt = home.prompt(scope="main")
     assert (
-        "# KNOWLEDGE\n# What we know\n\nFiles you can open with memory_get:\n- knowledge/wood/oak.md" in prompt.stable
+        '# KNOWLEDGE\n<memory path="knowledge/KNOWLEDGE.md">\n# What we know\n\nFiles you can open with memory_get:\n'
+        "- knowledge/wood/oak.md\n</memory>" in prompt.stable
     )
     assert "- tide: Reads *the* tide & wind. (Skills/tide/SKILL.md)" in prompt.stable
     assert "new" not in prompt.stable.partition("# SKILLS")[2].partition("# KNOWLEDGE")[0]

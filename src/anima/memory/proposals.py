@@ -202,6 +202,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
                 "line": f.line,
                 "shown": f.shown,
                 "message": f.message,
+                **({"last": f.last} if f.last > f.line else {}),
             }
             for f in p.findings
         ],

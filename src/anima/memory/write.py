@@ -36,6 +36,7 @@ from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 
 OWNER_AT_HAND = Situation()
+TAIL, TAIL_LINES = 600, 4  # of what stands before an append is read with it
 ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it
 
 
@@ -131,7 +132,12 @@ class Writer:
         for change, base in zip(changes, bases, strict=True):
             if situation.submitted is not None:  # on what was handed in alone, whatever stands there
                 change, base = replace(change, text=situation.submitted), None
-            own = (*scan_added(base, change), *self._recognised(base, change))
+            before = self._tail(change) if situation.submitted is None else ""
+            own = (
+                *scan_added(base, change, before=before),
+                *self._named(change, situation),
+                *self._recognised(base, change),
+            )
             found += own
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
             fits = replace(situation, size=len(change.text.encode()), exists=exists)
@@ -149,6 +155,19 @@ class Writer:
         if strictest is None:
             raise BadArguments("there is nothing to write")
         return Judged(strictest, tuple(found))
+
+    def _tail(self, change: Change) -> str:
+        """The last lines of a document that something is appended to: an order may be told in two parts."""
+        text = self.text_of(change.path) if change.kind is Kind.APPEND else None
+        return "".join(lines_of((text or "")[-TAIL:])[-TAIL_LINES:])
+
+    def _named(self, change: Change, situation: Situation) -> tuple[Finding, ...]:
+        """What the scan sees in a name that is new to the home: prompts and lists will show it."""
+        path = change.to if change.kind is Kind.MOVE else change.path
+        is_known = situation.submitted is None and path is not None and self.store.documents.exists(path)
+        if path is None or change.kind is Kind.DELETE or is_known:
+            return ()
+        return scan_name(path.text)
 
     def _recognised(self, base: str | None, change: Change) -> list[Finding]:
         """What of a change was forgotten before. The owner's own hand is not asked."""
@@ -262,9 +281,12 @@ def _orders_in(changes: Sequence[Change], findings: Sequence[Finding]) -> frozen
         return frozenset()
     from anima.gate.scan import scan_text
 
-    lines = {line for change in changes for line in lines_of(change.text)}
-    orders = {line for line in lines if any(f.kind == ORDER for f in scan_text(line))}
-    return frozenset(orders or lines)  # it runs over several of them
+    orders, numbers = set[str](), {number for f in findings if f.kind == ORDER for number in f.lines}
+    for change in changes:
+        lines = lines_of(change.text)
+        orders.update(line for line in lines if any(f.kind == ORDER for f in scan_text(line)))
+        orders.update(lines[number - 1] for number in numbers if number <= len(lines))
+    return frozenset(orders)
 
 
 def _check_distinct(changes: Sequence[Change]) -> None:
@@ -290,17 +312,47 @@ def _checked(change: Change) -> Change:
     return change
 
 
-def scan_added(base: str | None, change: Change) -> tuple[Finding, ...]:
-    """What the scan sees in the lines a change would add; their numbers are those of the new text."""
+def scan_added(base: str | None, change: Change, *, before: str = "") -> tuple[Finding, ...]:
+    """What the scan sees in the lines a change would add, with those around them; their numbers are those of the new text.
+
+    `before` is what stands at the end of a document that something is appended to, for whoever sees all of it.
+    """
     from anima.gate.scan import scan_text
 
     if change.kind in (Kind.DELETE, Kind.MOVE):
         return ()
     if change.kind is Kind.APPEND or base is None:
-        return scan_text(change.text)
-    added = _added(base, change)
-    found = scan_text("".join(line for _, line in added))
-    return tuple(replace(f, line=added[min(f.line, len(added)) - 1][0]) for f in found)
+        before = before if before.endswith("\n") or not before else before + "\n"
+        return _placed(scan_text(before + change.text), range(-before.count("\n") + 1, change.text.count("\n") + 2))
+    lines, fresh = lines_of(change.text), {number for number, _ in _added(base, change)}
+    near = sorted({at for number in fresh for at in range(max(1, number - 2), min(len(lines), number + 2) + 1)})
+    found, first = list[Finding](), 0
+    for end in (n for n in range(1, len(near) + 1) if n == len(near) or near[n] > near[n - 1] + 1):
+        numbers = near[first:end]
+        found += _placed(scan_text("".join(lines[number - 1] for number in numbers)), numbers)
+        first = end
+    return tuple(f for f in found if not fresh.isdisjoint(f.lines))
+
+
+def _placed(found: Sequence[Finding], numbers: Sequence[int]) -> tuple[Finding, ...]:
+    """Findings with the numbers that their lines have in the new text, those alone that reach into it."""
+    placed = [
+        replace(f, line=numbers[f.line - 1], last=numbers[min(f.lines[-1], len(numbers)) - 1])
+        for f in found
+        if f.line <= len(numbers)
+    ]
+    return tuple(replace(f, line=max(1, f.line)) for f in placed if f.last >= 1)
+
+
+def scan_name(path: str) -> tuple[Finding, ...]:
+    """What the scan sees in a name. A name that gives an order has no other use, so that is a danger."""
+    from anima.gate.scan import scan_text
+
+    severity = {"instruction": Severity.DANGER}
+    return tuple(
+        replace(f, severity=severity.get(f.kind, f.severity), line=1, last=1, message=f"{f.message} (in the name)")
+        for f in scan_text(path.rpartition(".")[0])
+    )
 
 
 def _added(base: str | None, change: Change) -> list[tuple[int, str]]:

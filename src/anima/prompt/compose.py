@@ -189,7 +189,7 @@ def _wrapping(piece: Piece, layout: Layout, title: str) -> tuple[str, str]:
     head = layout.heading.format(title=title) + "\n" if layout.heading and title else ""
     if row.form == "daily" and "{" not in row.title and title:  # one heading for all logs, and a smaller one for each
         head = (head if piece.first else "") + f"{layout.heading.partition(' ')[0]}# {piece.day}\n"
-    if row.role in ("memory", "daily") and "memory" in layout.frame and not piece.problem:
+    if row.role in ("memory", "daily", "knowledge") and "memory" in layout.frame and not piece.problem:
         return f'{head}<memory path="{_attribute(piece.path)}">\n', "\n</memory>"
     return head, ""
 

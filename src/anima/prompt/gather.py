@@ -9,6 +9,7 @@ Not here: the filter that runs last (privacy), how a prompt is fitted (compose),
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -36,6 +37,8 @@ LISTED_DEPTH = 5  # folders of knowledge, one in the other
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
+_WORDS = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]{4}")
+_LEAST_ORDER = 3  # words that an order has at least
 _RUNTIME_LABELS = (("host", "Host"), ("model", "Model"), ("channel", "Channel"), ("session", "Session"))
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
 
@@ -273,7 +276,10 @@ class _Gathering:
     def _daily(self, row: Row) -> Iterator[Piece]:
         wanted = self._listener.daily_folder(self._layout)
         folder, visible, first = self._spelt(wanted) or wanted, self._listener.scope in row.scopes, True
-        names, kept_back, today = self._documents.names(folder), 0, self._now.date()
+        kept_back, today = 0, self._now.date()
+        days = (today.isoformat(), (today - timedelta(days=1)).isoformat())
+        ours = [name for name in self._documents.names(folder) if name.startswith(days)]
+        names = self._fit(folder, ours, visible=visible)
         for when, day in (("Today", today), ("Yesterday", today - timedelta(days=1))):
             for name in _logs_of(day, names):
                 piece = self._log(row, folder, name, visible)
@@ -292,7 +298,7 @@ class _Gathering:
     def _log(self, row: Row, folder: str, name: str, visible: bool) -> Piece | None:
         try:
             path = DocPath.parse(f"{folder}/{name}").text
-            return replace(self._document(row, path, visible), day=name.rpartition(".")[0])
+            return replace(self._document(row, path, visible), day=name[:10])
         except BadPath as error:
             if visible:
                 self.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
@@ -313,7 +319,11 @@ class _Gathering:
                 continue
             path = f"{folder}/{name}/SKILL.md"
             try:
-                lines.append(skill_line(name, path, front_matter(self._read_document(path).text, path)))
+                line = skill_line(name, path, front_matter(self._read_document(path).text, path))
+                if _is_dangerous(line):
+                    self.notes.append(f"skill left out: what {printable(path)} says of itself is dangerous to show")
+                else:
+                    lines.append(line)
             except (NoSuchDocument, BadPath):
                 continue
             except (BadText, Damaged) as error:
@@ -331,6 +341,7 @@ class _Gathering:
             yield entry if not entry.problem else self._hidden(row, row.path)
             return
         others = [path for path in self._beneath(folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
+        others = self._fit(folder, others, visible=True)
         listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
         if len(others) > MAX_LISTED:
             listed += f"\n- … and {len(others) - MAX_LISTED} more; memory_tree lists them"
@@ -344,6 +355,13 @@ class _Gathering:
             return
         text = f"{entry.text.rstrip()}\n\n{listing}"
         yield replace(entry, text=text, chars_raw=entry.chars_raw + len(text) - len(entry.text))
+
+    def _fit(self, folder: str, names: Sequence[str], *, visible: bool) -> list[str]:
+        """The names that may stand in a prompt: those that give its reader no order."""
+        fit = [name for name in names if not _gives_orders(name)]
+        if visible and len(fit) < len(names):
+            self.notes.append(f"{folder}/: {len(names) - len(fit)} left out, whose names speak like an order")
+        return fit
 
     def _beneath(self, folder: str, depth: int = LISTED_DEPTH) -> list[str]:
         """The documents under a folder, so many folders deep."""
@@ -406,11 +424,26 @@ def _is_fit_to_show(source: Source, line: str) -> bool:
     """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
     if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
         return source.trusted
+    return not _is_dangerous(line)
+
+
+def _is_dangerous(line: str) -> bool:
+    """Whether the scan sees a danger in a line, secrets apart."""
     if not (suspicious(line) or hidden(line)):
-        return True
+        return False
     from anima.gate.scan import scan_text
 
-    return not any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
+    return any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
+
+
+def _gives_orders(name: str) -> bool:
+    """Whether a file's name commands its reader; one of few words cannot."""
+    name = name.partition("/")[2] or name
+    if len(_WORDS.findall(name.rpartition(".")[0])) < _LEAST_ORDER and not (suspicious(name) or hidden(name)):
+        return False
+    from anima.gate.scan import scan_text
+
+    return any(f.kind == "instruction" or f.severity is Severity.DANGER for f in scan_text(name.rpartition(".")[0]))
 
 
 def hidden(text: str) -> tuple[Finding, ...]:

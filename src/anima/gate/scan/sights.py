@@ -145,4 +145,5 @@ def _with_lines(text: str, spans: list[Sighting]) -> Iterable[Finding]:
             line=line,
             shown=span.shown,
             message=span.message,
+            last=line + text.count("\n", span.start, max(span.start, span.end - 1)),
         )
