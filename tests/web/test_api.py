@@ -218,7 +218,10 @@ def test_an_identity_file_waits_for_the_page_whatever_token_says_yes(desk: Desk)
 
     assert (by_token.status_code, by_token.json()[0]["rule"]) == (202, "identity-file")
     assert desk.home.read("SOUL.md").text != "# Another soul\n"
-    assert desk.page.post(place, json=wish).status_code == 200
+    page = desk.page
+    assert page.post(place, json=wish).json()["rule"] == "shown"
+    page.get("/inbox")
+    assert page.post(place, json=wish).status_code == 200
     assert desk.home.read("SOUL.md").text == "# Another soul\n"
     assert desk.owner.get(f"{API}/changes").json()["items"][0]["approver"] == "page"
 

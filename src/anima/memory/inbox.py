@@ -1,7 +1,8 @@
 """The inbox: what waits for the owner, and the owner's yes and no.
 
 Promise: a yes is bound to what was seen and judged again before anything is written; a change that was carried out is
-not carried out twice; a proposal that cannot be read can still be denied. Looking begins nothing.
+not carried out twice; a proposal that cannot be read can still be denied; what is decided only by itself is said in one
+place. Looking begins nothing.
 Not here: how a proposal is kept (proposals) and made (write).
 """
 
@@ -15,7 +16,7 @@ from anima.errors import BadArguments, Damaged, HomeError, StaleWrite
 from anima.gate import Situation
 from anima.memory.proposals import Proposal
 from anima.memory.write import Writer
-from anima.model import Answer, Change, Kind, Receipt, Verdict, digest_of
+from anima.model import Answer, Change, Kind, Receipt, Severity, Verdict, digest_of
 from anima.site import Site
 from anima.text.diff import merge
 
@@ -72,6 +73,15 @@ class Inbox:
         waiting = self.get(proposal)
         verdict, _ = self._writer.judge(waiting.changes, waiting.bases, Situation(approver=approver))
         return waiting if verdict.answer is Answer.ALLOW else None
+
+    def alone(self, proposal: Proposal) -> str:
+        """Why a proposal is never one of several that get one yes: identity, danger or forget; empty where it may be."""
+        paths = [path for change in proposal.changes for path in (change.path, change.to) if path]
+        if any(self._layout.row_of(path).policy == "identity" for path in paths):
+            return "identity"
+        if any(finding.severity >= Severity.DANGER for finding in proposal.findings):
+            return "danger"
+        return "forget" if proposal.forget is not None else ""
 
     def deny(self, proposal: str) -> None:
         """Removes a waiting change; one that cannot even be read is removed too."""

@@ -32,7 +32,7 @@ from anima import (
     merge,
     unified,
 )
-from anima.errors import BadArguments, NoSuchDocument, NoSuchSession, StaleWrite
+from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
 from anima.model import DocPath, Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
@@ -384,10 +384,37 @@ def proposal(here: Here, id: str) -> Proposal:
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.ReceiptOut])
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
-    approver = "page" if me.kind == "page" else "http"
-    receipts = here.home.inbox.approve(id, approver=approver, content=wish.content, text=wish.text)
+    here.seen(me, id, wish.content)
+    receipts = here.home.inbox.approve(id, approver=_approver(me), content=wish.content, text=wish.text)
     here.bulletin.look_soon()
     return _receipts(receipts, _RECEIPTS, receipts)
+
+
+@router.post("/pending/approve", tags=["approving"])
+def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> bodies.ApprovedAll:
+    """One yes to several that were seen. Nothing is written when one of them is not as it was seen, or is decided only by
+    itself: identity files, dangers, and wishes to forget."""
+    found = [here.seen(me, card.id, card.content) for card in wish.cards]
+    for one in found:
+        if why := here.home.inbox.alone(one):
+            raise Refused(f"{one.id} is decided by itself ({why}); nothing was written", rule="alone")
+    approved, left = list[str](), dict[str, str]()
+    for one in found:
+        try:
+            receipts = here.home.inbox.approve(one.id, approver=_approver(me), content=one.content)
+        except HomeError as error:
+            left[one.id] = str(error)
+            continue
+        if all(receipt.status == "written" for receipt in receipts):
+            approved.append(one.id)
+        else:
+            left[one.id] = receipts[0].reason or "it still waits"
+    here.bulletin.look_soon()
+    return bodies.ApprovedAll(approved=approved, left=left)
+
+
+def _approver(me: Pass) -> str:
+    return "page" if me.kind == "page" else "http"
 
 
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)

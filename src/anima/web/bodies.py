@@ -412,6 +412,24 @@ class Approving(In):
     text: Text | None = None
 
 
+class Seen(In):
+    id: Annotated[str, Field(max_length=40)]
+    content: Annotated[str, Field(max_length=64)]
+
+
+class ApprovingAll(In):
+    """What was seen, each with its `content`: these, and no others."""
+
+    cards: Annotated[list[Seen], Field(min_length=1, max_length=1_000)]
+
+
+class ApprovedAll(Out):
+    """`left` says of each that goes on waiting why it does."""
+
+    approved: list[str]
+    left: dict[str, str]
+
+
 class Trusting(In):
     """One line, all of a document, or all a session wrote."""
 

@@ -191,14 +191,15 @@ class DiffLine:
     new: int | None = None
 
 
-def diff_lines(diff: str) -> Iterator[DiffLine]:
-    """The lines of a unified diff, numbered. Long ones end with a line that says how much is left out.
+def diff_lines(diff: str, most: int | None = MOST_LINES) -> Iterator[DiffLine]:
+    """The lines of a unified diff, numbered. Long ones end with a line that says how much is left out; none does where
+    there is no `most`.
 
     The counts of each hunk decide what is content, so that no content can pass for the heading of another file.
     """
     old = new = old_end = new_end = 0
     lines = diff.split("\n")[: -1 if diff.endswith("\n") else None]
-    for line in lines[:MOST_LINES]:
+    for line in lines[:most]:
         sign = line[:1]
         if sign == "\\":
             yield DiffLine(kind="note", text="no newline at the end")
@@ -217,8 +218,8 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
             yield DiffLine(kind="place", text=line)
         else:
             yield DiffLine(kind="file", text=line)
-    if len(lines) > MOST_LINES:
-        yield DiffLine(kind="note", text=f"… {len(lines) - MOST_LINES:,} lines more")
+    if most is not None and len(lines) > most:
+        yield DiffLine(kind="note", text=f"… {len(lines) - most:,} lines more")
 
 
 # -- documents ----------------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from anima import (
     DocPath,
     Home,
     HomeError,
+    Proposal,
     Receipt,
     Refused,
     Remark,
@@ -45,6 +46,7 @@ T = TypeVar("T")
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
 MOST_WAITING = 64
+MOST_SHOWN = 10_000
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
@@ -57,6 +59,7 @@ class Served:
         self.keyring, self.limits, self.bulletin = keyring, limits, bulletin
         self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
+        self._shown: OrderedDict[tuple[str, str], None] = OrderedDict()  # by pass and face
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
         self._looking = threading.Lock()
@@ -83,6 +86,28 @@ class Served:
 
     def about(self, name: str, *, limit: int) -> About:
         return self.home.index.about(name, self.home.listener(scope=Scope.MAIN), limit=limit)
+
+    # -- what was shown -------------------------------------------------------------------------------------------------
+
+    def shown(self, who: Pass, proposal: Proposal) -> None:
+        """Notes that all of a proposal was drawn for somebody."""
+        with self._mutex:
+            self._shown[who.id, _face(proposal)] = None
+            while len(self._shown) > MOST_SHOWN:
+                self._shown.popitem(last=False)
+
+    def seen(self, who: Pass, id: str, content: str) -> Proposal:
+        """What waits under this id, if it is what was seen; on the page, only what was drawn whole, as it stands now."""
+        found = self.home.inbox.get(id)
+        if content != found.content:
+            raise StaleWrite(found.path.text, theirs=found.diff, ours=None)
+        if who.kind == "page" and (who.id, _face(found)) not in self._shown:
+            raise Refused(
+                f"not all of {id} was shown as it is now, so it takes no yes",
+                rule="shown",
+                hint="load the page again and look at all of it",
+            )
+        return found
 
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
@@ -133,6 +158,11 @@ class Served:
             ended, self._open = list(self._open.values()), OrderedDict()
         for session in ended:
             session.close()
+
+
+def _face(proposal: Proposal) -> str:
+    """Differs when what a person sees of a proposal does."""
+    return hashlib.sha256(f"{proposal.id} {proposal.content}\n{proposal.diff}".encode("utf-8", "replace")).hexdigest()
 
 
 def _stamp(home: Home) -> str:

@@ -1,7 +1,8 @@
 """The inbox: what waits for the owner, each with its exact diff, where it came from, what the scan saw, which rule asked.
 
-Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown. When nothing waits, it
-says what was allowed without asking since yesterday.
+Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown, and to all of it: a long
+diff is cut here and gets its yes on a page of its own. What is decided only by itself is in no batch. When nothing waits,
+it says what was allowed without asking since yesterday.
 """
 
 from __future__ import annotations
@@ -13,22 +14,25 @@ from typing import Any
 from starlette.requests import Request
 
 from anima import Actor, Proposal
+from anima.web.draw import MOST_LINES
+from anima.web.guard import who_of
 from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
-    waiting = here.home.inbox.all()
+    """Everything that waits; or one of it, whole however long it is."""
+    only = request.path_params.get("id")
+    waiting = [one for one in here.home.inbox.all() if only in (None, one.id)]
     batches: dict[str, list[dict[str, Any]]] = {}
     for proposal in waiting:
-        card = {"proposal": proposal, "rule": _rule(here, proposal), "is_identity": _is_identity(here, proposal)}
+        alone, lines = here.home.inbox.alone(proposal), proposal.diff.count("\n")
+        is_whole = only is not None or lines <= MOST_LINES
+        if is_whole:
+            here.shown(who_of(request.scope), proposal)
+        card = {"proposal": proposal, "rule": _rule(here, proposal), "alone": alone, "lines": lines, "whole": is_whole}
         batches.setdefault(proposal.session or "", []).append(card)
-    return {"batches": batches, "allowed": [] if waiting else _allowed(here)}
-
-
-def _is_identity(here: Served, proposal: Proposal) -> bool:
-    paths = [path for change in proposal.changes for path in (change.path, change.to) if path]
-    return any(here.home.layout.row_of(path).policy == "identity" for path in paths)
+    return {"batches": batches, "only": only, "allowed": [] if waiting or only else _allowed(here)}
 
 
 def _rule(here: Served, proposal: Proposal) -> str:
@@ -47,4 +51,6 @@ def _allowed(here: Served) -> list[Any]:
     return [e for e in recent if e.time >= since and e.actor in (Actor.AGENT, Actor.DREAMER) and not e.approver][:20]
 
 
-PAGE = WebPage(name="inbox", title="Inbox", order=10, key="i", views=(PageView(show=show),))
+PAGE = WebPage(
+    name="inbox", title="Inbox", order=10, key="i", views=(PageView(show=show), PageView(path="/{id}", show=show))
+)

@@ -182,13 +182,48 @@
     if (live) await refresh(live);
   }
 
-  async function decideAll(batch, verb) {
+  async function denyAll(batch) {
     const all = $$(".card", document.getElementById(batch));
     let done = 0;
-    for (const one of all) {
-      if (await decide(one, verb, verb === "approve" ? { content: one.dataset.content } : undefined)) done += 1;
+    for (const one of all) if (await decide(one, "deny")) done += 1;
+    say(`Denied ${done} of ${all.length}.`);
+    await settle();
+  }
+
+  // -- what was there when the owner looked. A yes to all is for these alone; what came since is counted in by hand. --------
+
+  let looked = new Set();
+  const face = (one) => `${one.dataset.id} ${one.dataset.content}`;
+  const lookedAt = (batch) => $$(".card[data-many]", batch).filter((one) => looked.has(face(one)));
+
+  function mark() {
+    for (const batch of $$(".batch")) {
+      const known = lookedAt(batch), late = $$(".card", batch).filter((one) => !looked.has(face(one)));
+      const every = $("[data-act=approve-all]", batch), told = $("[data-late]", batch);
+      if (every) { $("span", every).textContent = known.length; every.hidden = known.length < 2; }
+      if (!told) continue;
+      told.hidden = late.length === 0;
+      $("span", told).textContent = late.length === 1 ? "One came while you were looking. It is not in “all”." : `${late.length} came while you were looking. They are not in “all”.`;
     }
-    say(`${verb === "approve" ? "Approved" : "Denied"} ${done} of ${all.length}.`);
+  }
+
+  // When cards come or go, others move to where the pointer is: for a moment none of them takes a click.
+  let stood = "";
+  function moved() {
+    const now = cards().map(face).join();
+    if (now === stood) return;
+    stood = now;
+    const held = $$(".card [data-act=approve]").filter((button) => button !== document.activeElement);
+    for (const button of held) button.disabled = true;
+    setTimeout(() => { for (const button of held) button.disabled = false; }, 600);
+  }
+
+  async function approveAll(batch) {
+    const all = lookedAt(document.getElementById(batch));
+    const shown = all.map((one) => ({ id: one.dataset.id, content: one.dataset.content }));
+    const { value } = await send("POST", "/pending/approve", { cards: shown });
+    const left = Object.entries(value.left).map(([id, why]) => ` ${id}: ${why}`);
+    say(`Approved ${value.approved.length} of ${all.length}.${left.join("")}`);
     await settle();
   }
 
@@ -219,7 +254,8 @@
       location.href = "/login";
     },
     async approve(from) {
-      const one = card(from);
+      const one = card(from), whole = one && $("[data-whole]", one);
+      if (whole) { whole.click(); return; }
       if (one && await decide(one, "approve", { content: one.dataset.content })) { say("Approved and written."); await settle(); }
     },
     async deny(from) {
@@ -233,8 +269,12 @@
       const text = $("textarea", one).value;
       if (await decide(one, "approve", { content: one.dataset.content, text })) { say("Approved as you edited it."); await settle(); }
     },
-    async "approve-all"(from) { await decideAll(from.dataset.batch, "approve"); },
-    async "deny-all"(from) { await decideAll(from.dataset.batch, "deny"); },
+    async "approve-all"(from) { await approveAll(from.dataset.batch); },
+    async "deny-all"(from) { await denyAll(from.dataset.batch); },
+    looked(from) {
+      for (const one of $$(".card", document.getElementById(from.dataset.batch))) looked.add(face(one));
+      mark();
+    },
     async index() { const { value } = await send("POST", "/index", {}); say(`${value.documents} documents are in the index; ${value.put} were read again.`); },
     async snapshot(from) {
       if (from.ariaBusy === "true") return;
@@ -319,6 +359,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     for (const element of $$("[data-live]")) for (const child of element.children) drawn.set(child, child.outerHTML);
     localise(document);
+    looked = new Set(cards().map(face));
+    stood = cards().map(face).join();
+    document.addEventListener("refreshed", () => { mark(); moved(); });
     document.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
       if (button && acts[button.dataset.act]) { event.preventDefault(); act(button.dataset.act, button); }
