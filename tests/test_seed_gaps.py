@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import anima
-from anima import BadArguments, BadConfig, ChunkConfig, Home, Scope, chunk_document, compat
+from anima import BadArguments, BadConfig, ChunkConfig, Home, NoSuchDocument, Scope, chunk_document, compat
 from anima.cli import run
 from anima.model import Purpose
 from anima.search.embed import endpoint_for
@@ -282,6 +282,70 @@ def test_openclaw_folders_of_both_ages_open_as_they_are(example: Example, clock:
             assert "[MISSING]" not in home.prompt(scope=scope).text
         assert not [remark for remark in home.upkeep.doctor() if remark.level == "damage"]
         assert home.remember("The Gaviota lies in Lisbon").status == "written"
+
+
+def opens(home: Home, scope: Scope, path: str, sender: str | None = None) -> bool:
+    with home.session(scope=scope, sender=sender) as session:
+        try:
+            return bool(session.call("memory_get", {"path": path})["text"])
+        except NoSuchDocument:
+            return False
+
+
+RITUALS = {Scope.MAIN, Scope.CRON, Scope.HEARTBEAT}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [
+        ("openclaw", "bank/world.md"),
+        ("anima", "memory/topics/boat.md"),
+        ("carapace", "memory/topics/contacts.md"),
+        ("ironclaw", "projects/alpha/README.md"),
+        ("ironclaw", "context/vision.md"),
+        ("ironclaw", "README.md"),
+    ],
+)
+def test_topics_projects_context_runbook_and_bank_are_readable_in_heartbeat_and_cron(
+    example: Example, clock: Clock, dialect: str, path: str
+) -> None:
+    folder = example(dialect)
+    text = "# Looked up\n\n- the lighthouse keeper is called Bruno\n"
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text, encoding="utf-8")
+    with Home.open(folder, clock=clock, settings={"dialect": dialect, "owner": "luis"}) as home:
+        assert {scope for scope in Scope if opens(home, scope, path)} == RITUALS
+        assert not any(opens(home, scope, path, sender="mallory") for scope in Scope)
+        for scope in Scope:
+            assert "lighthouse keeper" not in home.prompt(scope=scope).text
+            found = home.search("lighthouse keeper Bruno", scope=scope)
+            assert any(hit.path.text == path for hit in found) == (scope in RITUALS)
+
+
+@pytest.mark.parametrize("dialect", ["carapace", "agentscope", "anima", "openclaw"])
+def test_a_skill_that_the_catalogue_lists_can_be_opened_by_that_scope(
+    example: Example, clock: Clock, dialect: str
+) -> None:
+    folder = example(dialect)
+    (folder / "skills" / "knots").mkdir(parents=True, exist_ok=True)
+    text = "---\nname: knots\ndescription: How to tie knots.\n---\n\nOver, under, through.\n"
+    (folder / "skills" / "knots" / "SKILL.md").write_text(text, encoding="utf-8")
+    with Home.open(folder, clock=clock, settings={"dialect": dialect}) as home:
+        listed = {scope for scope in Scope if "- knots: How to tie knots." in home.prompt(scope=scope).text}
+        assert {scope for scope in Scope if opens(home, scope, "skills/knots/SKILL.md")} == listed
+    assert Scope.HEARTBEAT in listed and Scope.GROUP not in listed
+    assert (Scope.SUBAGENT in listed) == (dialect != "openclaw")
+
+
+def test_heartbeat_exists_for_the_owners_own_session_and_can_be_proposed(example: Example, clock: Clock) -> None:
+    with Home.open(example("carapace"), clock=clock) as home:
+        assert "HEARTBEAT.md" not in [line.path for line in home.prompt(scope=Scope.MAIN).manifest if line.chars_shown]
+        with home.session(scope=Scope.MAIN) as session:
+            text = session.call("memory_get", {"path": "HEARTBEAT.md"})["text"]
+            line = next(line for line in text.splitlines() if line.startswith("- "))
+            wish = {"target": "HEARTBEAT.md", "old_string": line, "new_string": f"{line}\n- [ ] water the ferns"}
+            assert session.call("memory_write", wish)["status"] == "pending"
+        assert not opens(home, Scope.GROUP, "HEARTBEAT.md") and not opens(home, Scope.SUBAGENT, "HEARTBEAT.md")
 
 
 # -- AgentScope ----------------------------------------------------------------------------------------------------------

@@ -33,14 +33,15 @@ TALKS = {
 }
 WORDS = [word for _, word in PLACES.values()] + [word for *_, word in TALKS.values()]
 EVERYBODY = {"CANARY-SHARED"}
+LOOKED_UP = {"CANARY-TOPIC", "CANARY-NAME"}  # what the owner's own rituals may read
 OWNERS = set(PLACES) | {"CANARY-NAME"} | {"CANARY-OWNERTALK", "CANARY-GROUPTALK"}
 # Who may learn what. The owner alone sees every document; of what was said, their own layer's.
 MAY = {
     ("luis", Scope.MAIN): OWNERS,
     ("luis", Scope.GROUP): EVERYBODY,
     ("luis", Scope.SUBAGENT): EVERYBODY,
-    ("luis", Scope.CRON): EVERYBODY | {"CANARY-USER"},
-    ("luis", Scope.HEARTBEAT): EVERYBODY | {"CANARY-USER", "CANARY-MEMORY", "CANARY-DAILY"},
+    ("luis", Scope.CRON): EVERYBODY | LOOKED_UP | {"CANARY-USER"},
+    ("luis", Scope.HEARTBEAT): EVERYBODY | LOOKED_UP | {"CANARY-USER", "CANARY-MEMORY", "CANARY-DAILY"},
     ("mallory", Scope.MAIN): EVERYBODY | {"CANARY-MALLORY", "CANARY-MALLORYTALK"},
     ("mallory", Scope.GROUP): EVERYBODY,
     ("ana", Scope.MAIN): EVERYBODY | {"CANARY-ANA", "CANARY-ANATALK"},

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anima.errors import BadConfig
-from anima.layout.table import ALL, COMMON, MEMORY_NOTICE, NONE, Layout, Policy, Row, scopes
+from anima.layout.table import ALL, COMMON, LOOKED_UP, MEMORY_NOTICE, NONE, Layout, Policy, Row, scopes
 from anima.model import fold
 from anima.text.dates import day_in_name
 
@@ -42,6 +42,10 @@ _USUAL = {
 def _row(role: str, title: str | None = None, **differs: Any) -> Row:
     """The usual row of a role with what differs in one dialect."""
     return replace(_USUAL[role], **(differs if title is None else {"title": title, **differs}))
+
+
+# Where sub-agents have no catalogue of skills, they open none.
+_NO_SKILLS_BELOW = tuple(replace(row, scopes=scopes("MCH")) if row.role == "skill" else row for row in COMMON)
 
 
 def _unshown(role: str) -> Row:
@@ -109,7 +113,7 @@ _OPENCLAW = Layout(
         "runtime project-context agents soul identity user tools heartbeat bootstrap memory daily"
         " additional skills extra".split()
     ),
-    others=COMMON,
+    others=_NO_SKILLS_BELOW,
     file_chars=20_000,
     total_chars=400_000,
     heading="## {title}",
@@ -139,7 +143,7 @@ _NEXO = Layout(
     seed_order=tuple("identity soul user agents daily memory additional skills extra heartbeat runtime".split()),
     others=(
         Row(role="archive", path="notes/archive/", kind="daily"),
-        *COMMON,
+        *_NO_SKILLS_BELOW,
         _unshown("tools"),
         Row(role="memory-folder", path="memory/", kind="daily"),
     ),
@@ -213,9 +217,9 @@ _IRONCLAW = Layout(
     others=(
         Row(role="archive", path="daily/archive/", kind="daily"),
         *COMMON,
-        Row(role="runbook", path="README.md", kind="runbook"),
-        Row(role="context", path="context/", kind="knowledge"),
-        Row(role="projects", path="projects/", kind="topic"),
+        Row(role="runbook", path="README.md", kind="runbook", **LOOKED_UP),
+        Row(role="context", path="context/", kind="knowledge", **LOOKED_UP),
+        Row(role="projects", path="projects/", kind="topic", **LOOKED_UP),
         Row(role="memory-folder", path="memory/", kind="topic"),
     ),
     file_chars=100_000,

@@ -149,7 +149,8 @@ class Listener:
         """The scopes in which this listener may see a document's unmarked text."""
         if self._is_anothers(layout, path):
             return _OWNER_ALONE if self.is_owner else frozenset()
-        return row_at(layout, path).scopes or _OWNER_ALONE
+        shown = row_at(layout, path).scopes
+        return shown | _OWNER_ALONE if self.is_owner or not shown else shown
 
     def _is_anothers(self, layout: Layout, path: DocPath) -> bool:
         return keeper_of(layout, path) not in (None, self.layer)

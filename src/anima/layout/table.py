@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from anima.errors import BadText
 from anima.model import DocPath, Scope, fold
@@ -45,7 +45,7 @@ class Row:
 
     role: str
     path: str = ""  # empty for rows that are no single file
-    scopes: frozenset[Scope] = NONE  # in whose prompt it stands
+    scopes: frozenset[Scope] = NONE  # in whose prompt it stands; without a form, who may read it with a tool
     title: str = ""
     form: Form | None = None  # None: never injected
     stable: bool = True
@@ -137,19 +137,22 @@ class Layout:
 
 ANYTHING = Row(role="note", kind="note")
 
+# What the owner's own rituals look up, and nobody else: it stands in no prompt.
+LOOKED_UP: dict[str, Any] = {"scopes": scopes("MCH"), "personal": True}
+
 # Rows every dialect shares: what is never injected and how it is written.
 COMMON: tuple[Row, ...] = (
     Row(role="config", path="anima.toml", policy=Policy.CLOSED, kind="config"),
     Row(role="sessions", path="sessions/", policy=Policy.CLOSED, kind="session"),
-    Row(role="skill", path="skills/", policy=Policy.ASK, kind="skill"),
+    Row(role="skill", path="skills/", scopes=scopes("MSCH"), policy=Policy.ASK, kind="skill"),  # as their catalogue
     Row(role="subagent", path="subagents/", policy=Policy.ASK, kind="subagent"),
     Row(role="user-layer", path="users/", kind="note"),
     Row(role="boot", path="BOOT.md", policy=Policy.ASK),
     Row(role="alternate-soul", path="SOUL_EVIL.md", policy=Policy.IDENTITY),
     Row(role="diary", path="DREAMS.md", kind="diary"),
-    Row(role="topic", path="memory/topics/", kind="topic"),
+    Row(role="topic", path="memory/topics/", kind="topic", **LOOKED_UP),
     Row(role="archive", path="memory/archive/", kind="daily"),
-    Row(role="bank", path="bank/", kind="bank"),
+    Row(role="bank", path="bank/", kind="bank", **LOOKED_UP),
 )
 
 MEMORY_NOTICE = (
