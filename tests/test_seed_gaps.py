@@ -284,6 +284,28 @@ def test_openclaw_folders_of_both_ages_open_as_they_are(example: Example, clock:
         assert home.remember("The Gaviota lies in Lisbon").status == "written"
 
 
+@pytest.mark.parametrize("sender", [None, "mallory"])
+def test_daily_logs_are_only_added_to_by_an_agent(tmp_path: Path, clock: Clock, sender: str | None) -> None:
+    with Home.create(tmp_path / "h", clock=clock, settings={"owner": "luis"}) as home:
+        with home.session(scope=Scope.MAIN, sender=sender) as session:
+            log = "memory/2026-05-08.md"
+            assert session.call("memory_write", {"content": "Ana called"})["status"] == "written"
+            before = session.read(log)
+            for change in (
+                {"content": "# Nothing happened\n", "append": False},
+                {"content": "", "append": False},
+                {"old_string": "Ana called", "new_string": "Nobody called"},
+            ):
+                answer = session.call("memory_write", {"target": log, **change})
+                assert (answer["status"], answer["rule"]) == ("pending", "log")
+            assert session.read(log) == before
+            assert session.call("memory_write", {"target": log, "content": "- and Bruno"})["status"] == "written"
+            assert session.read(log) == before + "- and Bruno\n"
+            fresh = {"target": "memory/2026-05-08-boat.md", "content": "# Boat\n", "append": False}
+            assert session.call("memory_write", fresh)["status"] == "written"
+        assert home.write("memory/2026-05-08.md", "# Mine\n").status == "written"
+
+
 def opens(home: Home, scope: Scope, path: str, sender: str | None = None) -> bool:
     with home.session(scope=scope, sender=sender) as session:
         try:

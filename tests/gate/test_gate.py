@@ -103,7 +103,7 @@ def ruled(*rules: Rule, preset: str = "guarded", dialect: str = "anima") -> Gate
 
 # -- the file table of the design, cell by cell -------------------------------------------------------------------------
 
-IDENTITY, ASKED, MEMORY, RITUAL, NEVER = "identity", "ask", "memory", "ritual", "never"
+IDENTITY, ASKED, MEMORY, LOG, RITUAL, NEVER = "identity", "ask", "memory", "log", "ritual", "never"
 TABLE = {
     "IDENTITY.md": IDENTITY,
     "SOUL.md": IDENTITY,
@@ -116,8 +116,8 @@ TABLE = {
     "knowledge/KNOWLEDGE.md": MEMORY,
     "knowledge/engines.md": MEMORY,
     "MEMORY.md": MEMORY,
-    "memory/2026-05-08.md": MEMORY,
-    "memory/2026-05-08-boat.md": MEMORY,
+    "memory/2026-05-08.md": LOG,
+    "memory/2026-05-08-boat.md": LOG,
     "HEARTBEAT.md": ASKED,
     "BOOTSTRAP.md": RITUAL,
     "DREAMS.md": MEMORY,
@@ -138,10 +138,12 @@ def cell(column: str, kind: Kind, scope: Scope, taint: frozenset[Origin]) -> Ans
         return DENY
     if column == RITUAL:
         return ALLOW if kind is Kind.DELETE else ASK
-    if column != MEMORY:
+    if column not in (MEMORY, LOG):
         return ASK
     if scope is S:
         return DENY
+    if column == LOG and kind is not Kind.APPEND:
+        return ASK  # a log is only added to
     return ALLOW if scope is M and not taint else ASK
 
 
@@ -288,7 +290,7 @@ def test_dreaming_writes_only_memory_and_nothing_untrusted_or_secret(policy: Gat
     assert verdict_on(dreamt(), policy, found("secret:jwt")).rule == "secret"
     for place, column in TABLE.items():
         said = verdict_on(dreamt(place), policy)
-        assert (said.answer is DENY) is (column != MEMORY), place
+        assert (said.answer is DENY) is (column not in (MEMORY, LOG)), place
 
 
 def test_clean_dreaming_lands_and_under_strict_asks() -> None:

@@ -195,7 +195,9 @@ def homes(draw: st.DrawFn, dialect: str, bodies: Sequence[str] = BODIES) -> Plan
     for path in draw(st.sets(st.sampled_from(NEVER), max_size=3)):
         if path not in plan.files:
             is_log = LOGS[dialect] == "memory" and LONG_AGO in path  # never injected by itself, but a log all the same
-            put(path, frozenset({"main", "heartbeat"} if is_log else {"main"}), others=False)
+            is_looked_up = path.startswith(("bank/", "memory/topics/"))  # nor this, but the owner's rituals read it
+            letters = "mh" if is_log else LISTED if is_looked_up else "m"
+            put(path, frozenset(SCOPES[x] for x in letters), others=False)
     table = TABLE[dialect]
     for who in (ANA, BOB):
         for inner, like in (("USER.md", "USER.md"), ("MEMORY.md", CURATED[dialect]), (f"memory/{TODAY}.md", None)):

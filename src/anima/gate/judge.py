@@ -203,8 +203,10 @@ def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
         return said(Answer.ASK, "tainted", taint=facts.taint_words)
     if facts.change.actor is Actor.DREAMER:
         return said(Answer.ALLOW, "dream")
-    is_clean = facts.change.scope is Scope.MAIN and facts.change.actor is not Actor.OUTSIDE
-    return said(Answer.ALLOW, "clean-session") if is_clean else said(Answer.ASK, "scope")
+    if facts.change.scope is not Scope.MAIN or facts.change.actor is Actor.OUTSIDE:
+        return said(Answer.ASK, "scope")
+    is_changed = facts.is_log and facts.change.kind is not Kind.APPEND and facts.situation.exists
+    return said(Answer.ASK, "log") if is_changed else said(Answer.ALLOW, "clean-session")
 
 
 def _flow(facts: Facts) -> Verdict | None:

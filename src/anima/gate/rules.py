@@ -49,6 +49,7 @@ class Facts:
     change: Change
     key: str
     file: Policy  # what the file table says of the place
+    is_log: bool  # whether a day's log stands there
     taint: frozenset[Origin]  # untrusted origins, the text's own among them
     size: int
     findings: Sequence[Finding]
@@ -63,6 +64,7 @@ class Facts:
             change=change,
             key=key_of(place),
             file=file_policy(place, row),
+            is_log=row.kind == "daily" or _is_layers_log(place),
             taint=untrusted(change),
             size=max(now.size, len(change.text)),
             findings=findings,
@@ -111,6 +113,11 @@ class Facts:
 
 def key_of(path: DocPath) -> str:
     return path.key or fold(path.text)
+
+
+def _is_layers_log(path: DocPath) -> bool:
+    parts = key_of(path).split("/")
+    return len(parts) > 3 and parts[0] == "users" and parts[2] == "memory"
 
 
 def file_policy(path: DocPath, row: Row) -> Policy:
@@ -212,6 +219,7 @@ RULES: dict[str, str] = {
     "no-write-after-web": "the session has read text from outside{taint}, so what it writes to memory is not kept unseen",
     "tainted": "untrusted text went into this{taint}, so it does not become memory unseen",
     "scope": "outside a session with the owner alone, a memory write waits for the owner",
+    "log": "a day's log is only added to; what changes or takes away a line of it waits for the owner",
     "clean-session": "a session with the owner alone that read nothing untrusted may write memory",
     "dream": "dreaming may write memory from trusted lines",
     "ask-outbound-after-tools": "the session has read TOOLS.md, which may name hosts and accounts; what it sends out "
