@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from anima.forget.forget import Forgetting
     from anima.home import Home
     from anima.ledger.provenance import Source
+    from anima.memory.inbox import ForReview
     from anima.memory.past import Done, Why
     from anima.memory.proposals import Proposal
+    from anima.memory.unreviewed import Noted
     from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Remark, Runtime, Scope, Severity
     from anima.prompt.compose import Line, Piece, Prompt
     from anima.search.current import IndexReport
@@ -72,7 +74,9 @@ _HOMES = {
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",
+    "anima.memory.inbox": "ForReview",
     "anima.memory.proposals": "Proposal",
+    "anima.memory.unreviewed": "Noted",
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
     "anima.search.current": "IndexReport",
@@ -118,6 +122,7 @@ __all__ = [
     "Exported",
     "Figures",
     "Finding",
+    "ForReview",
     "Forgetting",
     "Health",
     "Hit",
@@ -136,6 +141,7 @@ __all__ = [
     "NoSuchProposal",
     "NoSuchRevision",
     "NotFound",
+    "Noted",
     "Origin",
     "Piece",
     "Prompt",

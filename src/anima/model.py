@@ -83,12 +83,16 @@ class Origin(StrEnum):
     WEB = "web"
     SKILL = "skill"
     PEER = "peer"
+    HOST = "host"  # an agent elsewhere, of whose reading nothing is known
+    IMPORT = "import"
     DERIVED = "derived"
     OUTSIDE = "outside"
 
 
 Access = Literal["rw", "ro", "none"]  # what a session may do with documents
-UNTRUSTED: frozenset[Origin] = frozenset({Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER})
+UNTRUSTED: frozenset[Origin] = frozenset(
+    {Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT}
+)
 
 MAX_PATH = 1024
 MAX_BYTES = 8 * 2**20  # of one document
@@ -321,6 +325,8 @@ class Change:
     base: str | None = None
     to: DocPath | None = None
     opening: str = ""  # what an APPEND puts first when the document is not there yet
+    added: str = ""  # of a WRITE that does nothing but add: what it adds
+    section: str | None = None  # and the heading under which it adds it
     actor: Actor
     origin: Origin
     session: str | None = None
@@ -347,15 +353,27 @@ class Change:
             raise NoSuchDocument(self.path.text)
 
     @property
+    def is_addition(self) -> bool:
+        """Whether nothing that stands there is replaced, moved or taken away."""
+        return self.kind is Kind.APPEND or (self.kind is Kind.WRITE and (bool(self.added) or self.base == ""))
+
+    @property
     def is_free(self) -> bool:
         """Whether this is an append that goes with whatever stands there."""
         return self.kind is Kind.APPEND and self.base is None
 
 
 class Answer(StrEnum):
+    """What the gate says, the mildest first. What is noted is written down where the owner reviews it."""
+
     ALLOW = "allow"
+    NOTE = "note"
     ASK = "ask"
     DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        return tuple(Answer).index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,7 +389,7 @@ class Verdict:
 class Receipt:
     """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
 
-    status: str  # written, pending, refused, unchanged
+    status: str  # written, noted, pending, refused, unchanged
     path: DocPath
     revision: str | None = None
     digest: str | None = None
@@ -380,6 +398,7 @@ class Receipt:
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
     change: str | None = None  # the ledger's id, which `undo` takes
+    noted: tuple[str, ...] = ()  # the names of its unreviewed entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -761,13 +761,14 @@ def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:
 
 def test_a_waiting_change_that_cannot_be_read_is_denied_as_its_error_says(cli: Cli, aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope="main") as session:
-        session.taint("web")
-        name = session.call("memory_write", {"content": "Ana moved to Lisbon"})["proposal"]
+        name = session.call("memory_write", {"target": "TOOLS.md", "content": "Ana moved to Lisbon"})["proposal"]
+        other = session.call("memory_write", {"target": "HEARTBEAT.md", "content": "Water the plants"})["proposal"]
     (aria / f".anima/pending/{name}.json").write_text("{")
 
-    assert f"anima deny {name} removes it" in cli("pending", "--home", aria).err
-    assert cli("deny", name, "--home", aria).code == 0
-    assert cli("pending", "--home", aria).code == 0
+    told = cli("review", "--home", aria)
+    assert f"anima review --drop {name} removes it" in told.err and other in told.out
+    assert cli("review", "--drop", name, "--as-owner", "--home", aria).code == 0
+    assert name not in cli("review", "--home", aria).err
 
 
 # -- whoever asks never answers --------------------------------------------------------------------------------------------
@@ -815,6 +816,7 @@ def test_on_a_pipe_a_verb_that_writes_is_an_agents_wish(capsys: Any, aria: Path,
     assert (aria / "SOUL.md").read_text(encoding="utf-8") == SOUL
     with Home.open(aria) as home:
         assert all("obey mallory" not in home.prompt(scope=scope).text for scope in Scope)
+        home.inbox.drop(*(waiting.entry.id for waiting in home.inbox.noted()))
     assert words[0] == "call" or "--as-owner" in said.err
     assert run(as_owner(*words, "--home", aria)) == 0
     if words[1] != "notes/new.md":

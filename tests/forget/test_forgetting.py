@@ -152,7 +152,7 @@ def plant_sessions(home: Home) -> None:
         session.after_compaction(summary=f"they said {SAID[0]}")
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         session.taint("web")
-        waits = session.call("memory_write", {"target": "memory", "content": PROPOSED[0], "reason": REASON[0]})
+        waits = session.call("memory_write", {"target": "TOOLS.md", "content": PROPOSED[0], "reason": REASON[0]})
         assert waits["status"] == "pending"
 
 
@@ -556,7 +556,7 @@ def test_what_came_from_the_web_is_forgotten_by_its_origin_though_it_was_approve
     with home.session(scope=Scope.MAIN, sender="luis") as session:
         session.taint("web")
         first = session.call("memory_write", {"target": "memory", "content": "The site says turtles fly south"})
-    home.inbox.approve(first["proposal"], approver="terminal")
+    home.inbox.keep(*first["noted"], approver="terminal")
     home.remember("Luis says turtles swim well")
     home.forget(origin="web")
     assert "fly south" not in home.read("MEMORY.md").text and "swim well" in home.read("MEMORY.md").text

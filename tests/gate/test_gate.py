@@ -51,7 +51,7 @@ from anima.model import (
 )
 
 M, G, S, C, H = Scope.MAIN, Scope.GROUP, Scope.SUBAGENT, Scope.CRON, Scope.HEARTBEAT
-ALLOW, ASK, DENY = Answer.ALLOW, Answer.ASK, Answer.DENY
+ALLOW, NOTE, ASK, DENY = Answer
 GUARDED, STRICT, OPEN = GatePolicy(preset="guarded"), GatePolicy(preset="strict"), GatePolicy(preset="open")
 WEB = frozenset({Origin.WEB})
 CLEAN: frozenset[Origin] = frozenset()
@@ -144,7 +144,9 @@ def cell(column: str, kind: Kind, scope: Scope, taint: frozenset[Origin]) -> Ans
         return DENY
     if column == LOG and kind is not Kind.APPEND:
         return ASK  # a log is only added to
-    return ALLOW if scope is M and not taint else ASK
+    if scope is M and not taint:
+        return ALLOW
+    return NOTE if kind is Kind.APPEND else ASK
 
 
 @pytest.mark.parametrize(("place", "column"), TABLE.items())
@@ -209,11 +211,11 @@ def test_each_question_about_memory_names_its_own_rule() -> None:
 def test_text_of_an_untrusted_origin_taints_its_own_change() -> None:
     for origin in Origin:
         said = verdict_on(change(origin=origin))
-        assert said.answer is (ASK if origin in UNTRUSTED else ALLOW), origin
+        assert said.answer is (NOTE if origin in UNTRUSTED else ALLOW), origin
 
 
 def test_an_outside_edit_is_never_taken_for_a_clean_session() -> None:
-    assert verdict_on(change(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)).answer is ASK
+    assert verdict_on(change(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)).answer is NOTE
 
 
 # -- presets ------------------------------------------------------------------------------------------------------------
@@ -239,6 +241,8 @@ def test_open_only_records() -> None:
     for place, column in TABLE.items():
         wish = change(place, scope=S, taint=WEB)
         said = verdict_on(wish, OPEN, found("secret:openai-key"), size=SIZE_LIMIT + 1, recent=RATE_LIMIT)
+        assert said.answer is (DENY if column == NEVER else NOTE if column in (MEMORY, LOG) else ALLOW), place
+        said = verdict_on(replace(wish, kind=Kind.WRITE), OPEN, found("secret:openai-key"))
         assert said.answer is (DENY if column == NEVER else ALLOW), place
     assert verdict_on(change("notes/a.txt"), OPEN).rule == "not-markdown"
     assert verdict_on(change(), OPEN, access="ro").rule == "read-only"
@@ -336,10 +340,40 @@ def test_a_danger_asks_by_the_rule_of_its_kind(kind: str, name: str) -> None:
         assert kind in said.reason
 
 
-def test_phrasing_alone_only_marks() -> None:
-    assert (
-        verdict_on(change(), GUARDED, found("instruction", Severity.WARN), found("bidi", Severity.NOTE)).answer is ALLOW
-    )
+def test_phrasing_alone_is_noted_and_asks_only_where_something_is_replaced() -> None:
+    order = found("instruction", Severity.WARN)
+    assert verdict_on(change(), GUARDED, order, found("bidi", Severity.NOTE)).answer is NOTE
+    assert verdict_on(change(), OPEN, order).answer is NOTE
+    assert verdict_on(change(kind=Kind.WRITE), GUARDED, order).answer is ASK
+    assert verdict_on(change(kind=Kind.WRITE), GUARDED, found("bidi", Severity.NOTE)).answer is ALLOW
+
+
+def test_a_write_that_only_adds_is_an_addition() -> None:
+    new, more = (change("notes/a.md", kind=Kind.WRITE, taint=WEB) for _ in range(2))
+    assert verdict_on(replace(new, base="")).answer is NOTE  # where nothing stands
+    assert verdict_on(replace(more, base="0" * 64, added="- a line\n")).answer is NOTE
+    for kind in (Kind.WRITE, Kind.DELETE):
+        assert verdict_on(change("notes/a.md", kind=kind, text="", taint=WEB)).answer is ASK
+    assert verdict_on(change("notes/a.md", kind=Kind.MOVE, to="notes/b.md", text="", taint=WEB)).answer is ASK
+
+
+@pytest.mark.parametrize("policy", [OPEN, GUARDED, STRICT, ruled(rule("allow", path="unreviewed/**"), preset="open")])
+@pytest.mark.parametrize("place", ["unreviewed/2026-05-08.md", "users/ana/unreviewed/a.md", "groups/1/unreviewed/a.md"])
+def test_no_tool_writes_what_nobody_reviewed(policy: GatePolicy, place: str) -> None:
+    for wish in (change(place), change(place, kind=Kind.DELETE, text=""), dreamt(place)):
+        assert verdict_on(wish, policy).rule == "unreviewed"
+    for source, target in ((place, "notes/a.md"), ("notes/a.md", place)):
+        assert verdict_on(change(source, to=target, kind=Kind.MOVE, text=""), policy).rule == "unreviewed"
+    assert verdict_on(change(place, actor=Actor.OWNER, origin=Origin.OWNER, session=None), policy).answer is ALLOW
+
+
+def test_an_owners_rule_may_note_what_would_land_and_softens_nothing() -> None:
+    noting = ruled(rule("note"))
+    assert verdict_on(change(), noting).answer is NOTE
+    assert verdict_on(change(kind=Kind.WRITE), noting).answer is ASK
+    assert verdict_on(change("TOOLS.md"), noting).answer is ASK
+    assert verdict_on(change(), noting, found("bidi")).answer is ASK
+    assert verdict_on(change(scope=S), noting).answer is DENY
 
 
 def test_what_is_denied_stays_denied_when_something_worse_is_found() -> None:
@@ -384,7 +418,7 @@ def test_another_persons_session_writes_only_in_its_own_layer(policy: GatePolicy
 def test_in_its_own_layer_another_persons_session_writes_memory() -> None:
     for place in ("users/ana/MEMORY.md", "users/ana/memory/2026-05-08.md", "Users/Ana/memory.md"):
         assert verdict_on(change(place), layer="ana").answer is ALLOW
-        assert verdict_on(change(place, scope=G), layer="ana").answer is ASK
+        assert verdict_on(change(place, scope=G), layer="ana").answer is NOTE
 
 
 def test_a_layers_user_file_is_guarded_as_the_owners_is() -> None:
@@ -754,7 +788,7 @@ def test_a_suggested_rule_allows_the_same_kind_of_change_and_nothing_wider() -> 
 
 
 def test_from_an_untrusted_session_only_the_very_file_is_suggested() -> None:
-    mine = suggested(change("notes/a.md", taint=WEB), GUARDED)
+    mine = suggested(change("notes/a.md", kind=Kind.WRITE, taint=WEB), GUARDED)
     assert mine is not None
     assert (dict(mine.when)["path"], dict(mine.when)["taint"]) == (("notes/a.md",), ("web",))
 
@@ -797,7 +831,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "rate": (">5", "<=6", "<1", ">=600"),
     "flow": tuple(FLOWS),
 }
-STRICTNESS = {ALLOW: 0, ASK: 1, DENY: 2}
+STRICTNESS = {ALLOW: 0, NOTE: 1, ASK: 2, DENY: 3}
 Case = tuple[GatePolicy, Change, list[Finding], Situation]
 
 

@@ -224,7 +224,7 @@ def test_the_configuration_is_not_changed_by_any_verb(home: Home, name: str) -> 
 @pytest.mark.parametrize("path", ["anima.toml", "sessions/x.md", "notes/x.sh"])
 def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) -> None:
     with home.session(scope=Scope.GROUP) as session:
-        name = session.call("memory_write", {"target": "notes/b.md", "content": "- x\n"})["proposal"]
+        name = session.call("memory_write", {"target": "TOOLS.md", "content": "- x\n"})["proposal"]
     waiting = home.inbox.all()[0]
     forged = tuple(replace(change, path=DocPath.parse(path)) for change in waiting.changes)
     file = Path(home.name, f".anima/pending/{name}.json")

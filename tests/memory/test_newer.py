@@ -29,15 +29,14 @@ def test_a_ledger_that_a_newer_anima_brought_up_to_date_takes_no_write(home: Hom
 
 def test_a_newer_proposal_is_neither_shown_nor_approved(home: Home) -> None:
     with home.session(scope=Scope.MAIN) as session:
-        session.taint("web")
-        session.call("memory_write", {"target": "memory", "content": "Ana moved"})
+        session.call("memory_write", {"target": "TOOLS.md", "content": "Ana moved"})
     [waiting] = home.inbox.all()
     file = Path(home.name, f".anima/pending/{waiting.id}.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
 
     with pytest.raises(NewerFormat, match="pending/"):
         home.inbox.approve(waiting.id, approver="terminal")
-    assert file.exists() and "Ana moved" not in home.read("MEMORY.md").text
+    assert file.exists() and "Ana moved" not in home.read("TOOLS.md").text
 
 
 def test_a_newer_list_of_what_stays_forgotten_takes_no_write(home: Home) -> None:

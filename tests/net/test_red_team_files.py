@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacking import LOG, PLANTED, home_with_a_doubtful_line, need, shown, still_open, told
+from attacking import LOG, PLANTED, UNREVIEWED, home_with_a_doubtful_line, need, shown, still_open, told
 
 from anima import Home, HomeError, Scope
 from anima.testing import Clock
@@ -79,12 +79,11 @@ def test_design_5_a_hard_link_to_a_file_outside_is_not_read(home: Home, tmp_path
 # -- H4: a copy of a home vouches for nothing --------------------------------------------------------------------------
 
 
-@still_open("H4", "a home without its ledger counts as the owner's")
 def test_h4_a_doubtful_line_stays_out_of_prompts_in_a_clone_of_the_home(tmp_path: Path) -> None:
     with Home.open(home_with_a_doubtful_line(tmp_path / "aria"), clock=Clock()) as home:
         home.remember("Ana keeps bees")  # so that everything is committed
     subprocess.run(["git", "clone", "-q", str(tmp_path / "aria"), str(tmp_path / "clone")], check=True)
-    need(PLANTED in (tmp_path / "clone" / LOG).read_text(encoding="utf-8"), "the line came along")
+    need(PLANTED in (tmp_path / "clone" / UNREVIEWED).read_text(encoding="utf-8"), "the line came along")
     with Home.open(tmp_path / "clone", clock=Clock()) as home:
         assert PLANTED not in shown(home)
 
@@ -219,7 +218,6 @@ def test_m3_an_audit_sees_that_ledger_and_history_were_rolled_back_together(doub
     assert not is_whole(doubtful)
 
 
-@still_open("M3", "that there are doubtful lines is said by a file that can be deleted")
 def test_m3_a_doubtful_line_stays_out_of_prompts_when_a_mark_is_deleted(doubtful: Path) -> None:
     (doubtful / ".anima" / "doubt").unlink(missing_ok=True)
     with Home.open(doubtful, clock=Clock()) as home:

@@ -16,6 +16,7 @@ from attacking import (
     LOG,
     ORDER,
     PLANTED,
+    UNREVIEWED,
     home_with_a_doubtful_line,
     is_framed,
     lets_write,
@@ -365,15 +366,14 @@ def test_h2_a_duplicate_does_not_tell_what_stands_in_a_private_section(home: Hom
 # -- H4: a line nobody vouched for stays so ----------------------------------------------------------------------------
 
 
-@still_open("H4", "the last writer of a line is its source, also where only a blank was added")
 def test_h4_a_doubtful_line_that_a_clean_session_rewrites_unread_stays_out_of_prompts(tmp_path: Path) -> None:
     with Home.open(home_with_a_doubtful_line(tmp_path / "aria"), clock=Clock()) as home:
         with home.session(scope=Scope.MAIN) as session:
-            session.call("memory_write", {"target": LOG, "old_string": "- [", "new_string": "-  ["})
-        assert PLANTED not in shown(home)
+            told(session, "memory_write", target=UNREVIEWED, old_string="- [", new_string="-  [")
+            told(session, "memory_write", target=UNREVIEWED, content="- seen\n")
+        assert PLANTED not in shown(home) and PLANTED in home.read(UNREVIEWED).text
 
 
-@still_open("H4", "exports carry no provenance, and what is imported is trusted")
 @pytest.mark.parametrize("format", ["folder", "lines"])
 def test_h4_a_doubtful_line_stays_out_of_prompts_after_export_and_import(tmp_path: Path, format: str) -> None:
     out = tmp_path / ("out" if format == "folder" else "out.jsonl")
@@ -387,12 +387,11 @@ def test_h4_a_doubtful_line_stays_out_of_prompts_after_export_and_import(tmp_pat
 # -- H5: every way of reading something doubtful taints ----------------------------------------------------------------
 
 
-@still_open("H5", "a line that is cut is hashed as it was cut, and so is nobody's")
 def test_h5_reading_a_very_long_doubtful_line_taints(tmp_path: Path) -> None:
     long = f"{PLANTED} " + "and so on " * 1_300
     with Home.open(home_with_a_doubtful_line(tmp_path / "aria", long), clock=Clock()) as home:
         with home.session(scope=Scope.MAIN) as session:
-            assert PLANTED not in told(session, "memory_get", path=LOG, **{"from": 3}) or not lets_write(session)
+            assert PLANTED not in told(session, "memory_get", path=UNREVIEWED, **{"from": 6}) or not lets_write(session)
 
 
 @still_open("H5", "what memory_history shows counts as nothing read")
@@ -413,7 +412,6 @@ def test_h5_reading_what_a_tainted_session_wrote_into_history_taints(tmp_path: P
             assert PLANTED not in told(session, "memory_history") or not lets_write(session)
 
 
-@still_open("H5", "the memory of another person counts as the owner's own")
 def test_h5_reading_another_persons_memory_taints(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", clock=Clock(), settings={"owner": ["luis"]}) as home:
         with home.session(scope=Scope.MAIN, sender="mallory") as other:
@@ -422,7 +420,6 @@ def test_h5_reading_another_persons_memory_taints(tmp_path: Path) -> None:
             assert PLANTED not in told(session, "memory_get", path="users/mallory/MEMORY.md") or not lets_write(session)
 
 
-@still_open("H5", "no reading of a skill taints")
 def test_h5_reading_a_skill_that_came_from_elsewhere_taints(home: Home) -> None:
     folder = Path(home.name) / "skills" / "helper"
     folder.mkdir(parents=True)

@@ -172,7 +172,7 @@ def test_a_sub_agents_or_a_strangers_session_is_left_as_its_scope_says(tmp_path)
         main.sub().log("user", "Remember that Bo has a boat")
         clock.forward(hours=2)
         home.sessions.flush_idle()
-        assert log_of(home) == "" and len(home.inbox.all()) == 1  # the group's is asked about, the helper's is nobody's
+        assert log_of(home) == "" and len(home.inbox.noted()) == 1  # the group's is noted, the helper's is nobody's
 
 
 def test_the_day_is_the_users(tmp_path):
@@ -196,12 +196,12 @@ def test_without_transcripts_a_flush_works_from_what_was_heard(tmp_path, clock):
 
 
 @pytest.mark.parametrize("scope", [Scope.GROUP, Scope.CRON, Scope.HEARTBEAT])
-def test_outside_the_owners_own_session_what_is_marked_waits_for_the_owner(home, scope):
+def test_outside_the_owners_own_session_what_is_marked_is_noted_for_the_owner(home, scope):
     with home.session(scope=scope, channel="telegram") as session:
         session.log("user", "Remember that I like tea")
         session.log("user", "I went to Lisbon with my mother last week")
-    (waiting,) = home.inbox.all()
-    assert "I like tea" in waiting.diff and "Lisbon" not in waiting.diff and log_of(home) == ""
+    (waiting,) = home.inbox.noted()
+    assert "I like tea" in waiting.entry.text and "Lisbon" not in waiting.entry.text and log_of(home) == ""
 
 
 def test_a_tainted_conversation_is_not_written_down_unseen(home):
@@ -209,8 +209,8 @@ def test_a_tainted_conversation_is_not_written_down_unseen(home):
         session.taint("web")
         session.log("user", "Remember that Ana moved to Lisbon")
         done = session.flush("overflow")
-        assert done.status == "pending" and len(done.proposals) == 1
-    assert len(home.inbox.all()) == 1 and log_of(home) == ""
+        assert done.status == "noted" and not done.proposals
+    assert len(home.inbox.noted()) == 1 and log_of(home) == ""
 
 
 def test_one_suspicious_line_does_not_take_the_others_with_it(home):

@@ -35,7 +35,7 @@ def test_a_session_is_taken_up_with_its_listener_taint_and_flows(home):
     with home.resume(first.id) as again:
         assert (again.id, again.channel, again.sender) == (first.id, "telegram", "luis")
         assert again.tainted == {"web"} and again.flows == first.flows != frozenset()
-        assert again.call("memory_write", {"target": "memory", "content": "Ana moved"})["status"] == "pending"
+        assert again.call("memory_write", {"target": "memory", "content": "Ana moved"})["status"] == "noted"
         again.log("user", "and on we go")
     roles = [json.loads(line)["type"] for line in transcript(home, first.id).read_text().splitlines()]
     assert roles.count("session") == 1 and roles.count("entry") == 2 and roles.count("close") == 2

@@ -27,11 +27,8 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next
 GROUPS = (
     ("Make and look after a home", "home", "init open up doctor config trust-home tour"),
     ("See what the agent is told", "prompt", "prompt identity persona files read"),
-    (
-        "Write, and decide what may be written",
-        "memory",
-        "remember note write append edit move delete pending approve deny trust",
-    ),
+    ("Write, and decide what may be written", "memory", "remember note write append edit move delete"),
+    ("Write, and decide what may be written", "review", "review"),
     ("Find", "search", "search index watch about"),
     ("Look at conversations", "sessions", "sessions session stats call"),
     ("Serve", "serve", "serve token"),

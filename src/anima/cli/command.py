@@ -255,13 +255,8 @@ def is_owner(as_owner: bool) -> bool:
 def agents_hand(home: Home) -> Iterator[Session]:
     """A session for whoever asks without being at a terminal: an agent's, whose conversation nobody saw."""
     with home.session(scope=Scope.MAIN, channel="cli") as session:
-        session.taint(unseen())
+        session.taint(Origin.HOST)
         yield session
-
-
-def unseen() -> Origin:
-    """What a conversation has read that we see nothing of."""
-    return getattr(Origin, "HOST", Origin.WEB)
 
 
 # -- the home that is meant --------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _outcome(swept: Sweep) -> str:
         return f"{swept.status}: {inert(swept.said)}"
     kept, gone, moved = len(plan.promotions), len(plan.retirements), len(plan.moves)
     counts = f"{kept} kept, {gone} no longer so, {moved} moved out, {len(plan.considered)} considered"
-    waiting = f"; {len(swept.proposals)} wait for you: anima pending" if swept.proposals else ""
+    waiting = f"; {len(swept.proposals)} wait for you: anima review" if swept.proposals else ""
     back = f" (change {swept.change}; anima undo --sweep takes it back)" if swept.change else ""
     return f"{swept.status}: {counts}{back}{waiting}"
 

@@ -1,29 +1,22 @@
-"""Commands that write and approve, as the owner: remember note write append edit move delete pending approve deny trust."""
+"""Commands that write, as the owner: remember note write append edit move delete."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, is_owner, option, place_of
-from anima.cli.show import counted, inert, need_person, say, show_proposal, whisper
+from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, is_owner, option
+from anima.cli.show import inert, say, whisper
 from anima.errors import BadArguments
 from anima.model import DocPath, Kind
 
 if TYPE_CHECKING:
-    from anima import Home, Proposal, Receipt
+    from anima import Home, Receipt
 
 REASON = option("--reason", default="", help="Why, for the history.")
 BASE = option("--base", help="Only if the document still has this digest (anima read --json shows it).")
-_PROPOSALS = argument("proposals", nargs=-1, default=(), help="One or more ids from anima pending.")
-_PROPOSED = option("--session", help="Everything one session proposed.")
-_WHICH = "say which: ids from anima pending, or --session ID"
-_KEYS = "a approve · d deny · e edit, then approve · s skip · q quit"
 
 
 @command(
@@ -157,7 +150,7 @@ def _given(text: str | None) -> str:
 
 
 def _written(receipt: Receipt) -> Reply:
-    return Reply(receipt, lambda: _show_receipts([receipt]), 5 if receipt.status == "refused" else 0)
+    return Reply(receipt, lambda: show_receipts([receipt]), 5 if receipt.status == "refused" else 0)
 
 
 def _wished(home: Home, **asked: Any) -> Reply:
@@ -183,149 +176,16 @@ def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     return Reply(answer, show, 5 if status == "refused" else 0)
 
 
-def _show_receipts(receipts: Sequence[Receipt]) -> None:
+def show_receipts(receipts: Sequence[Receipt]) -> None:
     for receipt in receipts:
         if receipt.status == "written":
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
             say(f"written: {inert(receipt.path.text)}{tail}")
         elif receipt.status == "pending":
-            say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima pending shows it")
+            say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima review shows it")
+        elif receipt.status == "noted":
+            say(f"noted for {inert(receipt.path.text)} ({inert(receipt.reason or '')}); anima review keeps or drops it")
         else:
             whisper(f"not written: {inert(receipt.reason or '')} (rule {receipt.rule})")
         for finding in receipt.findings:
             whisper(f"  line {finding.line}: {inert(finding.message)}")
-
-
-# -- deciding --------------------------------------------------------------------------------------------------------------
-
-
-@command(
-    option("--session", help="Only what one session proposed."),
-    option("--review/--list", default=True, help="Decide one by one with a key each (the default on a terminal)."),
-    HOME,
-    JSON,
-)
-def pending(home: Home, session: str | None, review: bool, json: bool) -> Reply | None:
-    """What waits for your yes or no: the exact diff, who wants it, why, and what the scan saw.
-
-    \b
-    anima pending              look and decide, one key each
-    anima pending --list       only look
-    """
-    waiting = [proposal for proposal in home.inbox.all() if session in (None, proposal.session)]
-    if json or not waiting:
-        return Reply(waiting, "Nothing waits for you.")
-    interactive = review and sys.stdin.isatty() and sys.stdout.isatty()
-    for number, proposal in enumerate(waiting, start=1):
-        show_proposal(proposal, number, len(waiting))
-        if interactive and not _decide(home, proposal):
-            return None
-    if not interactive:
-        say("Decide with: anima approve ID, anima deny ID")
-    return None
-
-
-def _decide(home: Home, proposal: Proposal) -> bool:
-    """Asks for one key and does it; False to stop."""
-    say(_KEYS)
-    while True:
-        key = click.getchar().casefold()
-        if key == "a":
-            _approve(home, proposal)
-        elif key == "d":
-            home.inbox.deny(proposal.id)
-            say("denied")
-        elif key == "e":
-            changed = _edited(proposal.changes[0].text)
-            if changed is None:
-                say("left as it was; it still waits")
-            else:
-                _approve(home, proposal, text=changed)
-        elif key == "q":
-            return False
-        elif key != "s":
-            continue
-        return True
-
-
-def _approve(home: Home, proposal: Proposal, text: str | None = None) -> None:
-    _show_receipts(home.inbox.approve(proposal.id, approver="terminal", content=proposal.content, text=text))
-
-
-def _edited(text: str) -> str | None:
-    """The text after the owner's editor ran over it; None where nothing was changed."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        found = click.edit(text.encode(), editor=editor, extension=".md")
-    except click.ClickException as error:
-        raise BadArguments(f"the editor {editor!r} did not run ({error}); set EDITOR") from None
-    return found.decode() if found is not None and found != text.encode() else None
-
-
-@command(_PROPOSALS, _PROPOSED, HOME, JSON)
-def approve(home: Home, proposals: Sequence[str], session: str | None, json: bool) -> Reply:
-    """Say yes to waiting changes. Needs a terminal, so that no agent can say it for you.
-
-    \b
-    anima approve p16
-    anima approve --session 22a7449d
-    """
-    _need_person()
-    chosen = [home.inbox.get(name) for name in proposals]
-    chosen += _of_session(home, session)
-    if not chosen:
-        raise BadArguments(_WHICH if not session else f"session {session} proposed nothing that waits")
-    for number, proposal in enumerate(() if json else chosen, start=1):
-        show_proposal(proposal, number, len(chosen))
-    click.confirm(f"Write {counted(len(chosen), 'change')}?", abort=True, err=True)
-    receipts = [r for p in chosen for r in home.inbox.approve(p.id, approver="terminal", content=p.content)]
-    return Reply(receipts, lambda: _show_receipts(receipts))
-
-
-@command(_PROPOSALS, _PROPOSED, HOME, JSON)
-def deny(home: Home, proposals: Sequence[str], session: str | None) -> Reply:
-    """Say no to waiting changes. They are removed.
-
-    \b
-    anima deny p16
-    """
-    ids = [*proposals, *(proposal.id for proposal in _of_session(home, session))]
-    if not ids:
-        raise BadArguments(_WHICH)
-    for name in ids:
-        home.inbox.deny(name)
-    return Reply({"denied": ids}, f"denied: {', '.join(ids)}")
-
-
-def _of_session(home: Home, session: str | None) -> list[Proposal]:
-    waiting = home.inbox.all() if session else ()  # a broken one stands in nobody's way who names it
-    return [proposal for proposal in waiting if session and (proposal.session or "").startswith(session)]
-
-
-def _need_person() -> None:
-    need_person(
-        "approving needs a person at a terminal; nothing was written",
-        hint="run it yourself in a terminal, or use the page",
-    )
-
-
-@command(
-    argument("place", default=None, help="A document, or a line of it as PATH:LINE."),
-    option("--session", help="Everything one session wrote."),
-    option("--all", "every", default=False, help="Every line of the home, as after a damaged ledger."),
-    HOME,
-    JSON,
-)
-def trust(home: Home, place: str | None, session: str | None, every: bool) -> Reply:
-    """Trust lines that prompts leave out because of where they came from. Needs a terminal.
-
-    \b
-    anima trust MEMORY.md:14
-    anima trust --session 22a7449d
-    anima trust --all
-    """
-    _need_person()
-    path, line = place_of(place) if place else (None, None)
-    count = home.past.trust(path, line=line, session=session, every=every)
-    told = f"{counted(count, 'line')} trusted now" if count else "nothing there was untrusted"
-    return Reply({"trusted_lines": count}, told)

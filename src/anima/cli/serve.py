@@ -226,7 +226,7 @@ def mcp(home: Home, scope: str, sender: str | None, approve_here: bool, http: bo
     if approve_here and (http or listening is not Scope.MAIN):
         raise BadArguments(
             "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
-            hint="the owner approves with anima approve, or on the page",
+            hint="the owner decides with anima review, or on the page",
         )
     try:
         import uvicorn  # noqa: F401

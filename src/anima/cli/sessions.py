@@ -21,10 +21,10 @@ from anima.cli.command import (
     flag,
     is_owner,
     option,
-    unseen,
 )
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
 from anima.errors import BadArguments, NoSuchSession
+from anima.model import Origin
 
 if TYPE_CHECKING:
     from anima import Figures, Home, Listed, Turn
@@ -259,7 +259,7 @@ def call(
     anima call memory_write '{"content": "Ana moved to Lisbon"}' --taint web
     """
     with home.session(scope=scope, sender=sender, channel="cli" if sender is None else None) as held:
-        for origin in (*taint, *(() if is_owner(as_owner) else (unseen(),))):
+        for origin in (*taint, *(() if is_owner(as_owner) else (Origin.HOST,))):
             held.taint(origin)
         if tool is not None:
             answer = held.call(tool, _object(arguments))

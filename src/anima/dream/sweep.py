@@ -321,7 +321,7 @@ class Dreams:
             source = view.source(path, raw)
             if not source.promotable:
                 return "nobody reviewed it" if source.actor is Actor.OUTSIDE else "untrusted words went into it"
-            if source.scope not in (None, Scope.MAIN):
+            if source.scope not in (None, Scope.MAIN) and not source.approver:
                 return f"it was noted in a {source.scope} session"
         if note.text not in self._scanned:  # kept between sweeps: the scan is the dearest of all looks
             self._scanned[note.text] = unsafe(note.text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from anima.config import Rule
@@ -35,7 +36,6 @@ from anima.gate.rules import (
 from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, digest_of, fold
 
-_STRICTNESS = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
 _IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})
 
 # Which rule asks about which danger; one that stands in neither list is asked about as "danger".
@@ -48,6 +48,7 @@ _DANGERS = dict.fromkeys(_HIDDEN.split(), "hidden-text") | {
     "frame-marker": "frame-marker",
     "forgotten": "forgotten",
 }
+_NOT_UNSEEN = ("unreviewed", "instruction")  # no dangers, but not kept before the owner looked
 _DANGEROUS = ("hidden-text", "special-token", "frame-marker", "danger", "forgotten")
 
 
@@ -67,7 +68,7 @@ def judge(
     if change.to is None or to_row is None:
         return said(Answer.DENY, "no-target")
     second = _judge_place(Facts.of(change, change.to, to_row, findings, situation, policy.flows), policy)
-    return max(first, second, key=lambda verdict: _STRICTNESS[verdict.answer])
+    return max(first, second, key=lambda verdict: verdict.answer.strictness)
 
 
 def judge_file(path: DocPath, row: Row, actor: Actor) -> Verdict:
@@ -108,10 +109,14 @@ def _judge_place(facts: Facts, policy: GatePolicy) -> Verdict:
     if verdict := _denied_in_every_preset(facts):
         return verdict
     built_in = _built_in(facts, policy)
-    ruled = by_owners_rules(policy.ready, facts, is_free=built_in.answer is Answer.ALLOW)
+    ruled = by_owners_rules(policy.ready, facts, is_free=built_in.answer is Answer.ALLOW or policy.preset == "open")
+    if ruled is None:
+        return built_in
+    if ruled.answer is Answer.NOTE and not facts.can_be_noted:
+        ruled = replace(ruled, answer=Answer.ASK)
     # A question is no way round a denial: in a home that is not trusted, rules that ask are kept.
-    softens = ruled is not None and ruled.answer is Answer.ASK and built_in.answer is Answer.DENY
-    return built_in if ruled is None or softens else ruled
+    softens = ruled.answer is not Answer.ALLOW and ruled.answer.strictness < built_in.answer.strictness
+    return built_in if softens else ruled
 
 
 def _denied_to_all(facts: Facts) -> Verdict | None:
@@ -129,6 +134,8 @@ def _approved(facts: Facts, place: str) -> Verdict:
 def _denied_in_every_preset(facts: Facts) -> Verdict | None:
     """What is denied to everybody but the owner, and no rule opens."""
     access, layer = facts.situation.access, facts.situation.layer
+    if facts.file is Policy.REVIEW and not facts.is_import:
+        return said(Answer.DENY, "unreviewed")
     if access != "rw":
         return said(Answer.DENY, "read-only", access=printable(access, 40))
     if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
@@ -153,8 +160,15 @@ def _built_in(facts: Facts, policy: GatePolicy) -> Verdict:
     if facts.is_import:
         return said(Answer.ALLOW, "import")
     if policy.preset == "open":
-        return _flow(facts) or said(Answer.ALLOW, "open")
+        return _flow(facts) or _open(facts)
     return _denied(facts, policy) or _dangerous(facts) or _by_file(facts, policy)
+
+
+def _open(facts: Facts) -> Verdict:
+    """Nothing is held back; what was added after outside text was read is only written down elsewhere."""
+    if facts.can_be_noted and (rule := "tainted" if facts.taint else _not_unseen(facts)):
+        return said(Answer.NOTE, rule, taint=facts.taint_words)
+    return said(Answer.ALLOW, "open")
 
 
 def _denied(facts: Facts, policy: GatePolicy) -> Verdict | None:
@@ -200,17 +214,25 @@ def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
     if verdict := _flow(facts):
         return verdict
     if facts.taint:
-        return said(Answer.ASK, "tainted", taint=facts.taint_words)
+        return said(facts.held_back, "tainted", taint=facts.taint_words)
     if facts.change.actor is Actor.DREAMER:
         return said(Answer.ALLOW, "dream")
+    if rule := _not_unseen(facts):
+        return said(facts.held_back, rule)
     if facts.change.scope is not Scope.MAIN or facts.change.actor is Actor.OUTSIDE:
-        return said(Answer.ASK, "scope")
+        return said(facts.held_back, "scope")
     is_changed = facts.is_log and facts.change.kind is not Kind.APPEND and facts.situation.exists
     return said(Answer.ASK, "log") if is_changed else said(Answer.ALLOW, "clean-session")
 
 
+def _not_unseen(facts: Facts) -> str | None:
+    return next((rule for rule in _NOT_UNSEEN if any(finding.kind == rule for finding in facts.findings)), None)
+
+
 def _flow(facts: Facts) -> Verdict | None:
     answer = facts.flow
+    if answer is Answer.NOTE:
+        answer = facts.held_back
     return said(answer, "no-write-after-web", taint=facts.taint_words) if answer else None
 
 

@@ -91,6 +91,15 @@ class Facts:
         return self.flows.get(MEMORY_FLOW) if self.file is Policy.MEMORY else None
 
     @property
+    def can_be_noted(self) -> bool:
+        """Whether it can be written down elsewhere until the owner looks: memory that is only added to."""
+        return self.file is Policy.MEMORY and self.change.is_addition
+
+    @property
+    def held_back(self) -> Answer:
+        return Answer.NOTE if self.can_be_noted else Answer.ASK
+
+    @property
     def secrets(self) -> list[Finding]:
         return [finding for finding in self.findings if is_secret(finding)]
 
@@ -178,7 +187,7 @@ FLOWS: dict[str, Flow] = {
 
 def switched(preset: str, rules: Sequence[Rule]) -> dict[str, Answer]:
     """The flow rules that are on: a rule with a flow's id switches it, `allow` off and the others on."""
-    answers = {name: Answer.ASK for name, flow in FLOWS.items() if preset in flow.on}
+    answers = {name: Answer.NOTE for name, flow in FLOWS.items() if preset in flow.on}
     answers |= {rule.id: Answer(rule.then) for rule in rules if rule.id in FLOWS}
     return {name: answer for name, answer in answers.items() if answer is not Answer.ALLOW}
 
@@ -195,6 +204,8 @@ RULES: dict[str, str] = {
     "no-target": "a move needs a place to go to",
     "owner": "the owner writes what they like; findings are shown, not held against them",
     "approved": "the owner approved it ({place})",
+    "unreviewed": "it says what nobody reviewed yet; it is the owner who keeps that or drops it",
+    "instruction": "it speaks like an order, so the owner looks at it before it becomes memory",
     "read-only": "this session may not write (its access is {access})",
     "layer": "this session belongs to another person and writes only under users/{layer}/",
     "dreamer": "dreaming writes memory and nothing else",

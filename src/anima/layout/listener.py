@@ -123,7 +123,7 @@ class Listener:
         """
         if visible is None:
             visible = path is not None and self.sees(layout, path)
-        if not visible and (path is None or self._is_anothers(layout, path)):
+        if not visible and (path is None or self._is_anothers(layout, path) or is_unreviewed(layout, path)):
             return NOTHING  # whatever its headings share
         return view(text, scope=self.scope, visible=visible, owner=self.owns(path), marked=marked)
 
@@ -180,9 +180,14 @@ def layer_at(path: DocPath) -> str | None:
     return parts[1] if len(parts) > 2 and parts[0] == "users" else None
 
 
+def is_unreviewed(layout: Layout, path: DocPath) -> bool:
+    """Whether a document holds what nobody reviewed yet."""
+    return layout.row_of(path).role == "unreviewed"
+
+
 def row_at(layout: Layout, path: DocPath) -> Row:
     """The row that governs a document; in a layer, the one whose place it takes."""
-    if layer_at(path) is None:
+    if layer_at(path) is None or is_unreviewed(layout, path):
         return layout.row_of(path)
     inner = path.key.split("/", 2)[2]
     role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")

@@ -143,7 +143,7 @@ class _Desk:
         waiting = await self._with_visit(ctx, lambda visit: approvals.to_ask(visit, answer))
         if waiting is not None:
             answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
-            answer["review"] = f"the owner decides: anima pending, then anima approve {proposal}"
+            answer["review"] = f"the owner decides: anima review {proposal}"
         said = (params.input_responses or {}).get(approvals.QUESTION)
         decided = approvals.decision(said) if self._approve_here else "later"
         return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)

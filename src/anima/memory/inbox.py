@@ -2,26 +2,52 @@
 
 Promise: a yes is bound to what was seen and judged again before anything is written; a change that was carried out is
 not carried out twice; a proposal that cannot be read can still be denied; what is decided only by itself is said in one
-place. Looking begins nothing.
-Not here: how a proposal is kept (proposals) and made (write).
+place. An unreviewed entry that is kept moves to its destination in one change, one that is dropped is gone, and both can
+be taken back. Looking begins nothing.
+Not here: how a proposal is kept (proposals) and an entry (unreviewed), and how either is made (write).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from anima.errors import BadArguments, Damaged, HomeError, StaleWrite
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite
 from anima.gate import Situation
 from anima.memory.proposals import Proposal
-from anima.memory.write import Writer
-from anima.model import Answer, Change, Kind, Receipt, Severity, Verdict, digest_of
+from anima.memory.unreviewed import FOLDER, Noted, without
+from anima.memory.verbs import apart, remembered
+from anima.memory.write import Writer, owners
+from anima.model import (
+    Actor,
+    Answer,
+    Change,
+    DocPath,
+    Finding,
+    Kind,
+    Origin,
+    Receipt,
+    Scope,
+    Severity,
+    Verdict,
+    digest_of,
+)
 from anima.site import Site
 from anima.text.diff import merge
+from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
     from anima.config import Rule
+
+
+class ForReview(NamedTuple):
+    """An unreviewed entry as the owner sees it. One with findings is never kept among "all"."""
+
+    entry: Noted
+    recalls: int  # how often searches brought it back
+    findings: tuple[Finding, ...]
 
 
 class Inbox:
@@ -34,6 +60,11 @@ class Inbox:
     def all(self) -> tuple[Proposal, ...]:
         """What waits for the owner, oldest first."""
         return tuple(self._kept.all(self._clock())) if self._store.begun else ()
+
+    def broken(self) -> list[str]:
+        """The names of waiting changes that cannot be read, or were altered."""
+        names = self._kept.broken(self._clock()) if self._store.begun else []
+        return [name.removesuffix(".json") for name in names]
 
     def ids(self) -> frozenset[str]:
         """The names of what lies here. No file is opened for it."""
@@ -92,6 +123,98 @@ class Inbox:
         with self._store.lock():
             self._kept.remove(proposal)
             self._store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
+
+    # -- what nobody reviewed yet ---------------------------------------------------------------------------------------
+
+    def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
+        """Unreviewed entries, those that searches brought back most often first, then the newest."""
+        from anima.gate.scan import scan_text
+
+        asked = self._recalls()
+        key = self._store.key if self._store.begun else None
+        found = []
+        for number, entry in enumerate(self._writer.unreviewed.all(layer)):
+            lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
+            times = max((asked[line] for line in lines if line), default=0)
+            found.append((-times, -number, ForReview(entry, times, scan_text(entry.text))))
+        return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
+
+    def _recalls(self) -> Counter[str]:
+        """How often searches brought back which unreviewed lines, by their digests."""
+        found: Counter[str] = Counter()
+        for record in self._store.ledger.records(kinds=("recall",)) if self._store.begun else ():
+            for hit in record.fields.get("hits", ()):
+                if f"{FOLDER}/" in str(hit.get("path")):
+                    found.update(set(hit.get("lines", ())))
+        return found
+
+    def keep(self, *names: str, approver: str = "python", text: str | None = None) -> tuple[Receipt, ...]:
+        """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. Raises
+        NoSuchProposal before anything is written."""
+        groups: dict[tuple[str | None, frozenset[Origin], Scope | None], list[Noted]] = {}
+        chosen = self._named(names)
+        if text is not None and (len(chosen) != 1 or not text.strip()):
+            raise BadArguments("one entry at a time is edited, and something of it must be left")
+        for entry in chosen:
+            groups.setdefault((entry.session, entry.origins, entry.scope), []).append(entry)
+        receipts: list[Receipt] = []
+        for entries in groups.values():
+            texts = self._kept_texts(entries, text)
+            first = entries[0]
+            changes = [
+                Change(
+                    path=path,
+                    kind=Kind.WRITE if text is not None else Kind.DELETE,
+                    text=text or "",
+                    base=digest_of(before) if before is not None else "",
+                    actor=Actor.AGENT,
+                    origin=Origin.AGENT,
+                    session=first.session,
+                    scope=first.scope,
+                    taint=first.origins,
+                )
+                for path, before, text in texts
+            ]
+            receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
+        return tuple(receipts)
+
+    def _kept_texts(self, entries: Sequence[Noted], other: str | None) -> list[tuple[DocPath, str | None, str | None]]:
+        """(path, text now, text then) of every document that keeping these entries changes."""
+        texts: dict[str, tuple[DocPath, str | None, str | None]] = {}
+        for entry in entries:
+            path = entry.to
+            before, now = texts[path.key][1:] if path.key in texts else (self._writer.text_of(path),) * 2
+            texts[path.key] = (path, before, self._with(entry if other is None else replace(entry, text=other), now))
+        return [*texts.values(), *self._without(entries)]
+
+    def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
+        for place in dict.fromkeys(entry.place for entry in entries if entry.place):
+            text = self._writer.text_of(place) or ""
+            yield place, text, without(text, place, [entry.id for entry in entries])
+
+    def _with(self, entry: Noted, text: str | None) -> str:
+        """A document with an entry added to it."""
+        if entry.section is not None or self._layout.row_of(entry.to).kind == "curated":
+            return remembered(text or "", entry.text, section=entry.section)
+        if text is None:
+            day = self._layout.date_of(entry.to)
+            return (f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else "") + entry.text
+        return apart(text, entry.text)
+
+    def drop(self, *names: str) -> tuple[Receipt, ...]:
+        """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""
+        entries = self._named(names)
+        changes = [
+            owners(place, Kind.DELETE if text is None else Kind.WRITE, text or "", base=digest_of(before or ""))
+            for place, before, text in self._without(entries)
+        ]
+        return self._writer.submit(changes, what="drop") if changes else ()
+
+    def _named(self, names: Sequence[str]) -> list[Noted]:
+        known = {entry.id: entry for entry in self._writer.unreviewed.all()}
+        if missing := [name for name in names if name not in known]:
+            raise NoSuchProposal(f"nothing named {missing[0]!r} waits", hint="anima review lists what does")
+        return [known[name] for name in dict.fromkeys(names)]
 
     def rule_for(self, proposal: Proposal) -> Rule | None:
         """The narrowest rule that would have allowed a proposal; None where none should."""

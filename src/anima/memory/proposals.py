@@ -74,13 +74,19 @@ class Proposals:
         """Those that still wait, oldest first; lapsed ones are passed over."""
         names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
         ids = sorted((name for name in names if _ID.fullmatch(name)), key=lambda name: int(name[1:]))
-        found = [self._load(id) for id in ids]
+        found = [self._sound(id) for id in ids]
         return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
+
+    def _sound(self, proposal: str) -> Proposal | None:
+        try:
+            return self._load(proposal)
+        except Damaged:
+            return None  # it stands in no other's way; `broken` names it
 
     def get(self, proposal: str, now: datetime) -> Proposal:
         found = self._load(proposal) if _ID.fullmatch(proposal) else None
         if found is None:
-            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima pending lists those that do")
+            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima review lists those that do")
         if found.expires <= now:
             raise NoSuchProposal(
                 f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
@@ -143,11 +149,13 @@ class Proposals:
             refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
             found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
-            raise Damaged(f"proposal {proposal} cannot be read", hint=f"anima deny {proposal} removes it") from error
+            raise Damaged(
+                f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
+            ) from error
         is_sound = found.content == content_of(found.changes, found.forget) and found.id == proposal
         if not is_sound or not self._is_bound(found, body):
             raise Damaged(
-                f"proposal {proposal} was altered after it was made", hint=f"anima deny {proposal} removes it"
+                f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
             )
         return found
 

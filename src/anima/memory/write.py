@@ -1,7 +1,7 @@
 """The road in: every write, whoever makes it, passes here in this order and no other.
 
-Change → scan → gate → (ask: a Proposal waits) → home lock → compare with `base` → intent in the ledger → files →
-done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are all or
+Change → scan → gate → (note: an entry in unreviewed/; ask: a Proposal waits) → home lock → compare with `base` → intent
+in the ledger → files → done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are all or
 nothing; a stale `base` raises StaleWrite with both versions; appends to a log never conflict.
 Not here: what a verb wants to write (home, sessions), the owner's yes (inbox), looking back (past).
 """
@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
-from anima.gate.rules import said
+from anima.gate.rules import said, untrusted
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
+from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, noted
 from anima.model import (
     Actor,
     Answer,
@@ -27,6 +28,7 @@ from anima.model import (
     Kind,
     Origin,
     Receipt,
+    Scope,
     Severity,
     Verdict,
 )
@@ -37,7 +39,6 @@ from anima.text.markdown import lines_of
 
 OWNER_AT_HAND = Situation()
 TAIL, TAIL_LINES = 600, 4  # of what stands before an append is read with it
-ORDER = "instruction"  # what the scan calls a phrase that commands whoever reads it
 
 
 class Judged(NamedTuple):
@@ -53,7 +54,7 @@ class Writer:
     def __init__(self, site: Site, proposals: Proposals, forgotten: ForgottenList) -> None:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
-        self.proposals, self.forgotten = proposals, forgotten
+        self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site)
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(
@@ -64,7 +65,7 @@ class Writer:
         what: str = "write",
         of: str | None = None,
     ) -> tuple[Receipt, ...]:
-        """What becomes of a batch: written, pending or refused, a Receipt for each change."""
+        """What becomes of a batch: written, noted, pending or refused, a Receipt for each change."""
         changes = tuple(_checked(change) for change in changes)
         _check_distinct(changes)
         bases = tuple(None if change.is_free else self._standing(change, situation) for change in changes)
@@ -76,6 +77,8 @@ class Writer:
             return self._refused(changes, judged)
         if judged.verdict.answer is Answer.ASK:
             return self._proposed(changes, judged, situation)
+        if judged.verdict.answer is Answer.NOTE:
+            return self._noted(changes, judged, situation.layer)
         if situation.unseen:
             return self._unseen(changes, judged, situation, what)
         receipts = self.carry_out(
@@ -131,12 +134,13 @@ class Writer:
         found: list[Finding] = []
         for change, base in zip(changes, bases, strict=True):
             if situation.submitted is not None:  # on what was handed in alone, whatever stands there
-                change, base = replace(change, text=situation.submitted), None
+                change, base = replace(change, text=situation.submitted, base=None), None
             before = self._tail(change) if situation.submitted is None else ""
             own = (
                 *scan_added(base, change, before=before),
                 *self._named(change, situation),
                 *self._recognised(base, change),
+                *self._copied(base, change, situation),
             )
             found += own
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
@@ -150,7 +154,7 @@ class Writer:
                 findings=own,
                 situation=fits,
             )
-            if strictest is None or _RANK[verdict.answer] > _RANK[strictest.answer]:
+            if strictest is None or verdict.answer.strictness > strictest.answer.strictness:
                 strictest = verdict
         if strictest is None:
             raise BadArguments("there is nothing to write")
@@ -177,18 +181,41 @@ class Writer:
             return []
         added = _added(base, change)
         hits = sorted(self.forgotten.hits("".join(line for _, line in added)))
-        return [
-            Finding(
-                kind="forgotten",
-                severity=Severity.DANGER,
-                start=0,
-                end=0,
-                line=added[n][0],
-                shown="",
-                message="the owner had this forgotten",
-            )
-            for n in hits
-        ]
+        return [_at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten") for n in hits]
+
+    def _copied(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
+        """What of a clean session's change is a copy of something in its own layer that nobody reviewed yet."""
+        is_clean = change.actor is Actor.AGENT and change.scope is Scope.MAIN and not untrusted(change)
+        is_clean = is_clean and not situation.approver
+        if not is_clean or change.kind in (Kind.DELETE, Kind.MOVE):
+            return []
+        added = _added(base, change)
+        layer = f"users/{situation.layer}/" if situation.layer else ""
+        hits = sorted(self.unreviewed.recognised("".join(line for _, line in added), layer))
+        return [_at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet") for n in hits]
+
+    def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
+        """Writes additions down where the owner reviews them; what waits there already is noted once."""
+        now = self.site.now()
+        waiting = self.unreviewed.all()
+        place = self.unreviewed.place_for(f"users/{layer}/" if layer else "", now)
+        entries = [noted(change, now, untrusted(change)) for change in changes]
+        known = {entry.id for entry in waiting}
+        found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
+        new = {id: entry for id, entry in found.items() if id not in known}
+        session = changes[0].session
+        if len(waiting) + len(new) > MOST or sum(e.session == session for e in waiting) + len(new) > MOST_OF_SESSION:
+            full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
+            return self._refused(changes, judged._replace(verdict=full))
+        if new:
+            pieces = [addition(entry, place, change) for entry, change in new.values()]
+            whole = replace(pieces[0], text="".join(piece.text for piece in pieces))
+            to_write = replace(judged.verdict, answer=Answer.ALLOW)  # what the gate lets happen is that it is noted
+            self.carry_out((whole,), to_write, judged.findings, what="note")
+        return tuple(
+            replace(_receipt(change, "noted", judged), noted=tuple(entry.id for entry in each))
+            for change, each in zip(changes, entries, strict=True)
+        )
 
     def _refused(self, changes: Sequence[Change], judged: Judged) -> tuple[Receipt, ...]:
         first = changes[0]
@@ -249,10 +276,7 @@ class Writer:
         approver: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
-        marked = _orders_in(changes, findings)
-        written = self.store.write(
-            Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver, marked=marked)
-        )
+        written = self.store.write(Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver))
         judged = Judged(verdict, findings)
         if written.repeated:
             return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
@@ -269,24 +293,6 @@ class Writer:
             return self.store.documents.read(path).text
         except NoSuchDocument:
             return None
-
-
-_RANK = {Answer.ALLOW: 0, Answer.ASK: 1, Answer.DENY: 2}
-
-
-def _orders_in(changes: Sequence[Change], findings: Sequence[Finding]) -> frozenset[str]:
-    """The lines of an agent's that speak like an order: they are written, and marked as nobody's to obey. Prompts and
-    dreams leave them out until the owner vouches for them."""
-    if changes[0].actor is not Actor.AGENT or not any(f.kind == ORDER for f in findings):
-        return frozenset()
-    from anima.gate.scan import scan_text
-
-    orders, numbers = set[str](), {number for f in findings if f.kind == ORDER for number in f.lines}
-    for change in changes:
-        lines = lines_of(change.text)
-        orders.update(line for line in lines if any(f.kind == ORDER for f in scan_text(line)))
-        orders.update(lines[number - 1] for number in numbers if number <= len(lines))
-    return frozenset(orders)
 
 
 def _check_distinct(changes: Sequence[Change]) -> None:
@@ -365,6 +371,10 @@ def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
         else:
             added.append((number, line))
     return added
+
+
+def _at(kind: str, severity: Severity, line: int, message: str) -> Finding:
+    return Finding(kind=kind, severity=severity, start=0, end=0, line=line, shown="", message=message)
 
 
 def _receipt(

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
-from anima.layout.listener import Listener, how_to_own, layer_at
+from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
 from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt.compose import Limits, Piece, Prompt, compose
@@ -29,7 +29,7 @@ from anima.text.markdown import front_matter, lines_of, sections
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
-    from anima.ledger.provenance import Source
+    from anima.ledger.provenance import Provenance
     from anima.model import Finding
 
 MAX_LISTED = 200
@@ -102,7 +102,7 @@ class _Gathering:
         self._read: dict[str, Document] = {}
         self.notes: list[str] = []
         self.persona: str | None = None  # the file of the soul that is worn
-        self._is_begun, self._is_doubted = self._store.begun, self._store.doubted
+        self._is_begun = self._store.begun
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -169,6 +169,8 @@ class _Gathering:
             document = self._read_document(path)
         except HomeError as error:
             return self._unread(row, path, error) if visible else self._hidden(row, path)
+        if is_unreviewed(self._layout, document.path):
+            return Piece(row=row, path=path, text="", problem="hidden", reason="nobody reviewed it yet")
         part = self._listener.view(self._layout, document.path, document.text, visible=visible)
         if not visible and not part.text.strip():
             return self._hidden(row, path)
@@ -178,8 +180,8 @@ class _Gathering:
         text = part.text
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
         odd = bool(hidden(in_sight))
-        if self._is_doubted or (self._is_begun and (odd or suspicious(in_sight))):
-            text = self._trusted(document, text, reasons)
+        if self._is_begun and (odd or suspicious(in_sight)):
+            text = self._without_danger(document, text, reasons)
         piece = Piece(
             row=row,
             path=path,
@@ -191,24 +193,19 @@ class _Gathering:
         )
         return _revealed(piece) if odd else piece
 
-    def _trusted(self, document: Document, text: str, reasons: list[str]) -> str:
-        """The text without lines that are not trusted; says so when there are any.
-
-        The ledger is asked only where it can matter: a home in which an untrusted line was ever written, or a text in
-        which the scan sees something.
-        """
+    def _without_danger(self, document: Document, text: str, reasons: list[str]) -> str:
+        """The text without lines that came from an edit outside of anima and in which the scan sees danger."""
         try:
-            known, lines = self._store.provenance, lines_of(text)
-        except Damaged as error:  # nothing vouches for any line now; a prompt without them is better than none
-            self.notes.append(f"{document.path}: left out, because {error}; anima doctor tells what to do")
-            reasons.append("left out, because nothing vouches for its lines")
-            return ""
-        kept = [line for line in lines if _is_fit_to_show(known.source(document.path, line), line)]
+            known = self._store.provenance
+        except Damaged:
+            known = None  # nothing tells now who wrote which line
+        lines = lines_of(text)
+        kept = [line for line in lines if not _is_dangerous(line) or not _is_outside(known, document.path, line)]
         if not (gone := len(lines) - len(kept)):
             return text
-        said = f"{gone} untrusted line{'s' if gone > 1 else ''} left out"
+        said = f"{gone} dangerous line{'s' if gone > 1 else ''} from outside left out"
         place = document.path
-        self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why, anima trust shows them again")
+        self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why")
         reasons.append(said)
         return "".join(kept)
 
@@ -420,15 +417,13 @@ def _revealed(piece: Piece) -> Piece:
     )
 
 
-def _is_fit_to_show(source: Source, line: str) -> bool:
-    """Trusted lines are shown; a line from outside too, unless the scan sees danger in it."""
-    if source.actor is not Actor.OUTSIDE or source.trusted_at is not None or source.lost:
-        return source.trusted
-    return not _is_dangerous(line)
+def _is_outside(known: Provenance | None, path: DocPath, line: str) -> bool:
+    """Whether no write of ours explains a line."""
+    return known is None or known.source(path, line).actor is Actor.OUTSIDE
 
 
 def _is_dangerous(line: str) -> bool:
-    """Whether the scan sees a danger in a line, secrets apart."""
+    """Whether the scan sees danger in a line, secrets apart; it is imported only when there may be some."""
     if not (suspicious(line) or hidden(line)):
         return False
     from anima.gate.scan import scan_text

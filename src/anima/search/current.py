@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from anima.errors import HomeError
-from anima.layout.listener import Listener, keeper_of, row_at
+from anima.layout.listener import Listener, is_unreviewed, keeper_of, row_at
 from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import Filter
@@ -39,7 +39,7 @@ _OWNER_ALONE = 1 << len(Scope)  # private sections: the owner in MAIN, and nobod
 _NOT_MEMORY = frozenset(
     {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent"}
 )
-_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session"})
+_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session", "unreviewed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +185,8 @@ class Search:
         version, now = self._store.version(path.text), time.time()
         if version is None:
             return ""
-        doubt = f"?{self._books.provenance.distrusted_in(path)}" if self._is_doubted(path) else ""
         is_fresh = written is None or written.timestamp() > now - _FRESH
-        return version + doubt + (f"~{now}" if is_fresh else "")
-
-    def _is_doubted(self, path: DocPath) -> bool:
-        return self._books.begun and self._books.provenance.has_doubt(path)
+        return version + (f"~{now}" if is_fresh else "")
 
     def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
@@ -280,18 +276,15 @@ class Search:
         )
 
     def _labels(self, document: Document, bits: int, by_line: list[int] | None) -> Iterator[Label]:
-        """Runs of lines that differ from the document's own scopes, or are not trusted."""
-        doubtful = self._is_doubted(document.path)
-        if by_line is None and not doubtful:
+        """Runs of lines that differ from the document's own scopes; all of one that nobody reviewed is untrusted."""
+        reviewed = not is_unreviewed(self._layout, document.path)
+        if by_line is None and reviewed:
             return
-        lines = lines_of(document.text)
-        found = [bits] * len(lines) if by_line is None else by_line
-        trusted = [not doubtful or self._books.provenance.source(document.path, line).trusted for line in lines]
         number = 1
-        for (scopes, good), alike in groupby(zip(found, trusted, strict=True)):
+        for scopes, alike in groupby(by_line or [bits] * len(lines_of(document.text))):
             length = len(list(alike))
-            if scopes != bits or not good:
-                yield Label(start=number, end=number + length - 1, scopes=scopes, trusted=good)
+            if scopes != bits or not reviewed:
+                yield Label(start=number, end=number + length - 1, scopes=scopes, trusted=reviewed)
             number += length
 
     @staticmethod

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Literal
 
 from anima.errors import BadArguments, HomeError
-from anima.layout.listener import Listener, layer_at
+from anima.layout.listener import Listener, is_unreviewed, layer_at
 from anima.layout.table import ANYTHING, Layout
 from anima.model import DocPath, Document, fold
 from anima.site import Site
@@ -414,7 +414,7 @@ def _texts(site: Site, listener: Listener) -> Iterator[tuple[DocPath, str]]:
     """Every document as the listener may see it, hidden lines empty; what reflection wrote is left out."""
     for entry in site.store.documents.list_all():
         path = DocPath.parse(entry.path)
-        if not path.is_markdown or layer_at(path) not in (None, listener.layer):
+        if not path.is_markdown or layer_at(path) not in (None, listener.layer) or is_unreviewed(site.layout, path):
             continue
         try:
             text = site.store.documents.read(path).text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.layout.listener import Sight
 from anima.memory.past import Past
-from anima.memory.verbs import log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
+from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Change, DocPath, Document, Kind, Receipt, Scope, digest_of
 from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
@@ -27,6 +27,7 @@ MAX_TEXT = 12_000
 MAX_HIT = 4_000
 MAX_RECALLED_LINES = 40
 TALK_CHARS = 700
+UNREVIEWED_KINDS = frozenset({"unreviewed"})
 MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
 
 
@@ -55,28 +56,47 @@ class Calling:
             at=self._hand.now(),
             min_score=float(min_score),
             fusion=fusion,
-            kinds=MEMORY_KINDS,
+            kinds=UNREVIEWED_KINDS if corpus == "unreviewed" else MEMORY_KINDS | UNREVIEWED_KINDS,
+            trusted_only=not (corpus == "unreviewed" or self._hand.tainted),
         )
         self._note_recall(query, answer)
         for hit in answer:
             self._hand.take_in(hit.text, path=hit.path)
+        answer = self._with_unreviewed_counted(query, answer)
         hits: list[dict[str, Any]] = [
             {
                 "path": hit.path.text,
                 "start_line": hit.start_line,
                 "end_line": hit.end_line,
-                "text": hit.text[:MAX_HIT],
+                "text": hit.text[:MAX_HIT] if hit.trusted else framed(hit.text[:MAX_HIT]),
                 "score": round(hit.score, 4),
                 "citation": hit.citation,
                 "provider": hit.provider,
+                **({} if hit.trusted else {"unreviewed": True}),
             }
             for hit in answer
         ]
-        if corpus == "memory":
+        if corpus in ("memory", "unreviewed"):
             return {"hits": hits, "notes": list(answer.notes)}
         talked, notes = self._talked(query, limit)
         both = [hit for pair in zip_longest(hits, talked) for hit in pair if hit and hit["score"] >= min_score]
         return {"hits": both[:limit], "notes": [*answer.notes, *notes]}
+
+    def _with_unreviewed_counted(self, query: str, answer: SearchAnswer) -> SearchAnswer:
+        """A clean session's answer, which says how much it leaves out because nobody reviewed it."""
+        layer = f"users/{self.listener.layer}/" if self.listener.layer else ""
+        if self._hand.tainted or self.listener.scope is not Scope.MAIN:
+            return answer
+        if not self._hand.rooms.writer().unreviewed.all(layer):
+            return answer
+        left = self._hand.rooms.search().search(
+            self.listener, query, limit=20, at=self._hand.now(), kinds=UNREVIEWED_KINDS, trusted_only=False
+        )
+        if not left.hits:
+            return answer
+        count = f"{len(left.hits)} noted line{'s' if len(left.hits) > 1 else ''}"
+        note = f"{count} that nobody reviewed may match too; corpus unreviewed shows them, as text from outside"
+        return replace(answer, notes=(*answer.notes, note))
 
     def _talked(self, query: str, limit: int) -> tuple[list[dict[str, Any]], list[str]]:
         """Entries of transcripts, in the form of hits; their score is only their rank."""
@@ -359,7 +379,8 @@ class Calling:
                 reason=f"{path} line {twin.line} says so already: {twin.text}",
             )
         text = self._text(path)
-        return self._hand.wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
+        change = self._hand.wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
+        return replace(change, added=as_bullet(content), section=section)
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
         """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
@@ -394,6 +415,11 @@ class Calling:
             return None
 
 
+def framed(text: str) -> str:
+    """Text that nobody reviewed, in a frame that it cannot close."""
+    return f"<unreviewed>\n{text.replace('</unreviewed', '< /unreviewed')}\n</unreviewed>"
+
+
 def _digest(text: str | None) -> str:
     return "" if text is None else digest_of(text)
 
@@ -410,6 +436,8 @@ def _answer(receipt: Receipt) -> dict[str, Any]:
     }
     if receipt.status != "written" and receipt.reason:
         found["reason"] = receipt.reason
+    if receipt.status == "noted":
+        found |= {"noted": list(receipt.noted), "review": "the owner keeps or drops it: anima review"}
     if receipt.proposal and receipt.status == "pending":
-        found["review"] = f"the owner decides: anima pending, then anima approve {receipt.proposal}"
+        found["review"] = f"the owner decides: anima review {receipt.proposal}"
     return found

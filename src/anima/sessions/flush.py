@@ -47,7 +47,7 @@ _SPEAKER = {"user": "User", "assistant": "Agent"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed:
-    """What a flush did. `status` is written, pending, refused, or nothing; the lines are those of this flush."""
+    """What a flush did. `status` is written, noted, pending, refused, or nothing; the lines are those of this flush."""
 
     reason: str
     status: str
@@ -90,7 +90,7 @@ class Flushing:
         self.through, self._doubtful = last.through, True
         for each in last.flushes:
             silent = each.fields.get("silent")
-            self._asked |= silent in ("written", "silence", "pending", "refused")
+            self._asked |= silent in ("written", "silence", "noted", "pending", "refused")
             self._failures += silent == "failed"
             self.cycle_done |= each.fields.get("reason") == "pressure"
         self.cycle_start = last.cycle_start
@@ -199,6 +199,7 @@ class Flushing:
         proposals = self._hand.rooms.writer().proposals
         waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
+        texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
         return {_bare(bullet_text(line)) for text in texts for line in lines_of(text) if line.strip()}
 
     def _text(self, path: DocPath) -> str:
@@ -246,7 +247,7 @@ def _line(kept: Kept) -> str:
 def _status(receipts: Iterable[Receipt]) -> str:
     """The best that became of the lines; what waits or was refused is in the proposals and the ledger."""
     found = {receipt.status for receipt in receipts}
-    return next((status for status in ("written", "pending", "refused") if status in found), "nothing")
+    return next((status for status in ("written", "noted", "pending", "refused") if status in found), "nothing")
 
 
 def _bare(line: str) -> str:

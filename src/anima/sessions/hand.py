@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from anima.errors import BadArguments
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.gate.rules import said
-from anima.layout.listener import Listener, Sight
+from anima.layout.listener import Listener, Sight, is_unreviewed, layer_at
 from anima.model import (
     UNTRUSTED,
     Access,
@@ -127,7 +127,7 @@ class Hand:
         for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
         """
         events = [FlowEvent(path=path, by_tool=True)] if path else []
-        found = {*origins, *self._doubts(path, text), *self.rooms.transcripts.doubts(set(sessions) - {self.id})}
+        found = {*origins, *self._origins_of(path, text), *self.rooms.transcripts.doubts(set(sessions) - {self.id})}
         events += [FlowEvent(origin=origin) for origin in sorted(found)]
         with self._mutex:
             self.tainted |= found & UNTRUSTED
@@ -140,16 +140,26 @@ class Hand:
             if found and self.parent is not None:
                 self.parent.take_in(text, origins=found)  # what a sub-session reports goes back to whoever called it
 
-    def _doubts(self, path: DocPath | None, text: str) -> frozenset[Origin]:
-        """The untrusted origins of a document's lines, as the ledger knows them."""
+    def _origins_of(self, path: DocPath | None, text: str) -> frozenset[Origin]:
+        """Where a document's text came from, by where it stands: what nobody reviewed, another person's layer, a skill that
+        nobody vouched for."""
         if path is None:
             return frozenset()
+        if is_unreviewed(self.site.layout, path):
+            return self.rooms.writer().unreviewed.origins_in(path, text) or frozenset({Origin.HOST})
+        if layer_at(path) not in (None, self.listener.layer):
+            return frozenset({Origin.PEER})
+        if self.site.layout.row_of(path).kind == "skill" and not self._is_vouched_for(path, text):
+            return frozenset({Origin.SKILL})
+        return frozenset()
+
+    def _is_vouched_for(self, path: DocPath, text: str) -> bool:
+        """Whether every line was written by the owner, or with the owner's yes."""
         store = self.site.store
-        store.need_ledger()
-        if not store.begun or not store.provenance.has_doubt(path):
-            return frozenset()
-        sources = (store.provenance.source(path, line) for line in lines_of(text))
-        return frozenset[Origin]().union(*(source.doubts for source in sources))
+        if not store.begun or not store.provenance.knows(path):
+            return False
+        sources = (store.provenance.source(path, line) for line in lines_of(text) if line.strip())
+        return all(source.actor is Actor.OWNER or source.approver for source in sources)
 
     def taint(self, origin: Origin | str) -> None:
         """A host says that text of this origin came in."""

@@ -1,7 +1,7 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
 Promise: looking changes nothing and asks no server. Suggestions are carried out as one change that one undo takes back.
-A line goes only when another that is at least as trusted says it, logs are moved and never deleted, and between two
+A line goes only when another says it, logs are moved and never deleted, and between two
 lines that contradict each other only the owner chooses. Each person's layer is looked at by itself.
 Not here: which lines say the same (hygiene), how long a folder keeps things (retention).
 """
@@ -253,8 +253,6 @@ class _Memory:
             day = day_in_name(path.name)
             if rank == _LOGS and day is not None:
                 self.logs[path.text] = day
-        view = site.store.provenance if site.store.begun else None
-        doubted = view if view is not None and view.has_doubt(path) else None
         for said in statements(document.text):
             self.lines[layer_at(path) or ""].append(
                 ToldLine(
@@ -263,7 +261,6 @@ class _Memory:
                     text=said.text,
                     day=day,
                     rank=rank,
-                    trusted=doubted is None or doubted.source(path, said.text).trusted,
                     fixed=said.marked or rank == _ARCHIVE,
                     under=" / ".join(said.under),
                 )

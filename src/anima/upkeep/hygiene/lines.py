@@ -33,9 +33,8 @@ Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "me
 class ToldLine:
     """A line of a document. Lines that should rather be kept come first in what is passed in.
 
-    `rank` is lower for places that are kept before others (curated memory before logs); a line that is not `trusted` is
-    never kept in place of one that is; one that is `fixed` stays whatever says the same. `under` is the heading that a
-    line without a name of its own is about.
+    `rank` is lower for places that are kept before others (curated memory before logs); one that is `fixed` stays
+    whatever says the same. `under` is the heading that a line without a name of its own is about.
     """
 
     path: str
@@ -43,7 +42,6 @@ class ToldLine:
     text: str
     day: date | None = None
     rank: int = 0
-    trusted: bool = True
     fixed: bool = False
     under: str = ""
 
@@ -64,7 +62,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Lines that say one thing. Kept is a trusted one, of the best place, the fullest there, or else the first."""
+    """Lines that say one thing. Kept is the one of the best place, the fullest there, or else the first."""
 
     keep: ToldLine
     twins: tuple[Twin, ...]

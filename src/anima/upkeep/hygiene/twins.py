@@ -316,8 +316,8 @@ def _group(members: Sequence[int], seen: Sequence[Read], homes: _Homes) -> Group
     return Group(keep=seen[keep].line, twins=tuple(twins))
 
 
-def _worth(one: Read, place: int) -> tuple[bool, int, int, int]:
-    return not one.line.trusted, one.line.rank, -len(one.bag), place
+def _worth(one: Read, place: int) -> tuple[int, int, int]:
+    return one.line.rank, -len(one.bag), place
 
 
 def _evidence(one: Read, other: Read) -> str:

@@ -1,0 +1,229 @@
+"""Unreviewed entries: what was added after outside text was read, in `unreviewed/YYYY-MM-DD.md` until the owner looks.
+
+Promise: an entry names its destination, where its text came from and in which session; its name is a digest of what it
+would add and where, so that a yes is bound to just that, and the same wish twice is one entry. The text stands quoted,
+so that nothing in it can pass for an entry. Trust is where a line stands: no prompt, dream or flush reads these files,
+and they travel with every copy of the home.
+Not here: whether something lands here (gate), adding to it (write), the owner's keep and drop (inbox).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from anima.errors import BadPath, HomeError
+from anima.model import Change, DocPath, Kind, Origin, Scope
+from anima.site import Site
+from anima.text.markdown import lines_of
+
+FOLDER = "unreviewed"
+ARCHIVE = "archive"
+MOST_OF_SESSION = 500  # entries of one session that may wait
+MOST = 20_000
+_HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
+_ABOUT = re.compile(r"<!-- (\{.*\}) -->\s*\Z")
+_TIME = re.compile(r"^\[\d\d:\d\d\] ")
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """One entry. `text` is what would be added to `to`, under the heading `section` where one was named."""
+
+    id: str
+    to: DocPath
+    text: str
+    section: str | None = None
+    origins: frozenset[Origin] = frozenset()
+    session: str | None = None
+    scope: Scope | None = None
+    time: str = ""
+    place: DocPath | None = None  # the document it stands in
+
+    @property
+    def layer(self) -> str:
+        """The folder before the place, with its slash: "" for the owner's own."""
+        return self.place.text.rpartition(f"{FOLDER}/")[0] if self.place else ""
+
+
+def name_of(to: DocPath, section: str | None, text: str) -> str:
+    body = json.dumps([to.key, section, text], ensure_ascii=True).encode()
+    return f"u{hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def noted(change: Change, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
+    """The entries of an addition that waits for the owner; each point of a list is one, to be kept or dropped by itself."""
+    return [
+        Noted(
+            id=name_of(change.path, change.section, text),
+            to=change.path,
+            text=text,
+            section=change.section,
+            origins=frozenset(origins),
+            session=change.session,
+            scope=change.scope,
+            time=now.isoformat(timespec="minutes"),
+        )
+        for text in _points((change.added or change.text).strip("\n") + "\n")
+    ]
+
+
+def _points(text: str) -> list[str]:
+    """The points of a text that is nothing but a list; else the text."""
+    found: list[str] = []
+    for line in lines_of(text):
+        if line.startswith("- "):
+            found.append(line)
+        elif found and (line.startswith("  ") or not line.strip()):
+            found[-1] += line
+        else:
+            return [text]
+    return [point.rstrip() + "\n" for point in found]
+
+
+def drawn(entry: Noted) -> str:
+    """An entry as it stands in its document."""
+    about: dict[str, Any] = {
+        "to": entry.to.text,
+        "section": entry.section,
+        "from": sorted(entry.origins),
+        "session": entry.session,
+        "scope": entry.scope,
+        "time": entry.time,
+    }
+    said = json.dumps({name: value for name, value in about.items() if value}, ensure_ascii=True)
+    said = said.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "\\u002d-")
+    quoted = "".join(f"> {line}".rstrip() + "\n" for line in entry.text.rstrip("\n").split("\n"))
+    return f"## {entry.id} for {entry.to.text}\n<!-- {said} -->\n\n{quoted}\n"
+
+
+def heading_of(day: str) -> str:
+    return f"# Unreviewed {day}\n\n"
+
+
+def parsed(place: DocPath, text: str) -> Iterator[tuple[Noted, int, int]]:
+    """The entries of a document with the lines they stand on (from 0, the end not included); what is none is passed over."""
+    lines = lines_of(text)
+    starts = [n for n, line in enumerate(lines) if _HEAD.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
+        entry = _entry(place, lines[start:end])
+        if entry is not None:
+            yield entry, start, end
+
+
+def _entry(place: DocPath, lines: list[str]) -> Noted | None:
+    about = _ABOUT.match(lines[1]) if len(lines) > 1 else None
+    body = [line.removeprefix(">").removeprefix(" ").rstrip("\r\n") for line in lines if line.startswith(">")]
+    if about is None or not any(line.strip() for line in body):
+        return None
+    try:
+        raw = json.loads(about[1])
+        to, section, text = DocPath.parse(raw["to"]), raw.get("section"), "\n".join(body) + "\n"
+        return Noted(
+            id=name_of(to, section, text),
+            to=to,
+            text=text,
+            section=section,
+            origins=frozenset(Origin(each) for each in raw.get("from", ())),
+            session=raw.get("session"),
+            scope=Scope(raw["scope"]) if raw.get("scope") else None,
+            time=str(raw.get("time", "")),
+            place=place,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, BadPath, RecursionError):
+        return None
+
+
+def without(text: str, place: DocPath, ids: Iterable[str]) -> str | None:
+    """A document without some entries; None when nothing but its title is left."""
+    gone, lines = set(ids), lines_of(text)
+    for entry, start, end in reversed(list(parsed(place, text))):
+        if entry.id in gone:
+            del lines[start:end]
+    left = "".join(lines)
+    return left if any(line.strip() and not line.startswith("# ") for line in lines) else None
+
+
+def words_of(line: str) -> str:
+    """What a line says, whatever its list sign, its quotation sign, its time and its marks."""
+    plain = re.sub(r"^[>\s]*(?:[-*+]\s+)?", "", line)
+    return " ".join(_WORD.findall(_TIME.sub("", plain).casefold()))
+
+
+class Unreviewed:
+    """The unreviewed entries of one home. Looking begins nothing."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._documents = site, site.store.documents
+        self._read: dict[str, tuple[str, tuple[Noted, ...]]] = {}  # path: version, entries
+
+    def place_for(self, layer: str, now: datetime) -> DocPath:
+        """Today's document, of the owner or of a layer (`users/ana/`)."""
+        return DocPath.parse(f"{layer}{FOLDER}/{now.date().isoformat()}.md")
+
+    def all(self, layer: str | None = None) -> tuple[Noted, ...]:
+        """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
+        found = [entry for place in self._places() for entry in self._entries(place)]
+        return tuple(entry for entry in found if layer is None or entry.layer == layer)
+
+    def _places(self) -> list[str]:
+        folders = [FOLDER]
+        for kind in ("users", "groups"):
+            names = self._documents.names(kind) if self._documents.actual(DocPath.parse(kind)) else ()
+            folders += [f"{kind}/{name}/{FOLDER}" for name in names]
+        places = []
+        for folder in folders:
+            try:
+                if self._documents.actual(DocPath.parse(folder)) is not None:
+                    places += [e.path for e in self._documents.list(folder) if not e.is_folder]
+            except (BadPath, HomeError):
+                continue
+        return [place for place in places if place.endswith(".md")]
+
+    def _entries(self, place: str) -> tuple[Noted, ...]:
+        version = self._documents.version(place)
+        held = self._read.get(place)
+        if version is None or held is None or held[0] != version:
+            try:
+                document = self._documents.read(DocPath.parse(place))
+            except HomeError:
+                return ()
+            held = (version or "", tuple(entry for entry, _, _ in parsed(document.path, document.text)))
+            self._read[place] = held
+        return held[1]
+
+    def recognised(self, text: str, layer: str) -> set[int]:
+        """The lines of a text, from 0, that say what an entry of that layer says."""
+        entries = self.all(layer)
+        if not entries:
+            return set()
+        waiting = {words_of(line) for entry in entries for line in lines_of(entry.text)} - {""}
+        return {n for n, line in enumerate(lines_of(text)) if words_of(line) in waiting}
+
+    def origins_in(self, path: DocPath, text: str) -> frozenset[Origin]:
+        """Where the entries of a document came from, as far as `text` shows it or in all of it."""
+        found = frozenset[Origin]().union(*(entry.origins for entry, _, _ in parsed(path, text)))
+        return found or frozenset[Origin]().union(*(entry.origins for entry in self._entries(path.text)))
+
+
+def addition(entry: Noted, place: DocPath, change: Change) -> Change:
+    """The change that writes an entry down, by whoever wished for it."""
+    day = place.name.removesuffix(".md")
+    return Change(
+        path=place,
+        kind=Kind.APPEND,
+        text=drawn(entry),
+        opening=heading_of(day),
+        actor=change.actor,
+        origin=change.origin,
+        session=change.session,
+        scope=change.scope,
+        taint=change.taint,
+        reason=change.reason,
+    )
