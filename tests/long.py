@@ -67,7 +67,15 @@ def examples(seed: str) -> Iterator[Step]:
         yield Step(name=room, command=command, variables={"HYPOTHESIS_PROFILE": "explore"})
 
 
-PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, examples)}
+def blind(seed: str) -> Iterator[Step]:
+    """Ten thousand sequences of an agent's requests in pairs of homes that its listener cannot tell apart."""
+    for n in range(20):
+        one = str(int(seed) + n)
+        command = _tests("tests/sessions/test_noninterference.py")
+        yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
+
+
+PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, examples, blind)}
 
 
 def run(part: str, seed: str, start: str | None) -> int:

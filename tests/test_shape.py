@@ -23,7 +23,7 @@ CEILINGS = {
     "layout": 1_020,
     "ledger": 1_210,
     "mcp": 880,
-    "memory": 2_060,
+    "memory": 2_070,
     "prompt": 1_810,
     "search": 4_350,
     "sessions": 4_160,

@@ -1,9 +1,10 @@
 """Keeping the index in step with the files, and asking it for whoever is listening.
 
 Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up reads only
-what has another version; a listener's scope and layer, private sections and untrusted lines become labels that the query
-filters by. A lost or damaged index is built again and said; it never stops a write. Not here: ranking (`rank`), units
-and vectors (`index`), where rows are kept (`tables`).
+what has another version; each text that some listener sees of a document is in the index by itself, with the scopes and
+the layer that the query filters by, so that nothing they are told hangs on the rest. A lost or damaged index is built
+again and said; it never stops a write. Not here: ranking (`rank`), units and vectors (`index`), where rows are kept
+(`tables`).
 """
 
 from __future__ import annotations
@@ -13,28 +14,27 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import groupby
 from typing import Any
 
 from anima.errors import HomeError
 from anima.layout.listener import Listener, is_unreviewed, keeper_of, row_at
 from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
-from anima.search.field import Filter
+from anima.search.field import FACE, Filter, path_of
 from anima.search.graph import MOST, About, Graph, links_of, look_up
 from anima.search.index import DocumentIn, Index, Label
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables
 from anima.site import Site
 from anima.text.dates import day_in_name
-from anima.text.markdown import lines_of, lines_shown, marks_in
+from anima.text.markdown import lines_of, marks_in
 
 FILE = "index.sqlite"
 EVERY = 1.0  # seconds between two walks
 SHARED = "*"  # the layer of documents that are nobody's own
 _FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
-_OWNER_ALONE = 1 << len(Scope)  # private sections: the owner in MAIN, and nobody else who is in MAIN
+_OWNER_ALONE = 1 << len(Scope)  # the owner in MAIN, and nobody else who is in MAIN
 # What every prompt holds anyway, or is a ritual: instructions, not memory.
 _NOT_MEMORY = frozenset(
     {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent"}
@@ -80,6 +80,7 @@ class Search:
         self.notes: tuple[str, ...] = ()
         self._dirty: set[str] = set()
         self._here: set[str] = set()  # documents that the last looks saw
+        self._faces: set[str] = set()  # and what the index holds of them beside the whole
 
     # -- the parts --------------------------------------------------------------------------------------------------------
 
@@ -130,11 +131,17 @@ class Search:
             if stale is None:
                 known, here = self._kept.known(), dict(self._marks())
                 stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
-                dropped = self._kept.drop(known.keys() - here.keys())
-                self._here = set(here)
+                stale |= {
+                    path: here[path] for key, mark in known.items() if here.get(path := path_of(key), mark) != mark
+                }
+                dropped = self._kept.drop(key for key in known if path_of(key) not in here)
+                self._here, self._faces = set(here), {key for key in known if FACE in key}
                 self._walked = time.monotonic()
             self._here |= stale.keys()
+            before = {key for key in self._faces if path_of(key) in stale}
+            self._faces -= before
             done = self._kept.put(self._documents_in(stale, progress, notes))
+            self._kept.drop(before - self._faces)
             return IndexReport(
                 documents=len(self._here),
                 put=len(stale),
@@ -161,7 +168,9 @@ class Search:
     ) -> Iterator[DocumentIn]:
         for number, path in enumerate(marks, start=1):
             try:
-                yield self.document_in(self._store.read(DocPath.parse(path)), marks[path])
+                for face in self._faces_of(self._store.read(DocPath.parse(path)), marks[path]):
+                    self._faces |= {face.path} if FACE in face.path else set()
+                    yield face
             except HomeError as error:
                 notes.append(f"left out of the index: {error}")
                 yield DocumentIn(path=path, digest=marks[path], text="", kind="note", layer="", scopes=0)
@@ -208,7 +217,7 @@ class Search:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
         made, (missing, paths) = self.bring_up().embedded, self._kept.incomplete()
         marks = dict(self._marks()) if paths else {}
-        for path in paths:
+        for path in dict.fromkeys(map(path_of, paths)):
             if mark := marks.get(path):
                 done = self._kept.put(self._documents_in({path: mark}, None, []), complete=True)
                 made += done.embedded
@@ -259,58 +268,46 @@ class Search:
 
     # -- labels ---------------------------------------------------------------------------------------------------------
 
-    def document_in(self, document: Document, mark: str) -> DocumentIn:
-        """A document with the labels that say who may find which of its lines."""
+    def _faces_of(self, document: Document, mark: str) -> Iterator[DocumentIn]:
+        """A document as the index takes it: once, or, where parts of it are marked, once for each text that somebody sees
+        of it, so that no score, no line number and no neighbour of theirs hangs on the rest."""
         path, kind = document.path, row_at(self._layout, document.path).kind
         keeper = keeper_of(self._layout, path)
-        bits, by_line = scopes_by_line(self._layout, path, document.text)
-        return DocumentIn(
-            path=path.text,
-            digest=mark,
-            text=document.text,
-            kind=kind if kind in _KINDS else "note",
-            layer=SHARED if keeper is None else keeper,
-            date=day_in_name(path.name),
-            scopes=bits,
-            labels=tuple(self._labels(document, bits, by_line)),
-        )
-
-    def _labels(self, document: Document, bits: int, by_line: list[int] | None) -> Iterator[Label]:
-        """Runs of lines that differ from the document's own scopes; all of one that nobody reviewed is untrusted."""
-        reviewed = not is_unreviewed(self._layout, document.path)
-        if by_line is None and reviewed:
-            return
-        number = 1
-        for scopes, alike in groupby(by_line or [bits] * len(lines_of(document.text))):
-            length = len(list(alike))
-            if scopes != bits or not reviewed:
-                yield Label(start=number, end=number + length - 1, scopes=scopes, trusted=reviewed)
-            number += length
+        is_new = is_unreviewed(self._layout, path)  # all of one that nobody reviewed is untrusted
+        for text, bits in faces(self._layout, path, document.text).items():
+            lines = len(lines_of(text))
+            yield DocumentIn(
+                path=path.text if text == document.text else f"{path.text}{FACE}{bits}",
+                digest=mark,
+                text=text,
+                kind=kind if kind in _KINDS else "note",
+                layer=SHARED if keeper is None else keeper,
+                date=day_in_name(path.name),
+                scopes=bits,
+                labels=(Label(start=1, end=lines, scopes=bits, trusted=False),) if is_new and lines else (),
+            )
 
     @staticmethod
     def filter_for(listener: Listener, kinds: frozenset[str] | None = None) -> Filter:
         """What of the index a listener may find."""
-        bits = _BITS[listener.scope] | (_OWNER_ALONE if listener.sees_all else 0)
-        return Filter(scope=bits, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)
+        bit = _OWNER_ALONE if listener.sees_all else _BITS[listener.scope]
+        return Filter(scope=bit, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)
 
 
-def scopes_by_line(layout: Layout, path: DocPath, text: str) -> tuple[int, list[int] | None]:
-    """Who may find a document's unmarked lines, and, where any line is marked, who may find each line; as bits.
-
-    A line is found by whoever sees all of it: each bit is the view of one kind of listener.
-    """
+def faces(layout: Layout, path: DocPath, text: str) -> dict[str, int]:
+    """What there is to be seen of a document, each text with the kinds of listeners who see just that, as bits. The whole
+    comes first, whoever sees it."""
     keeper = keeper_of(layout, path)
     listeners = {bit: Listener(scope=scope, layer=SHARED if keeper is None else keeper) for scope, bit in _BITS.items()}
     listeners[_OWNER_ALONE] = Listener(scope=Scope.MAIN)
-    bits = sum(bit for bit, listener in listeners.items() if listener.sees(layout, path))
     marked = marks_in(text)
     if not marked:
-        return bits, None
-    by_line = [0] * len(lines_of(text))
+        return {text: sum(bit for bit, listener in listeners.items() if listener.sees(layout, path))}
+    found = {text: 0}
     for bit, listener in listeners.items():
-        part = listener.view(layout, path, text, marked=marked)
-        by_line = [scopes | bit * shown for scopes, shown in zip(by_line, lines_shown(text, part), strict=True)]
-    return bits, by_line
+        if seen := listener.view(layout, path, text, marked=marked).text:
+            found[seen] = found.get(seen, 0) | bit
+    return found
 
 
 def tables_of(place: Callable[[str], str]) -> SqliteTables:

@@ -28,11 +28,12 @@ Bools = NDArray[np.bool_]
 Posting = tuple[Ints, Floats]
 
 ALL_SCOPES: Final = 0x7FFFFFFF
-PACKING: Final = "packed-1"  # changes whenever UNIT or the form of places does
+PACKING: Final = "packed-2"  # changes whenever UNIT or the form of places does
 # Unit vectors times this are rounded to whole numbers. (SCALE + rounding)**2 stays below 2**24, where float32 is exact.
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
 MANY_DEAD: Final = 0.25
+FACE: Final = "\t"  # stands in no path; behind it, whose sight of the document it is
 SHIFT: Final = 24  # a unit's key is its part's, shifted, plus its number in that part
 
 # A unit as a part packs it; a place is three 32-bit numbers: the halves of a word's hash, and unit << 8 | count.
@@ -54,6 +55,11 @@ UNIT = np.dtype(
 # in the document, from 0.
 _FIELDS = [(name, np.dtype("<i4") if name == "speaker" else UNIT[name]) for name in UNIT.names or ()]
 _HELD = np.dtype([("key", "<i8"), ("doc", "<i8"), ("n", "<i4"), *_FIELDS])
+
+
+def path_of(key: str) -> str:
+    """The document that a key of the index speaks of."""
+    return key.partition(FACE)[0]
 
 
 def hash_of(text: str) -> int:
@@ -439,14 +445,14 @@ def _unit_row(row: Any, document: DocumentRow, part: ShownPart | None) -> UnitRo
     line, text, _, tags = json.loads(part.said)
     lines = text.split("\n")[start - line : end - line + 1]
     return UnitRow(
-        path=document.path,
+        path=path_of(document.path),
         start_line=start,
         end_line=end,
         text="\n".join(line.rstrip("\r") for line in lines),
         kind=document.kind,
         date=date.fromordinal(document.day) if document.day else None,
         trusted=bool(row["trusted"]),
-        document_id=hashlib.blake2b(document.path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
+        document_id=hashlib.blake2b(path_of(document.path).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
         chunk_id=f"{part.digest[:12]}:{row['n']}",
         tags=tuple(tags[number].split()),
     )
