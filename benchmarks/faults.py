@@ -173,7 +173,7 @@ def _swap(home: Home) -> object:
 
 def _import(home: Home) -> object:
     """What was left out was told, and so it was not acknowledged."""
-    found = home.import_from(_source(home), replace=True)
+    found = home.import_from(_source(home), replace=True, mine=True)
     if found.left_out:
         raise Damaged("; ".join(f"{path}: {why}" for path, why in found.left_out))
     return found

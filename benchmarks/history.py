@@ -73,7 +73,7 @@ def make(place: Path, files: int, commits: int) -> None:
         path.write_text(text_of(number, 0), encoding="utf-8")
     dice = random.Random(7)
     with created(place) as home:
-        home.import_directory(source)
+        home.import_directory(source, mine=True)
         for change in range(1, commits + 1):
             number = dice.randrange(files)
             write(home, path_of(number), text_of(number, change))

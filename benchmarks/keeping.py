@@ -52,7 +52,7 @@ def made(root: Path, lines: int) -> tuple[Home, str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {number}\n\n{text}", encoding="utf-8")
     home = Home.create(root / "home", name="Aria")
-    home.import_directory(source)
+    home.import_directory(source, mine=True)
     session = home.session(scope=Scope.MAIN)
     for _ in range(lines // 10):
         session.log("tool", next(said))
@@ -128,7 +128,7 @@ def logged(root: Path, lines: int) -> Home:
         )
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("".join(f"- {text}\n" for text in texts), encoding="utf-8")
-    home.import_directory(source)
+    home.import_directory(source, mine=True)
     return home
 
 

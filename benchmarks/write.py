@@ -107,7 +107,7 @@ def made(place: Path) -> Home:
     source.mkdir(parents=True)
     for number in range(FILES):
         (source / f"n{number:03}.md").write_text(text(0, number))
-    home.import_directory(place / "source")
+    home.import_directory(place / "source", mine=True)
     return home
 
 

@@ -498,7 +498,7 @@ def test_an_import_copies_documents_overwrites_none_and_says_what_it_left_out(tm
 
     with Home.create(tmp_path / "aria", name="Aria") as home:
         soul = home.read("SOUL.md").text
-        done = home.import_directory(source)
+        done = home.import_directory(source, mine=True)
         assert (set(done.copied), done.present) == ({"notes/idea.md", "notes/deep/more.md"}, ())
         assert done.differs == ("SOUL.md",)
         assert {path for path, why in done.left_out if why} == {
@@ -512,16 +512,16 @@ def test_an_import_copies_documents_overwrites_none_and_says_what_it_left_out(tm
         assert home.read("SOUL.md").text == soul
         assert not home.exists("link.md")
         assert stat.S_IMODE((tmp_path / "aria" / "notes" / "idea.md").stat().st_mode) == 0o600
-        again = home.import_directory(source)
+        again = home.import_directory(source, mine=True)
         assert (again.copied, set(again.present)) == ((), {"notes/idea.md", "notes/deep/more.md"})
 
 
 def test_a_home_does_not_import_itself_nor_what_is_not_there(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria") as home:
         with pytest.raises(BadArguments, match="this home itself"):
-            home.import_directory(tmp_path / "aria")
+            home.import_directory(tmp_path / "aria", mine=True)
         with pytest.raises(NoSuchHome):
-            home.import_directory(tmp_path / "nope")
+            home.import_directory(tmp_path / "nope", mine=True)
 
 
 def test_only_a_missing_guide_is_worth_a_warning(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def seed_if_empty(home: Home) -> tuple[str, ...]:
 
 
 def import_from_directory(home: Home, folder: str | Path) -> Imported:
-    return home.import_directory(folder)
+    return home.import_directory(folder, mine=True)
 
 
 def system_prompt_for_context(home: Home, *, is_group_chat: bool) -> Prompt:

@@ -467,13 +467,9 @@ class Home:
 
         return seed(self._writer, name=name, emoji=emoji, bootstrap=bootstrap)
 
-    def import_directory(self, folder: str | Path) -> Imported:
-        """Copies a tree of Markdown documents into the home without overwriting any."""
-        from anima.backup.import_ import import_from
-
-        return import_from(
-            self.site, folder, writer=self._writer, form=self._said, format="markdown", files=False, sessions=False
-        )
+    def import_directory(self, folder: str | Path, *, mine: bool = False) -> Imported:
+        """Copies a tree of Markdown documents into the home without overwriting any; see `import_from`."""
+        return self._import(folder, format="markdown", mine=mine, files=False, sessions=False)
 
     def import_from(
         self,
@@ -482,22 +478,20 @@ class Home:
         format: str = "auto",
         dry_run: bool = False,
         replace: bool = False,
+        mine: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
-        """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing;
-        with `replace`, documents that differ are written as changes that `undo` takes back."""
+        """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing.
+
+        Documents wait in `unreviewed/` until the owner keeps them, unless the owner says that all of it is theirs: with
+        `mine` they go to their places, and with `replace` those that differ are written as changes that `undo` takes back.
+        """
+        return self._import(source, format=format, dry_run=dry_run, replace=replace, mine=mine, progress=progress)
+
+    def _import(self, source: str | Path, **asked: Any) -> Imported:
         from anima.backup.import_ import import_from
 
-        return import_from(
-            self.site,
-            source,
-            writer=self._writer,
-            form=self._said,
-            format=format,
-            dry_run=dry_run,
-            replace=replace,
-            progress=progress,
-        )
+        return import_from(self.site, source, writer=self._writer, form=self._said, **asked)
 
     def export(
         self,

@@ -1013,7 +1013,7 @@ def test_a_home_can_be_carried_on_a_stick(root: Path, stick: Path, tmp_path: Pat
     assert not list(stick.glob(".*")) and (stick / "aria/MEMORY.md").is_file()
     restored(stick / "aria.tar.gz", tmp_path / "target")
     with Home.create(tmp_path / "another", clock=Clock()) as other:
-        assert other.import_from(stick / "aria.jsonl", replace=True).replaced
+        assert other.import_from(stick / "aria.jsonl", replace=True, mine=True).replaced
 
 
 @pytest.mark.parametrize("asked", [{"to": "aria.tar.gz.age"}, {"to": "aria.tar.gz", "passphrase": "open sesame"}])

@@ -271,7 +271,7 @@ def test_importing_the_same_sources_again_does_not_bring_them_back(purged, tmp_p
         for entry in list(home.list_all()):
             if entry.path.endswith(".md"):
                 home.delete(entry.path)
-        imported = home.import_directory(source)
+        imported = home.import_directory(source, mine=True)
         assert {"MEMORY.md", "notes/trip.md", "users/ana/MEMORY.md"} <= {path for path, _ in imported.forgotten}
         assert "Luis likes green tea" in home.read("MEMORY.md").text
     # A phrase that stood inside a longer word is known only as a word: the list holds digests of words.

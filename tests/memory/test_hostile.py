@@ -179,7 +179,7 @@ def test_an_import_takes_nothing_of_hostile_name_or_kind(home: Home, tmp_path: P
     (source / "link.md").symlink_to(tmp_path / "canary.md")
     (source / "good.md").write_text("good\n")
     toml = home.read("anima.toml").text
-    assert home.import_directory(source).copied == ("good.md",)
+    assert home.import_directory(source, mine=True).copied == ("good.md",)
     assert home.read("anima.toml").text == toml
     assert not [text for text in documents(Path(home.name)).values() if b"hostile" in text or b"canary" in text]
 

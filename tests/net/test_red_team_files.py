@@ -360,7 +360,6 @@ def test_m6_what_is_purged_is_gone_in_every_form(home: Home, kind: str) -> None:
 # -- Design 3: what is imported waits for the owner --------------------------------------------------------------------
 
 
-@still_open("Design 3", "what is imported is trusted at once")
 @pytest.mark.parametrize("path", [LOG, "knowledge/KNOWLEDGE.md", "MEMORY.md"])
 @pytest.mark.parametrize("way", ["import_from", "import_directory"])
 def test_design_3_what_is_imported_stands_in_no_prompt_before_the_owner_looked(

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,9 @@ from anima.errors import (
 )
 from anima.gate import judge_file
 from anima.layout.dialects import DIALECTS, layout_for
+from anima.layout.listener import is_unreviewed
 from anima.layout.table import Policy
+from anima.memory.unreviewed import name_of, place_of_import
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
 from anima.site import Site, detected
@@ -267,14 +270,21 @@ def import_from(
     format: str = "auto",
     dry_run: bool = False,
     replace: bool = False,
+    mine: bool = False,
     files: bool = True,
     sessions: bool = True,
     progress: Progress | None = None,
 ) -> Imported:
-    """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents."""
+    """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents.
+
+    Unless the owner says that it is theirs (`mine`), documents arrive where nobody reviewed them yet.
+    """
+    if replace and not mine:
+        raise BadArguments("only what is yours replaces what stands here", hint="say that it is: --mine, or mine=True")
     with _opened(site, form, expanded(source), format) as found:
         places, whole = _places(site, found), len(found.paths)
-        arriving = _Arriving(site, writer, form, dry_run=dry_run, replacing=replace, files=files, sessions=sessions)
+        aside = "" if mine else place_of_import(site.now())
+        arriving = _Arriving(site, writer, form, aside, dry_run, replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
             arriving.take(item, places[item.path])
             if progress:
@@ -283,13 +293,14 @@ def import_from(
         return arriving.told(found.left_out)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Arriving:
     """One import as it goes."""
 
     site: Site
     writer: Writer
     form: TranscriptForm
+    aside: str  # the folder in which documents wait for the owner; "" where they go to their places
     dry_run: bool
     replacing: bool
     files: bool
@@ -299,6 +310,11 @@ class _Arriving:
     _bytes: int = 0
     _keys: set[str] = field(default_factory=set)
     _folders: set[str] = field(default_factory=set)
+
+    @cached_property
+    def _waiting(self) -> frozenset[str]:
+        """The names of what waits for the owner already."""
+        return frozenset(entry.id for entry in self.writer.unreviewed.all())
 
     def told(self, left_out: Iterable[tuple[str, str]]) -> Imported:
         names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes", "doubtful")
@@ -358,10 +374,12 @@ class _Arriving:
             if not text.strip():
                 return
         now = self._standing(path)
-        if now == text:
+        if now == text or (self.aside and name_of(path, None, text) in self._waiting):
             self._note("present", path.text)
         elif now is None or self.replacing:
             self.site.store.check_writable(path)  # raises Refused for what is not ours to write
+            if self.aside and not is_unreviewed(self.site.layout, path):
+                path = DocPath.parse(f"{self.aside}/{path.text}")
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
             self._doubt(now, change)

@@ -257,19 +257,21 @@ def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
     argument("source", metavar="SOURCE", help="A folder, or a file of an export as jsonl."),
     option("--format", metavar="F", default="auto", help="auto, markdown, jsonl, or the dialect the folder is."),
     flag("--dry-run", help="Only list what would come in."),
-    flag("--replace", help="Write over documents that differ; undo takes it back."),
+    flag("--mine", help="All of it is yours: documents go to their places at once, and need no review."),
+    flag("--replace", help="With --mine: write over documents that differ; undo takes it back."),
     HOME,
     JSON,
     name="import",
     owners=unless_dry,
 )
 def import_(home: Home, source: str, **asked: Any) -> Reply:
-    """Take in an export, or a folder of another system. Nothing that stands here is overwritten unless you say so.
+    """Take in an export, or a folder of another system. Nothing that stands here is overwritten unless you say so, and
+    what comes in stands in no prompt before you kept it (`anima review`) or said that it is yours.
 
     \b
     anima import ~/old-workspace --dry-run
-    anima import aria.jsonl
-    anima import ~/old-workspace --replace
+    anima import aria.jsonl --mine
+    anima import ~/old-workspace --mine --replace
     """
     with progress_bar("importing") as step:
         done = home.import_from(os.path.expanduser(source), **asked, progress=step)
@@ -291,6 +293,8 @@ def _show_imported(done: Imported) -> None:
             if len(done.changes) == 1
             else f"Changes {_first(done.changes)}; anima undo {last} takes the last of them back."
         )
+    if any(path.startswith("unreviewed/") for path in done.copied):
+        say("Documents wait in unreviewed/; anima review keeps or drops them.")
     if done.differs:
         listed(done.differs, _SHOWN_MOVED, before="differs: ", tell=whisper)
         whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")

@@ -190,10 +190,15 @@ class Inbox:
     def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
         for place in dict.fromkeys(entry.place for entry in entries if entry.place):
             text = self._writer.text_of(place) or ""
-            yield place, text, without(text, place, [entry.id for entry in entries])
+            is_whole = any(entry.is_whole for entry in entries if entry.place == place)
+            yield place, text, None if is_whole else without(text, place, [entry.id for entry in entries])
 
     def _with(self, entry: Noted, text: str | None) -> str:
-        """A document with an entry added to it."""
+        """A document with an entry added to it. Raises StaleWrite where a whole document would replace another."""
+        if entry.is_whole:
+            if text is not None and text != entry.text:
+                raise StaleWrite(entry.to.text, theirs=text, ours=entry.text)
+            return entry.text
         if entry.section is not None or self._layout.row_of(entry.to).kind == "curated":
             return remembered(text or "", entry.text, section=entry.section)
         if text is None:

@@ -13,17 +13,18 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from anima.errors import BadPath, HomeError
-from anima.model import Change, DocPath, Kind, Origin, Scope
+from anima.model import Change, DocPath, Document, Kind, Origin, Scope
 from anima.site import Site
 from anima.text.markdown import lines_of
 
 FOLDER = "unreviewed"
 ARCHIVE = "archive"
+IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
 MOST_OF_SESSION = 500  # entries of one session that may wait
 MOST = 20_000
 _HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
@@ -49,12 +50,22 @@ class Noted:
     @property
     def layer(self) -> str:
         """The folder before the place, with its slash: "" for the owner's own."""
-        return self.place.text.rpartition(f"{FOLDER}/")[0] if self.place else ""
+        return self.place.text.partition(f"{FOLDER}/")[0] if self.place else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a document of its own, which an import brought."""
+        return self.place is not None and self.place.text.startswith(f"{self.layer}{FOLDER}/{IMPORT}")
 
 
 def name_of(to: DocPath, section: str | None, text: str) -> str:
     body = json.dumps([to.key, section, text], ensure_ascii=True).encode()
     return f"u{hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def place_of_import(now: datetime) -> str:
+    """The folder of an import that begins now."""
+    return f"{FOLDER}/{IMPORT}{now:%Y-%m-%d-%H%M%S}"
 
 
 def noted(change: Change, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
@@ -180,8 +191,11 @@ class Unreviewed:
         places = []
         for folder in folders:
             try:
-                if self._documents.actual(DocPath.parse(folder)) is not None:
-                    places += [e.path for e in self._documents.list(folder) if not e.is_folder]
+                for entry in self._documents.list(folder) if self._documents.actual(DocPath.parse(folder)) else ():
+                    if not entry.is_folder:
+                        places.append(entry.path)
+                    elif entry.name.startswith(IMPORT):
+                        places += [each.path for each in self._documents.list_all(entry.path)]
             except (BadPath, HomeError):
                 continue
         return [place for place in places if place.endswith(".md")]
@@ -194,9 +208,17 @@ class Unreviewed:
                 document = self._documents.read(DocPath.parse(place))
             except HomeError:
                 return ()
-            held = (version or "", tuple(entry for entry, _, _ in parsed(document.path, document.text)))
+            held = (version or "", self._read_entries(document))
             self._read[place] = held
         return held[1]
+
+    def _read_entries(self, document: Document) -> tuple[Noted, ...]:
+        path, text = document.path, document.text
+        whole = Noted(id="", to=path, text=text, origins=frozenset({Origin.IMPORT}), place=path)
+        if not whole.is_whole:
+            return tuple(entry for entry, _, _ in parsed(path, text))
+        to = DocPath.parse(path.text.partition(f"{FOLDER}/{IMPORT}")[2].partition("/")[2])
+        return (replace(whole, id=name_of(to, None, text), to=to, time=document.time.isoformat(timespec="minutes")),)
 
     def recognised(self, text: str, layer: str) -> set[int]:
         """The lines of a text, from 0, that say what an entry of that layer says."""

@@ -279,7 +279,7 @@ class Search:
             yield DocumentIn(
                 path=path.text if text == document.text else f"{path.text}{FACE}{bits}",
                 digest=mark,
-                text=text,
+                text=_quoted(text) if is_new else text,
                 kind=kind if kind in _KINDS else "note",
                 layer=SHARED if keeper is None else keeper,
                 date=day_in_name(path.name),
@@ -308,6 +308,13 @@ def faces(layout: Layout, path: DocPath, text: str) -> dict[str, int]:
         if seen := listener.view(layout, path, text, marked=marked).text:
             found[seen] = found.get(seen, 0) | bit
     return found
+
+
+def _quoted(text: str) -> str:
+    """Of a day's unreviewed entries only what they say, each line where it stands; another document as it is."""
+    if not text.startswith("# Unreviewed "):
+        return text
+    return "".join(line if line.startswith(">") else "\n" for line in lines_of(text))
 
 
 def tables_of(place: Callable[[str], str]) -> SqliteTables:
