@@ -27,7 +27,6 @@ from anima.layout.trust import folder as user_folder
 from anima.model import DocPath, Scope
 from anima.store import Store
 from anima.store.folder import Folder
-from anima.store.noted import Head
 from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
 
 
@@ -131,7 +130,7 @@ def open_site(
         agent = agent or first_agent(config)
         store = FolderStore(
             folder,
-            rules_for(layout, config, clock=clock, agent=agent, head=register.head(folder.name, folder.identity)),
+            rules_for(layout, config, folder, register, clock=clock, agent=agent),
         )
         if finish and store.was_interrupted():
             _ = store.ledger
@@ -276,13 +275,16 @@ def laid_out(dialect: str, config: Config) -> Layout:
     return replace(layout, others=(*(row for row in layout.others if row.role not in taken), *rows))
 
 
-def rules_for(layout: Layout, config: Config, *, clock: Callable[[], datetime], agent: str, head: Head) -> Rules:
+def rules_for(
+    layout: Layout, config: Config, folder: Folder, register: Register, *, clock: Callable[[], datetime], agent: str
+) -> Rules:
     """What the configuration and the file table say that a store must know."""
     return Rules(
         clock=clock,
         author=agent,
         is_closed=lambda path: layout.row_of(path).policy is Policy.CLOSED,
         history=config.history.enabled,
-        head=head,
+        vouched=register.trusts(folder.name, folder.identity),
+        head=register.head(folder.name, folder.identity),
         unkept=tuple(sorted({"sessions", config.sessions.dir or "sessions"})),  # what was said is not history's to keep
     )

@@ -295,7 +295,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 kept = home.snapshots.take().path
 home.snapshots.verify(kept)
 home.close()
-restore(kept, {str(tmp_path / "there")!r})
+restore(kept, {str(tmp_path / "there")!r}, large=True)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -63,7 +63,6 @@ def test_design_5_a_key_that_the_owner_bound_to_an_address_goes_there_and_to_no_
         assert keys_shown(tmp_path / "two", other, env, "openai") == {None}
 
 
-@still_open("Design 5", "a hard link to a file outside is a file of the home")
 @pytest.mark.parametrize("way", ["memory_get", "memory_search"])
 def test_design_5_a_hard_link_to_a_file_outside_is_not_read(home: Home, tmp_path: Path, way: str) -> None:
     outside = tmp_path / "diary.md"
@@ -74,6 +73,32 @@ def test_design_5_a_hard_link_to_a_file_outside_is_not_read(home: Home, tmp_path
         asked = {"memory_get": {"path": "notes/linked.md"}, "memory_search": {"query": "zebra of the neighbour"}}[way]
         answer = told(session, way, **asked)
     assert "the zebra of" not in answer
+
+
+def test_design_5_what_has_every_name_in_the_home_is_read(home: Home, tmp_path: Path) -> None:
+    home.write("notes/a.md", "the zebra of the house\n")
+    root = Path(home.name)
+    os.link(root / "notes" / "a.md", root / "notes" / "b.md")
+    assert home.read("notes/b.md").text == "the zebra of the house\n"
+    os.link(root / "notes" / "a.md", tmp_path / "backup.md")
+    for path in ("notes/a.md", "notes/b.md"):
+        with pytest.raises(HomeError, match="another name outside the home"):
+            home.read(path)
+    told = [found.message for found in home.upkeep.doctor() if found.name == "document-hardlinked"]
+    assert told and all("neither reads nor writes" in each for each in told)
+    (tmp_path / "backup.md").unlink()
+    assert home.read("notes/a.md").text == "the zebra of the house\n"
+
+
+@pytest.mark.parametrize("path", ["SOUL.md", "MEMORY.md", "skills/evil/SKILL.md", "knowledge/KNOWLEDGE.md"])
+def test_design_5_no_prompt_shows_what_a_hard_link_leads_to(home: Home, tmp_path: Path, path: str) -> None:
+    outside = tmp_path / "diary.md"
+    outside.write_text(f"---\nname: evil\ndescription: {PLANTED}\n---\n{PLANTED}\n", encoding="utf-8")
+    file = Path(home.name) / path
+    file.unlink(missing_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.link(outside, file)
+    assert PLANTED not in shown(home)
 
 
 # -- H4: a copy of a home vouches for nothing --------------------------------------------------------------------------
@@ -139,6 +164,45 @@ def test_h8_a_view_in_place_of_a_table_of_the_index_is_not_asked(downloaded: Pat
         [kind] = database.execute("select type from sqlite_master where name = 'made'").fetchone()
     database.close()
     assert kind == "table"
+
+
+@pytest.mark.parametrize("name", [".git.past", ".git.new"])
+def test_h8_a_downloaded_folder_brings_no_hooks_for_git_along(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "from-elsewhere"
+    with Home.create(
+        tmp_path / "mallory", name="Aria", clock=Clock(), env={"ANIMA_CONFIG": str(tmp_path / "c")}
+    ) as made:
+        made.remember("Ana keeps bees")
+    shutil.copytree(tmp_path / "mallory", folder)
+    (folder / ".git").rename(folder / name)
+    if name == ".git.new":
+        shutil.copytree(folder / name, folder / ".git.past")
+    hook = folder / name / "hooks" / "post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch elsewhere\n", encoding="utf-8")
+    (folder / ".anima" / "ledger.jsonl").unlink()
+    need((folder / ".anima" / "made").exists(), "it says of itself that anima made it")
+    with Home.open(folder, clock=Clock()) as home:
+        try:
+            home.remember("Ana rows")
+        except HomeError:
+            pass
+    assert not (folder / ".git" / "hooks" / "post-commit").exists()
+
+
+def test_h8_no_transcript_is_read_from_or_written_to_a_file_outside(home: Home, tmp_path: Path) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "the zebra of the house")
+    [kept] = (Path(home.name) / "sessions").glob("*.jsonl")
+    kept.rename(tmp_path / "outside.jsonl")
+    os.link(tmp_path / "outside.jsonl", kept)
+    before = (tmp_path / "outside.jsonl").read_bytes()
+    with home.session(scope=Scope.MAIN) as session:
+        for asked in ({"action": "read_session", "session_id": kept.stem}, {"action": "search", "query": "zebra"}):
+            assert "zebra of the house" not in told(session, "session_logs", **asked)
+    with pytest.raises(HomeError), home.resume(kept.stem) as again:
+        again.log("user", "more")
+    assert (tmp_path / "outside.jsonl").read_bytes() == before
 
 
 # -- M3 and Design 4: whoever has the files cannot rewrite what happened -----------------------------------------------

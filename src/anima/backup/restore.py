@@ -127,8 +127,9 @@ def restore(
 ) -> Restoration:
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
     path = expanded(path)
-    found = _found(given, path, opens)
-    source = _verified(found, identities, passphrase, archive.room_of(found, large=large), progress)
+    found, is_own = _found(given, path, opens)
+    room = archive.room_of(found, large=large or is_own)
+    source = _verified(found, identities, passphrase, room, progress)
     if dry_run and not path.is_dir():
         source = _guarded(source)
         return replace(_compared(source, {}, str(path)), notes=_about_git(source))
@@ -144,17 +145,17 @@ def restore(
             return _done(source, place, other=other)
 
 
-def _found(given: str, path: Path, opens: Opens) -> str:
-    """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened."""
-    if os.path.isfile(file := os.path.expanduser(given)):
-        return file
+def _found(given: str, path: Path, opens: Opens) -> tuple[str, bool]:
+    """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened; and whether it
+    is the home's own for sure."""
+    file = os.path.expanduser(given)
     if not path.is_dir():  # it need not be there, and keeps none
-        return snapshot.meant((), given)
+        return file if os.path.isfile(file) else snapshot.meant((), given), False
     with opens(path) as snapshots:
         if snapshots is not None:
-            return snapshots.path_of(given)
+            return (found := snapshots.path_of(given)), snapshots.is_own(found)
     with FolderWhole.at(path) as whole:
-        return snapshot.meant(Shelf(whole.snapshots).all(), given)
+        return file if os.path.isfile(file) else snapshot.meant(Shelf(whole.snapshots).all(), given), False
 
 
 def _verified(

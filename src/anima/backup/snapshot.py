@@ -214,7 +214,12 @@ class Snapshots:
         """Reads a whole archive, by path, name or digest; gives what it says of itself. Raises Damaged or Refused; with
         `large` also one that unpacks to far more than it has bytes is read."""
         path = self.path_of(str(archive))
+        large = large or self.is_own(path)
         return verify_archive(path, identities=identities, passphrase=passphrase, large=large, progress=progress)
+
+    def is_own(self, path: str) -> bool:
+        """Whether an archive lies where this home keeps its own, and this user vouches for the home."""
+        return self._trusted() and os.path.dirname(os.path.abspath(path)) in {s.folder for s in self._shelves()}
 
     # -- removing, and taking in time -----------------------------------------------------------------------------------
 

@@ -164,7 +164,8 @@ class Ledger:
     @property
     def key(self) -> Key:
         """The key of the digests in this ledger."""
-        assert self._key is not None, "this ledger was opened without its key"
+        if self._key is None:
+            raise Damaged("the key of the ledger is gone", hint=_HINT)
         return self._key
 
     @property

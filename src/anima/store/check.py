@@ -13,12 +13,11 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from anima.errors import Damaged, HomeError, printable
-from anima.ledger.chain import Key, Ledger
+from anima.errors import HomeError, printable
+from anima.ledger.chain import Key
 from anima.ledger.proof import proof_of
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
@@ -28,22 +27,19 @@ from anima.store.aside import Aside, everything_in, free_bytes, leads_somewhere,
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
+from anima.store.still import KEY, LEDGER, Still, key_of, kind_of, ledger_bytes, still_ledger
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
 TRUST = "look through the lines that are left out, then `anima trust --all`, or forget them"
-_LEDGER, _KEY, _LOCK, _DOUBT, _FORGOTTEN = "ledger.jsonl", "key", "lock", "doubt", "forgotten"
-_FILES = (_LEDGER, _KEY, _LOCK, "mending", "made", _DOUBT, _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
+_LOCK, _DOUBT, _FORGOTTEN = "lock", "doubt", "forgotten"
+_FILES = (LEDGER, KEY, _LOCK, "mending", "made", _DOUBT, _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
     r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
 _BY_HAND = ("missing", "order", "repeated", "unlinked", "rewritten")  # faults that tell of a hand, not of a disk
-
-
-def _kind(store: FolderStore, name: str) -> str | None:
-    return store.documents.kind_of(f"{FOLDER}/{name}")
 
 
 def _aside(store: FolderStore) -> Aside:
@@ -59,7 +55,7 @@ def set_aside(store: FolderStore, found: Iterable[Remark]) -> Iterator[Deed]:
 
 def is_busy(store: FolderStore) -> bool:
     """Whether somebody holds the home just now, so that half of something is no damage."""
-    return _kind(store, _LOCK) == "file" and store.machine.lock.holder() is not None
+    return kind_of(store, _LOCK) == "file" and store.machine.lock.holder() is not None
 
 
 # -- files and modes ----------------------------------------------------------------------------------------------------
@@ -106,7 +102,7 @@ class CheckedFiles:
         if opened := [path for path, _ in self._too_open()]:
             many = "1 thing" if len(opened) == 1 else f"{len(opened):,} things"
             yield Remark(name="modes", about=FOLDER, message=f"{many} of ours can be read by others: {opened[0]}.")
-        if _kind(self._store, _LOCK) == "file":
+        if kind_of(self._store, _LOCK) == "file":
             holder = self._machine.lock.holder()
             held = f"The home is being written: {holder} holds its lock."
             said = held if holder else "Nobody is writing here now; the lock is free."
@@ -159,7 +155,8 @@ class CheckedFiles:
             said = f"{path}: the system does not let us read it (mode {mode:04o}, owner {found.st_uid})."
             yield self._unreadable(path, said)
         if found.st_nlink > 1:
-            said = f"{path} has {found.st_nlink} names; anima does not write to it."
+            kept = "does not write to it" if self._folder.holds_every_name(found) else "neither reads nor writes it"
+            said = f"{path} has {found.st_nlink} names; anima {kept}."
             yield Remark(name="document-hardlinked", about=path, message=said)
 
     def _unreadable(self, path: str, said: str) -> Remark:
@@ -183,7 +180,7 @@ class CheckedFiles:
 
     def _out_of_shape(self, name: str) -> str:
         """What stands in the place of a file or folder of ours, if it is something else; else nothing."""
-        kind, wanted = _kind(self._store, name), "folder" if name in _FOLDERS else "file"
+        kind, wanted = kind_of(self._store, name), "folder" if name in _FOLDERS else "file"
         if kind not in (wanted, None):
             return {"link": "a link", "folder": "a folder", "file": "a file"}.get(str(kind), "neither file nor folder")
         found = self._folder.stat(f"{FOLDER}/{name}")
@@ -192,7 +189,7 @@ class CheckedFiles:
     def _shut(self) -> Iterator[tuple[str, int]]:
         """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each."""
         store = self._folder
-        own = store.kind_of(".git/anima") == "file" or _kind(self._store, "made") == "file"
+        own = store.kind_of(".git/anima") == "file" or kind_of(self._store, "made") == "file"
         for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
             found = store.stat(top)
             if _is_shut(found):
@@ -250,7 +247,7 @@ class CheckedFiles:
             path = f"{FOLDER}/{name}"
             if not self._out_of_shape(name):
                 continue
-            if _kind(self._store, name) == "file" and name not in (*_FOLDERS, _LOCK, "mending"):
+            if kind_of(self._store, name) == "file" and name not in (*_FOLDERS, _LOCK, "mending"):
                 self._machine.put(
                     name, self._folder.bytes_of(path) or b""
                 )  # a file of its own; the other keeps the old
@@ -285,52 +282,6 @@ def _is_shut(found: os.stat_result | None) -> bool:
 # -- ledger and key -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Still:
-    """A ledger as it was read: a Log that nobody can add to."""
-
-    data: bytes
-
-    def size(self) -> int:
-        return len(self.data)
-
-    def read(self, start: int, end: int | None = None) -> bytes:
-        return self.data[start:end]
-
-    def append(self, data: bytes, *, sync: bool) -> None:
-        raise Damaged("a ledger that is only looked at cannot be written")
-
-    def truncate(self, size: int) -> None:
-        raise Damaged("a ledger that is only looked at cannot be cut")
-
-
-def _data(store: FolderStore) -> bytes:
-    """The bytes of the ledger, opened for this look alone; none where none is."""
-    if _kind(store, _LEDGER) != "file":
-        return b""
-    return store.documents.bytes_of(f"{FOLDER}/{_LEDGER}") or b""
-
-
-def still_ledger(store: FolderStore) -> Ledger:
-    """The ledger as it stands, only to look at. Raises Damaged where its key is none."""
-    if (key := _key_of(store)[0]) is None:
-        raise Damaged("the key of the ledger is gone")
-    return Ledger(Still(_data(store)), key=key, clock=store.clock)
-
-
-def _key_of(store: FolderStore) -> tuple[Key | None, str]:
-    """The key, or what is wrong with it."""
-    raw = store.machine.get(_KEY) if _kind(store, _KEY) == "file" else None
-    if raw is None:
-        return None, "The key of the ledger is gone; its digests mean nothing without it."
-    if raw and not any(raw):
-        return None, "The key of the ledger holds nothing but zeros, which anybody can guess."
-    try:
-        return Key(raw), ""
-    except Damaged:
-        return None, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
-
-
 class CheckedLedger:
     """Ledger, key, and the mark that there are untrusted lines."""
 
@@ -340,21 +291,21 @@ class CheckedLedger:
     def check(self) -> Iterator[Remark]:
         if self._store.documents.kind_of(FOLDER) not in ("folder", None):
             return
-        data = _data(self._store)
+        data = ledger_bytes(self._store)
         if not data:
             if self._store.had_ledger():
                 said = "The ledger is gone; nobody can tell who wrote which line."
-                yield Remark(name="ledger-missing", about=_LEDGER, message=said)
+                yield Remark(name="ledger-missing", about=LEDGER, message=said)
         else:
-            key, trouble = _key_of(self._store)
+            key, trouble = key_of(self._store)
             if trouble:
-                yield Remark(name="key-damaged", about=_KEY, message=trouble)
+                yield Remark(name="key-damaged", about=KEY, message=trouble)
             found = self._verified(data, key)
             if found.fault is not None and not (found.fault.kind == "key" and trouble):
                 yield _fault_of(found.fault)
             if found.torn and not is_busy(self._store):
                 said = f"The ledger ends in {found.torn:,} bytes that are no record: a write was cut short."
-                yield Remark(name="torn", about=_LEDGER, message=said)
+                yield Remark(name="torn", about=LEDGER, message=said)
             if found.fault is None:
                 yield from self._compared(data)
         yield from self._clock(data)
@@ -371,11 +322,11 @@ class CheckedLedger:
         if not documents:
             said = "Every document is gone; ledger and history are there."
             yield Remark(name="home-wiped", about=self._store.name, message=said)
-        blank, is_marked = [each.path for each in documents if not each.size], _kind(self._store, _DOUBT) is not None
+        blank, is_marked = [each.path for each in documents if not each.size], kind_of(self._store, _DOUBT) is not None
         if is_marked and not blank:
             return
         known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
-        known.fold(Ledger(Still(data), key=_key_of(self._store)[0], clock=self._store.clock).records())
+        known.fold(still_ledger(self._store).records())
         if not is_marked and known.is_doubtful and not is_busy(self._store):
             said = "The mark that this home has untrusted lines is gone, so prompts show them."
             yield Remark(name="doubt-missing", about=_DOUBT, message=said)
@@ -389,7 +340,7 @@ class CheckedLedger:
         times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"', data)
         if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
             said = f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
-            yield Remark(name="clock-backwards", about=_LEDGER, message=said)
+            yield Remark(name="clock-backwards", about=LEDGER, message=said)
         names = self._store.documents.names(self._daily)
         for name in [each for each in names if (day := day_in_name(each)) and day > tomorrow.date()][:3]:
             path = f"{self._daily}/{name}"
@@ -410,11 +361,11 @@ class CheckedLedger:
                 yield Deed(name="doubt-missing", about=_DOUBT, said=said)
 
     def _renew(self, why: str) -> Iterator[Deed]:
-        machine, aside, data = self._machine, _aside(self._store), _data(self._store)
+        machine, aside, data = self._machine, _aside(self._store), ledger_bytes(self._store)
         machine.make()
-        key, trouble = _key_of(self._store)
-        if trouble and _kind(self._store, _KEY) == "file":
-            yield Deed(name=why, about=_KEY, said=f"set aside in {aside.move(f'{FOLDER}/{_KEY}')}", owner="")
+        key, trouble = key_of(self._store)
+        if trouble and kind_of(self._store, KEY) == "file":
+            yield Deed(name=why, about=KEY, said=f"set aside in {aside.move(f'{FOLDER}/{KEY}')}", owner="")
         begun_with = self._verified(data, key).fault
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         told, key = None if is_other else key, key or Key(machine.key())
@@ -431,12 +382,12 @@ class CheckedLedger:
             why=why,
             doubtful=by_hand or machine.get(_DOUBT) is not None,
         )
-        place = aside.keep(_LEDGER, data) if data else ""
+        place = aside.keep(LEDGER, data) if data else ""
         if made.doubtful:
             self._store.mark_doubt()
         with self._store.noted.renewing(self._store.whole.last_record):
-            machine.put(_LEDGER, made.data)
-        yield Deed(name=why, about=_LEDGER, said=_renewed(made, place), owner=TRUST if made.costs_trust else "")
+            machine.put(LEDGER, made.data)
+        yield Deed(name=why, about=LEDGER, said=_renewed(made, place), owner=TRUST if made.costs_trust else "")
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = aside.move(f"{FOLDER}/{_FORGOTTEN}")
             said = f"it means nothing without its key, and is set aside in {where}"
@@ -446,10 +397,10 @@ class CheckedLedger:
 def _fault_of(fault: Fault) -> Remark:
     if fault.kind == "key":
         said = "The key is not the one this ledger was begun with."
-        return Remark(name="key-damaged", about=_KEY, message=said)
+        return Remark(name="key-damaged", about=KEY, message=said)
     headless = fault.line == 1 and fault.kind in ("missing", "order", "altered", "repeated")
     said = "The ledger does not begin with the record of its home." if headless else f"The ledger, {fault.what}."
-    return Remark(name="ledger-damaged", about=_LEDGER, message=said)
+    return Remark(name="ledger-damaged", about=LEDGER, message=said)
 
 
 def _renewed(made: Renewed, place: str) -> str:
@@ -489,8 +440,8 @@ class CheckedBatches:
     def check(self) -> Iterator[Remark]:
         if is_busy(self._store):
             return
-        for intent in Ledger(Still(_data(self._store)), key=_key_of(self._store)[0], clock=self._store.clock).pending():
-            about = intent.edits[0].path if intent.edits else _LEDGER
+        for intent in still_ledger(self._store).pending():
+            about = intent.edits[0].path if intent.edits else LEDGER
             said = f"Change {intent.id} was interrupted: it is neither done nor given up."
             yield Remark(name="batch-interrupted", about=about, message=said)
         staged = [path for path, found in everything_in(self._store.documents, STAGE) if stat.S_ISREG(found.st_mode)]
@@ -508,7 +459,7 @@ class CheckedBatches:
             self._store.sweep()
         for name in sorted(found):
             said = "swept up" if name == "leftover" else "ended, and what was staged is swept up"
-            yield Deed(name=name, about=STAGE if name == "leftover" else _LEDGER, said=said)
+            yield Deed(name=name, about=STAGE if name == "leftover" else LEDGER, said=said)
 
 
 class CheckedHistory:
@@ -523,11 +474,11 @@ class CheckedHistory:
         store, place = self._store, self._store.history_place
         if not store.rules.history:
             return
-        if _kind(store, "made") == "file" and self._folder.kind_of(".git") is not None and place != ".git":
+        if kind_of(store, "made") == "file" and self._folder.kind_of(".git") is not None and place != ".git":
             said = "A repository that is not ours stands in .git; it is not touched."
             yield Remark(name="history-foreign", about=".git", message=said)
         left = self._leftovers()
-        if self._folder.kind_of(place) is None and b'"kind":"intent"' in _data(store) and not left:
+        if self._folder.kind_of(place) is None and b'"kind":"intent"' in ledger_bytes(store) and not left:
             said = f"History is gone: {place} is not there, and the ledger tells of changes."
             yield Remark(name="history-damaged", about=place, message=said)
         names = {"busy": "history-busy", "other-branch": "history-head"}
@@ -542,7 +493,11 @@ class CheckedHistory:
         place = self._store.history_place
         folder, _, name = place.rpartition("/")
         below = f"{folder}/" if folder else ""
-        broken = [f"{below}{each}" for each in self._folder.raw_names(folder) if each.startswith(f"{name}.broken-")]
+        broken = [
+            f"{below}{each}"
+            for each in self._folder.raw_names(folder)
+            if each.startswith((f"{name}.broken-", f"{name}.made-"))
+        ]
         names = (f"{place}.new", f"{place}.past", f"{FOLDER}/torn", *broken)
         return [name for name in names if self._folder.kind_of(name) is not None]
 
@@ -577,7 +532,7 @@ class CheckedHistory:
 
     def _anchor(self) -> None:
         """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
-        renewed = verify(Still(_data(self._store)), key=_key_of(self._store)[0]).renewed
+        renewed = verify(Still(ledger_bytes(self._store)), key=key_of(self._store)[0]).renewed
         if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
             self._store.anchor()
 

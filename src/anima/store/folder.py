@@ -72,6 +72,7 @@ class Folder:
                 rule="foreign-owner",
             )
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+        self._held_whole: dict[Signature, bool] = {}  # of files with several names: whether all of them lie here
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def close(self) -> None:
@@ -99,6 +100,7 @@ class Folder:
     def _read_exact(self, path: DocPath, actual: str) -> Document:
         try:
             with regular(self.fd, actual) as (fd, found):
+                self._check_names(path, fd, found)
                 return self._document(path, actual, fd, found)
         except OSError as error:
             raise self._explained(error, path) from None
@@ -107,11 +109,34 @@ class Folder:
         """A file's bytes, for what is no text: a picture. Raises NoSuchDocument, or BadText when it has more than `most`."""
         try:
             with regular(self.fd, self.actual(path) or path.text) as (fd, found):
+                self._check_names(path, fd, found)
                 if found.st_size > most:
                     raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
                 return _read_all(fd, found.st_size)
         except OSError as error:
             raise self._explained(error, path) from None
+
+    def _check_names(self, path: DocPath, fd: int, found: os.stat_result) -> None:
+        """Raises BadPath for a file that has a name outside the home too: it may be somebody else's."""
+        if found.st_nlink > 1 and not self.holds_every_name(found) and not self.holds_every_name(os.fstat(fd)):
+            why = "it has another name outside the home (a hard link), so it is not read; copy it over itself if it is yours"
+            raise BadPath(path.text, why)
+
+    def holds_every_name(self, found: os.stat_result) -> bool:
+        """Whether every name of a file lies in the home. Looks through all of it, once while the file is unchanged."""
+        if found.st_nlink < 2:
+            return True
+        mark = signature_of(found)
+        if mark not in self._held_whole:
+            names = (
+                os.stat(name, dir_fd=fd, follow_symlinks=False)
+                for _, _, files, fd in os.fwalk(".", dir_fd=self.fd, follow_symlinks=False)
+                for name in files
+            )
+            with suppress(FileNotFoundError):  # it changes under our hands; the next look tells
+                here = sum((each.st_dev, each.st_ino) == mark[:2] for each in names)
+                self._held_whole[mark] = here == found.st_nlink
+        return self._held_whole.get(mark, False)
 
     def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
         if found.st_size > MAX_BYTES:

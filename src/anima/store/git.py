@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -82,22 +83,25 @@ class History(Repository):
         return cls(git_dir)
 
     @classmethod
-    def create(cls, git_dir: str, *, bare: bool, exclude: Iterable[str] = ()) -> History:
+    def create(cls, git_dir: str, *, bare: bool, exclude: Iterable[str] = (), vouched: bool = True) -> History:
         """A new, empty history, or the one that is there already.
 
         Unless `bare`, it stands in the folder whose history it is, keeps an index for a person's `git status`, and
-        tells git to overlook what `exclude` names.
+        tells git to overlook what `exclude` names. Where nobody vouches for the folder, what lies beside is not taken for
+        a history that an interrupted rewriting left: with it would come hooks, and settings that name programs.
         """
         with mapped():
-            _finish_swap(git_dir)
+            if vouched:
+                _finish_swap(git_dir)
             if not os.path.lexists(git_dir):
+                fresh = tempfile.mkdtemp(prefix=f"{os.path.basename(git_dir)}.made-", dir=os.path.dirname(git_dir))
                 try:
-                    lay_out(f"{git_dir}.new", bare=bare, exclude=exclude)
-                    os.rename(f"{git_dir}.new", git_dir)
+                    lay_out(fresh, bare=bare, exclude=exclude)
+                    os.rename(fresh, git_dir)
                 except OSError:  # another process made it at the same moment; both write the same
+                    shutil.rmtree(fresh, ignore_errors=True)
                     if not os.path.isdir(git_dir):
                         raise
-                    shutil.rmtree(f"{git_dir}.new", ignore_errors=True)
         return cls.open(git_dir)
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -515,11 +519,11 @@ def _swap(here: str) -> None:
 
 def _finish_swap(here: str) -> None:
     """Ends a swap that was interrupted: the new repository is whole by the time the old one steps aside."""
-    past = f"{here}.past"
-    if not os.path.isdir(past):
+    past, new = f"{here}.past", f"{here}.new"
+    if os.path.islink(past) or not os.path.isdir(past):
         return
     if not os.path.lexists(here):
-        os.rename(f"{here}.new" if os.path.isdir(f"{here}.new") else past, here)
+        os.rename(new if os.path.isdir(new) and not os.path.islink(new) else past, here)
     shutil.rmtree(past, ignore_errors=True)
 
 

@@ -88,9 +88,12 @@ class LineFolder:
         """A file to read. Raises NoSuchSession or Damaged; the caller closes it."""
         path = self.path_of(id)
         try:
-            fd, _ = open_regular(self._store.fd, path)
+            fd, found = open_regular(self._store.fd, path)
         except OSError as error:
             raise _explained(id, error) from None
+        if not self._store.holds_every_name(found):
+            os.close(fd)
+            raise _linked(id)
         return LineFile(self, id, fd)
 
     def append_to(self, id: str) -> LineFile:
@@ -118,6 +121,9 @@ class LineFolder:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise NoSuchSession(f"{id}: there is no such session")
+        if os.fstat(fd).st_nlink > 1:
+            os.close(fd)
+            raise _linked(id)
         if flags & os.O_CREAT:
             os.fchmod(fd, 0o600)
         return fd
@@ -432,6 +438,12 @@ def _state(id: str, found: os.stat_result) -> LogState:
         moment = datetime.fromtimestamp(0, UTC)
     version = f"{found.st_ino}.{found.st_mtime_ns}.{found.st_size}"
     return LogState(id, str(found.st_ino), found.st_size, version, moment)
+
+
+def _linked(id: str) -> Damaged:
+    return Damaged(
+        f"session {id}: its file has another name (a hard link)", hint="copy it over itself if you know what it is"
+    )
 
 
 def _explained(id: str, error: OSError) -> Exception:

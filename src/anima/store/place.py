@@ -57,6 +57,7 @@ class Rules:
     is_closed: Callable[[DocPath], bool]  # whether a document is closed to every writer
     history: bool = True
     unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
+    vouched: bool = True  # whether this user made the folder or trusts it
     head: Head | None = None
 
 
@@ -349,7 +350,7 @@ class FolderStore:
         self.machine.make()
         exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
         try:
-            self._history = History.create(place, bare=not own, exclude=exclude)
+            self._history = History.create(place, bare=not own, exclude=exclude, vouched=self.rules.vouched)
         except (HomeError, OSError) as error:
             self._history_problem = str(error)
 

@@ -44,10 +44,10 @@ from anima.store.check import (
     CheckedIndex,
     CheckedLedger,
     set_aside,
-    still_ledger,
 )
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, open_home_folder
+from anima.store.still import still_ledger
 from anima.text.markdown import front_matter, sections
 from anima.text.words import read_table
 
@@ -278,8 +278,8 @@ class Doctor:
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
         layout, config = sites.laid_out("anima", Config()), Config()
-        head = self._register.head(folder.name, folder.identity)
-        store = FolderStore(folder, sites.rules_for(layout, config, clock=self._clock, agent="main", head=head))
+        rules = sites.rules_for(layout, config, folder, self._register, clock=self._clock, agent="main")
+        store = FolderStore(folder, rules)
         return Site(store, layout, config, self._clock, self._dice, "main", "", self._env, self._register)
 
     def _gone(self) -> Remark | None:
