@@ -9,6 +9,7 @@ A new part is a function that returns its rows, and a line in `PARTS`; a row wit
 from __future__ import annotations
 
 import base64
+import gzip
 import http.client
 import json
 import os
@@ -17,6 +18,7 @@ import statistics
 import string
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,8 +28,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from anima import Home, Scope
+from anima import Home, HomeError, Refused, Scope, verify_archive
+from anima.backup.archive import Manifest
 from anima.gate.scan import redact_said
+from anima.store import File
 
 NOW = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)
 DICE = random.Random(14)
@@ -304,6 +308,57 @@ def door_pings() -> Iterator[Row]:
         yield door_delay(door, MB // 2, 14, HOSTILE["password:"])
 
 
+# -- archives ------------------------------------------------------------------------------------------------------------
+
+
+def bomb(place: Path, files: list[File], members: Iterable[bytes]) -> Path:
+    """A snapshot as somebody makes it who means harm: a manifest of these files, and any bytes after it."""
+    raw = Manifest("0" * 16, "anima", "Eve", (0, ""), tuple(files)).dump()
+    info = tarfile.TarInfo("manifest.json")
+    info.size = len(raw)
+    with place.open("wb") as out:
+        out.write(gzip.compress(info.tobuf() + raw + b"\0" * (-len(raw) % 512), 6))
+        for piece in members:
+            out.write(piece)
+    return place
+
+
+def refused(what: str, place: Path, inside: str) -> Row:
+    """How long it takes to refuse an archive, and that it is refused."""
+    told = ""
+
+    def verify() -> None:
+        nonlocal told
+        try:
+            verify_archive(str(place))
+        except HomeError as error:
+            told = error.rule if isinstance(error, Refused) else "damaged"
+
+    spent = seconds(verify)
+    shown = f"{place.stat().st_size / MB:.1f} MB with {inside}: {spent:.2f} s, {told or 'read to its end'}"
+    return Row(f"a snapshot of {what}", shown, "refused, 1 s", bool(told) and spent < 1)
+
+
+def archive_ratio() -> Iterator[Row]:
+    """3.2 GB of zeros in one file, as the manifest says; and the same after a manifest that tells nothing of it."""
+    with tempfile.TemporaryDirectory() as temporary:
+        info = tarfile.TarInfo("home/big.bin")
+        info.size, block = 3_200 * MB, gzip.compress(bytes(64 * MB), 9)
+        said = [gzip.compress(info.tobuf()), *[block] * 50]
+        told = bomb(Path(temporary) / "told.tar.gz", [File("big.bin", info.size, "0" * 64, 0o600)], said)
+        yield refused("one large file", told, "3.2 GB")
+        end = [gzip.compress(bytes(1024)), *[block] * 50]
+        yield refused("no file and much after it", bomb(Path(temporary) / "untold.tar.gz", [], end), "3.2 GB")
+
+
+def archive_count() -> Iterator[Row]:
+    """400,000 empty files; with digests that are all alike, and with such as cannot be packed."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for what, digest in (("alike", lambda: "0" * 64), ("not alike", lambda: DICE.randbytes(32).hex())):
+            files = [File(f"{n:06}.md", 0, digest(), 0o600) for n in range(400_000)]
+            yield refused(f"files {what}", bomb(Path(temporary) / "many.tar.gz", files, []), "400,000 files")
+
+
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "redaction_prose": redaction_prose,
     "redaction_worst": redaction_worst,
@@ -311,6 +366,8 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "prompts": prompts,
     "first_search": first_search,
     "door_pings": door_pings,
+    "archive_ratio": archive_ratio,
+    "archive_count": archive_count,
 }
 
 

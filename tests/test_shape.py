@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_810,
     "search": 4_360,
     "sessions": 4_160,
-    "store": 6_650,
+    "store": 6_710,
     "testing": 1_610,
     "text": 2_590,
     "upkeep": 3_040,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacking import LOG, PLANTED, UNREVIEWED, home_with_a_doubtful_line, need, shown, still_open, told
+from attacking import LOG, PLANTED, UNREVIEWED, home_with_a_doubtful_line, need, shown, told
 
 from anima import Home, HomeError, Scope
 from anima.testing import Clock

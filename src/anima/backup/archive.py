@@ -261,9 +261,8 @@ def _members(plain: _Plain, manifest: Manifest) -> Iterator[Member]:
             pass
     if _next(plain) is not None:
         raise Damaged("the snapshot holds files that its manifest does not name; it was changed")
-    while rest := plain.read(_PIECE):
-        if rest.strip(b"\0"):
-            raise Damaged("something follows the snapshot's end; it was changed")
+    if plain.read(_PIECE).strip(b"\0") or plain.read(1):  # tar fills its last record up with zeros, and has small ones
+        raise Damaged("something follows the snapshot's end; it was changed")
 
 
 def _pieces(plain: _Plain, file: File) -> Iterator[bytes]:
