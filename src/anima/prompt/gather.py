@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
@@ -25,7 +25,7 @@ from anima.prompt.fields import parse, render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
-from anima.text.markdown import front_matter, lines_of, sections
+from anima.text.markdown import View, front_matter, lines_of, may_be_marked, sections
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from anima.model import Finding
 
 MAX_LISTED = 200
+_MARKED = 120_000  # characters of a marked document that are looked through for a prompt, at least
 LISTED_DEPTH = 5  # folders of knowledge, one in the other
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
@@ -171,10 +172,12 @@ class _Gathering:
             return self._unread(row, path, error) if visible else self._hidden(row, path)
         if is_unreviewed(self._layout, document.path):
             return Piece(row=row, path=path, text="", problem="hidden", reason="nobody reviewed it yet")
-        part = self._listener.view(self._layout, document.path, document.text, visible=visible)
+        part, is_all = self._seen(document, visible)
         if not visible and not part.text.strip():
             return self._hidden(row, path)
         reasons = [] if visible else ["only the sections shared with this scope"]
+        if not is_all:
+            reasons.append(f"it is long and marked, so only its first {self._most_marked:,} characters were looked at")
         if part.hidden and self._for_owner:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
         text = part.text
@@ -208,6 +211,27 @@ class _Gathering:
         self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why")
         reasons.append(said)
         return "".join(kept)
+
+    @property
+    def _most_marked(self) -> int:
+        """So much of a document with marks is looked at: to know what they hide, all before a line must be read."""
+        return max(_MARKED, 2 * self._prompts.limits.file)
+
+    def _seen(self, document: Document, visible: bool) -> tuple[View, bool]:
+        """What this listener sees of a document, and whether that is all of it.
+
+        What marks say of a line hangs on what stands before it and never on what follows, so the beginning of a text
+        shows what it shows in the whole of it.
+        """
+        view = partial(self._listener.view, self._layout, document.path, visible=visible)
+        if (
+            len(document.text) <= self._most_marked
+            or document.text.startswith("---")
+            or (not may_be_marked(document.text) or self._listener.sees_all)
+        ):
+            return view(document.text), True
+        part = view(document.text[: document.text.rfind("\n", 0, self._most_marked) + 1])
+        return part, False
 
     def _in_sight(self, text: str) -> str:
         """What of a text a prompt can show at all: of a long one, only its two ends, blanks around it apart."""

@@ -442,9 +442,14 @@ class Marks:
         return bool(self.shared or self.private or self.lines)
 
 
+def may_be_marked(text: str) -> bool:
+    """Whether a mark stands anywhere in a text."""
+    return "<" in text and _HAS_MARK.search(text) is not None  # one sign alone is found many times faster
+
+
 def marks_in(text: str) -> Marks:
     """All that is marked in a text."""
-    if "<" not in text or not _HAS_MARK.search(text):  # one sign alone is found many times faster
+    if not may_be_marked(text):
         return Marks()
     plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
     found = sections(plain)
@@ -460,6 +465,9 @@ def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks |
 
     A private section is for the owner in MAIN alone; a shared one also for the scopes it names. Private wins.
     """
+    own = owner and scope is Scope.MAIN
+    if visible and (own or "<" not in text or not _PRIVATE.search(text)):
+        return View(text=text, hidden=0, whole=True, spans=((0, len(text)),))  # nothing in it can be kept back
     marked = marks_in(text) if marked is None else marked
     if not marked:
         return View(text=text if visible else "", hidden=0, whole=visible, spans=((0, len(text)),) if visible else ())
@@ -467,7 +475,7 @@ def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks |
     if owner or scope is not Scope.MAIN:  # what is shared with MAIN is shared with the owner
         _paint(shown, ((start, end) for start, end, shared in marked.shared if scope in shared), b"\x01")
     kept_back = 0
-    if not (owner and scope is Scope.MAIN):
+    if not own:
         _paint(shown, marked.private, b"\x00")
         kept_back = len(marked.private) + sum(any(shown[start:end]) for start, end in marked.lines)
         _paint(shown, marked.lines, b"\x00")
