@@ -36,7 +36,7 @@ AGENTS = {"AGENTS.md": "mgsch"}
 TABLE: dict[str, dict[str, str]] = {
     "anima": AGENTS
     | {"IDENTITY.md": "mgch", "SOUL.md": "mgch", "USER.md": "mch", "TOOLS.md": "msch", "MEMORY.md": "mh"}
-    | {"knowledge/KNOWLEDGE.md": "mch", "HEARTBEAT.md": "h", "BOOTSTRAP.md": "m"},
+    | {"knowledge/KNOWLEDGE.md": "mh", "HEARTBEAT.md": "h", "BOOTSTRAP.md": "m"},
     "openclaw": AGENTS
     | {"IDENTITY.md": "mgch", "SOUL.md": "mch", "USER.md": "mch", "TOOLS.md": "mgsch", "MEMORY.md": "mh"}
     | {"HEARTBEAT.md": "mh", "BOOTSTRAP.md": "m"},
