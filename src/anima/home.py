@@ -20,7 +20,6 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import HygieneConfig
 from anima.errors import BadArguments, NoSuchDocument
-from anima.layout.listener import Listener
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt.gather import Prompts, main_prompt
@@ -327,9 +326,6 @@ class Home:
         listener = self.site.listener(scope, sender, runtime.channel if runtime else None)
         return self.prompts.prompt(listener, runtime=runtime or Runtime())
 
-    def listener(self, *, scope: Scope | str, sender: str | None = None) -> Listener:
-        return self.site.listener(scope, sender)
-
     def session(
         self,
         *,
@@ -342,10 +338,11 @@ class Home:
         account: str | None = None,
         chat: str | None = None,
         chat_type: str | None = None,
+        group: str | None = None,
     ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
-        A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
+        A group chat (`chat_type`) narrows the scope to GROUP; `group` gives it a layer. `complete` is the host's model.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
         return self.sessions.begin(
@@ -358,6 +355,7 @@ class Home:
             account=account,
             chat=chat,
             chat_type=chat_type,
+            group=group,
         )
 
     def resume(
@@ -420,8 +418,8 @@ class Home:
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
         fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
         """
-        moment = self.site.now() if at is None else at
-        return self.index.search(self.listener(scope=scope, sender=sender), query, limit=limit, at=moment, **more)
+        at = self.site.now() if at is None else at
+        return self.index.search(self.site.listener(scope, sender), query, limit=limit, at=at, **more)
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""

@@ -18,9 +18,9 @@ from typing import Any
 
 from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
-from anima.errors import BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
+from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
-from anima.layout.listener import Listener, layer_of, person_of
+from anima.layout.listener import Listener, group_layer, layer_of, person_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
@@ -52,8 +52,15 @@ class Site:
         """What the configuration says of this agent."""
         return next((agent for agent in self.config.agent if agent.id == self.agent), AgentConfig(id=self.agent))
 
-    def listener(self, scope: Scope | str, sender: str | None, channel: str | None = None) -> Listener:
-        """Whoever listens: in which scope, and in whose layer. Without a channel, a sender is a whole `channel:id`."""
+    def listener(
+        self, scope: Scope | str, sender: str | None = None, channel: str | None = None, group: str | None = None
+    ) -> Listener:
+        """Whoever listens: in which scope, and in whose layer. Without a channel, a sender is a whole `channel:id`, and so
+        is a group, whose conversation has the scope GROUP."""
+        if group is not None and Scope.parse(scope) is not Scope.GROUP:
+            raise BadArguments(f"a group listens in the scope group, not {scope}")
+        if group is not None:
+            return Listener(scope=Scope.GROUP, layer=group_layer(group, channel))
         person = person_of(sender, channel)
         return Listener(scope=Scope.parse(scope), layer=layer_of(person, self.config.owner), person=person)
 

@@ -185,7 +185,7 @@ def test_about_answers_for_the_days_before_and_after_an_update(home: Home, clock
     home.dream()
 
     def told(at: str) -> list[str]:
-        found = home.index.about("Luis", home.listener(scope=Scope.MAIN), at=date.fromisoformat(at))
+        found = home.index.about("Luis", home.site.listener(Scope.MAIN), at=date.fromisoformat(at))
         return [fact.text for fact in found.facts]
 
     assert told("2026-04-21") == told("2026-04-22") == ["Luis lives in Bogotá"]

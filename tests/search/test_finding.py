@@ -252,13 +252,13 @@ def test_about_gives_page_mentions_newest_first_and_company(home):
     home.write("memory/2026-05-01.md", "- Ana met [[Diego]] at the harbour\n")
     home.write("memory/2026-05-07.md", "- Called Ana about the boat with Diego\n- Banana bread\n")
 
-    found = home.index.about("ana", home.listener(scope=Scope.MAIN))
+    found = home.index.about("ana", home.site.listener(Scope.MAIN))
 
     assert found.page is not None
     assert [m.path for m in found.mentions][:2] == ["memory/2026-05-07.md", "memory/2026-05-01.md"]
     assert dict(found.linked)["Diego"] == 2
     assert not any("Banana" in m.text for m in found.mentions)
-    assert home.index.about("Ana", home.listener(scope=Scope.GROUP)).total == 0
+    assert home.index.about("Ana", home.site.listener(Scope.GROUP)).total == 0
 
 
 def test_about_a_date_tells_what_held_then_and_nothing_that_came_later(home):
@@ -267,14 +267,14 @@ def test_about_a_date_tells_what_held_then_and_nothing_that_came_later(home):
     home.write("memory/2026-01-20.md", "- Ana came by\n")
     home.write("memory/2026-03-01.md", "- Ana left\n")
 
-    then = home.index.about("Ana", home.listener(scope=Scope.MAIN), at=date(2026, 1, 31))
+    then = home.index.about("Ana", home.site.listener(Scope.MAIN), at=date(2026, 1, 31))
 
     assert [fact.text for fact in then.facts] == ["Ana lives in Bogota"]
     assert [mention.text for mention in then.mentions] == ["Ana came by"]
     assert [
-        fact.text for fact in home.index.about("ana", home.listener(scope=Scope.MAIN), at=date(2026, 2, 3)).facts
+        fact.text for fact in home.index.about("ana", home.site.listener(Scope.MAIN), at=date(2026, 2, 3)).facts
     ] == ["Ana lives in Lima"]
-    assert home.index.about("Ana", home.listener(scope=Scope.GROUP), at=date(2026, 1, 31)).facts == ()
+    assert home.index.about("Ana", home.site.listener(Scope.GROUP), at=date(2026, 1, 31)).facts == ()
 
 
 def test_about_reads_a_page_of_the_bank_and_counts_its_lines_once(home):
@@ -283,7 +283,7 @@ def test_about_reads_a_page_of_the_bank_and_counts_its_lines_once(home):
     for page in reflect(retained(log, path="memory/2026-05-07.md", day=date(2026, 5, 7)), {}, trusted=lambda one: True):
         home.write(page.path, page.text + "\nAna is my sister.\n" * ("ana" in page.path.text))
 
-    found = home.index.about("ana", home.listener(scope=Scope.MAIN))
+    found = home.index.about("ana", home.site.listener(Scope.MAIN))
 
     assert "Uses a Samsung" in found.page.text
     assert sorted(mention.text for mention in found.mentions) == [

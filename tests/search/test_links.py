@@ -118,7 +118,7 @@ def test_a_home_is_woven_from_what_the_listener_may_see_and_souls_take_no_part(t
         home.write("MEMORY.md", "- @Ana lives in [[Casa Azul]]\n")
         home.write("notes/list.md", "- [[Borges]]\n")
         home.write("users/bea/MEMORY.md", "- @Secret\n")
-        mine, groups = (home.index.graph(home.listener(scope=scope)) for scope in (Scope.MAIN, Scope.GROUP))
+        mine, groups = (home.index.graph(home.site.listener(scope)) for scope in (Scope.MAIN, Scope.GROUP))
 
     assert names(mine) == {"Ana", "Casa Azul", "list", "Borges"}
     assert groups.nodes == ()

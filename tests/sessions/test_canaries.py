@@ -52,7 +52,7 @@ MAY = {
 def home(tmp_path_factory):
     clock = Clock()
     root = tmp_path_factory.mktemp("canaries") / "home"
-    with Home.create(root, name="Aria", clock=clock, settings={"owner": ["luis"]}) as home:
+    with Home.create(root, name="Aria", clock=clock, settings={"owner": ["cli:luis"]}) as home:
         for secret, (path, word) in PLACES.items():
             line = f"- the {word} holds {secret}\n"
             marked = f"\n## Inside <!-- private -->\n\n{line}"

@@ -404,7 +404,7 @@ def test_in_every_dialect_an_old_log_goes_beneath_its_own_folder_keeps_its_day_a
         assert path not in [log.path for days in (None, 1) for log in home.upkeep.look(days=days).stale]
         [hit] = home.search("ferry to Chiloe", scope=Scope.MAIN, limit=1)
         assert (hit.path.text, hit.date) == (there.text, date(2025, 12, 30))
-        [mention] = home.index.about("Chiloe", home.listener(scope=Scope.MAIN)).mentions
+        [mention] = home.index.about("Chiloe", home.site.listener(Scope.MAIN)).mentions
         assert mention.day == date(2025, 12, 30)
         assert there.text not in {
             note.path for note in home.dreams._notes(home.dreams._tallies_since(date(2020, 1, 1)))

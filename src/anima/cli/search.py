@@ -131,7 +131,7 @@ def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Repl
     anima about Ana --at 2026-02-03
     """
     day = _date(at) if at else None
-    found = home.index.about(name, home.listener(scope=scope), limit=limit, at=day)
+    found = home.index.about(name, home.site.listener(scope), limit=limit, at=day)
     return Reply(found, lambda: _show_about(found, name, day))
 
 

@@ -33,6 +33,7 @@ from anima.gate.rules import (
     said,
     untrusted,
 )
+from anima.layout.listener import folder_of, is_groups
 from anima.layout.table import Policy, Row
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, digest_of, fold
 
@@ -138,8 +139,8 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
         return said(Answer.DENY, "unreviewed")
     if access != "rw":
         return said(Answer.DENY, "read-only", access=printable(access, 40))
-    if layer and not facts.key.startswith(f"users/{fold(layer)}/"):
-        return said(Answer.DENY, "layer", layer=printable(layer, 60))
+    if layer and not facts.key.startswith(f"{fold(folder_of(layer))}/"):
+        return said(Answer.DENY, "layer", layer=printable(folder_of(layer), 80))
     if not facts.is_import and any(finding.kind == "placeholder" for finding in facts.findings):
         return said(Answer.DENY, "placeholder")
     return _beyond_dreaming(facts) if facts.change.actor is Actor.DREAMER else None
@@ -219,7 +220,8 @@ def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
         return said(Answer.ALLOW, "dream")
     if rule := _not_unseen(facts):
         return said(facts.held_back, rule)
-    if facts.change.scope is not Scope.MAIN or facts.change.actor is Actor.OUTSIDE:
+    own = facts.change.scope is Scope.GROUP and is_groups(facts.situation.layer)  # what is a group's is for that group
+    if not (facts.change.scope is Scope.MAIN or own) or facts.change.actor is Actor.OUTSIDE:
         return said(facts.held_back, "scope")
     is_changed = facts.is_log and facts.change.kind is not Kind.APPEND and facts.situation.exists
     return said(Answer.ASK, "log") if is_changed else said(Answer.ALLOW, "clean-session")

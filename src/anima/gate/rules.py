@@ -35,7 +35,7 @@ class Situation:
     access: Access = "rw"
     size: int = 0  # bytes of the text
     exists: bool = True
-    layer: str = ""  # whose session it is: "" for the owner, else the folder under users/
+    layer: str = ""  # whose session it is: "" for the owner, else a person's or a group's
     # What a session handed in that does not see the whole document: all that is judged. None: it sees the whole.
     submitted: str | None = None
     wish: tuple[object, ...] = ()  # and what it asked for, word for word
@@ -207,7 +207,7 @@ RULES: dict[str, str] = {
     "unreviewed": "it says what nobody reviewed yet; it is the owner who keeps that or drops it",
     "instruction": "it speaks like an order, so the owner looks at it before it becomes memory",
     "read-only": "this session may not write (its access is {access})",
-    "layer": "this session belongs to another person and writes only under users/{layer}/",
+    "layer": "this session belongs to another person and writes only under {layer}/",
     "dreamer": "dreaming writes memory and nothing else",
     "import": "an import is the owner's; what the scan found is recorded with it",
     "open": "this home only records; nothing is held back",

@@ -150,6 +150,7 @@ COMMON: tuple[Row, ...] = (
     Row(role="skill", path="skills/", scopes=scopes("MSCH"), policy=Policy.ASK, kind="skill"),  # as their catalogue
     Row(role="subagent", path="subagents/", policy=Policy.ASK, kind="subagent"),
     Row(role="user-layer", path="users/", kind="note"),
+    Row(role="group-layer", path="groups/", kind="note"),
     Row(role="boot", path="BOOT.md", policy=Policy.ASK),
     Row(role="alternate-soul", path="SOUL_EVIL.md", policy=Policy.IDENTITY),
     Row(role="diary", path="DREAMS.md", kind="diary"),

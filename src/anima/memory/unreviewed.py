@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from anima.errors import BadPath, HomeError
+from anima.layout.listener import folder_of
 from anima.model import Change, DocPath, Document, Kind, Origin, Scope
 from anima.site import Site
 from anima.text.markdown import lines_of
@@ -61,6 +62,11 @@ class Noted:
 def name_of(to: DocPath, section: str | None, text: str) -> str:
     body = json.dumps([to.key, section, text], ensure_ascii=True).encode()
     return f"u{hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def layer_folder(layer: str) -> str:
+    """The folder of a layer with its slash; "" for the owner's own."""
+    return f"{folder_of(layer)}/" if layer else ""
 
 
 def place_of_import(now: datetime) -> str:

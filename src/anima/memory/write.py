@@ -18,7 +18,7 @@ from anima.gate import GatePolicy, Situation, judge
 from anima.gate.rules import said, untrusted
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
-from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, noted
+from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, layer_folder, noted
 from anima.model import (
     Actor,
     Answer,
@@ -190,7 +190,7 @@ class Writer:
         if not is_clean or change.kind in (Kind.DELETE, Kind.MOVE):
             return []
         added = _added(base, change)
-        layer = f"users/{situation.layer}/" if situation.layer else ""
+        layer = layer_folder(situation.layer)
         hits = sorted(self.unreviewed.recognised("".join(line for _, line in added), layer))
         return [_at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet") for n in hits]
 
@@ -198,7 +198,7 @@ class Writer:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
         now = self.site.now()
         waiting = self.unreviewed.all()
-        place = self.unreviewed.place_for(f"users/{layer}/" if layer else "", now)
+        place = self.unreviewed.place_for(layer_folder(layer), now)
         entries = [noted(change, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}

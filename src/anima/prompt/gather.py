@@ -158,7 +158,7 @@ class _Gathering:
     def _file(self, row: Row) -> Piece:
         if row.role == "soul":
             return self._soul(row)
-        piece = self._document(row, self._listener.path_of(row), self._listener.scope in row.scopes)
+        piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
         if row.form == "identity" and not piece.problem:
             line = render(parse(piece.text))
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
@@ -188,7 +188,7 @@ class _Gathering:
         piece = Piece(
             row=row,
             path=path,
-            text=text,
+            text=self._listener.framed(document.path, text),
             chars_raw=len(part.text.strip()),  # a blank line may stand before what is hidden
             whole=text is part.text,  # lines are counted in what is seen, as memory_get does
             reason="; ".join(reasons),
@@ -296,7 +296,7 @@ class _Gathering:
 
     def _daily(self, row: Row) -> Iterator[Piece]:
         wanted = self._listener.daily_folder(self._layout)
-        folder, visible, first = self._spelt(wanted) or wanted, self._listener.scope in row.scopes, True
+        folder, visible, first = self._spelt(wanted) or wanted, self._listener.shows(row), True
         kept_back, today = 0, self._now.date()
         days = (today.isoformat(), (today - timedelta(days=1)).isoformat())
         ours = [name for name in self._documents.names(folder) if name.startswith(days)]

@@ -12,8 +12,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
-from anima.layout.listener import Sight
+from anima.layout.listener import Sight, folder_of, layer_at
 from anima.memory.past import Past
+from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Change, DocPath, Document, Kind, Receipt, Scope, digest_of
 from anima.sessions import self_report
@@ -84,7 +85,7 @@ class Calling:
 
     def _with_unreviewed_counted(self, query: str, answer: SearchAnswer) -> SearchAnswer:
         """A clean session's answer, which says how much it leaves out because nobody reviewed it."""
-        layer = f"users/{self.listener.layer}/" if self.listener.layer else ""
+        layer = layer_folder(self.listener.layer)
         if self._hand.tainted or self.listener.scope is not Scope.MAIN:
             return answer
         if not self._hand.rooms.writer().unreviewed.all(layer):
@@ -163,7 +164,7 @@ class Calling:
             "path": place.text,
             "from": start,
             "lines": number - start + bool(within),
-            "text": shown,
+            "text": self.listener.framed(place, shown),
             "truncated": more,
         }
         if more:
@@ -174,7 +175,7 @@ class Calling:
         """A document as this listener may see it, whole."""
         place, text = self._seen(path)
         self._hand.take_in(text, path=place)
-        return text
+        return self.listener.framed(place, text)
 
     def _seen(self, path: str) -> tuple[DocPath, str]:
         """A document's own path, and its text as this listener may see it."""
@@ -202,14 +203,14 @@ class Calling:
         """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
         place = DocPath.parse(path)
         layer, layout = self.listener.layer, self._layout
-        if not layer or place.key.startswith("users/"):
+        if not layer or layer_at(place) is not None:
             return place
         for role in ("user", "memory"):
             if layout.has(role) and place.key == DocPath.parse(layout.row(role).path).key:
                 return DocPath.parse(self.listener.path_of(layout.row(role)))
         folder = layout.daily.casefold() + "/"
         if place.key.startswith(folder):
-            return DocPath.parse(f"users/{layer}/memory/{place.text[len(folder) :]}")
+            return DocPath.parse(f"{folder_of(layer)}/memory/{place.text[len(folder) :]}")
         return place
 
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from anima.errors import BadArguments
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.gate.rules import said
-from anima.layout.listener import Listener, Sight, is_unreviewed, layer_at
+from anima.layout.listener import Listener, Sight, is_unreviewed
 from anima.model import (
     UNTRUSTED,
     Access,
@@ -147,7 +147,7 @@ class Hand:
             return frozenset()
         if is_unreviewed(self.site.layout, path):
             return self.rooms.writer().unreviewed.origins_in(path, text) or frozenset({Origin.HOST})
-        if layer_at(path) not in (None, self.listener.layer):
+        if self.listener.is_others(path):
             return frozenset({Origin.PEER})
         if self.site.layout.row_of(path).kind == "skill" and not self._is_vouched_for(path, text):
             return frozenset({Origin.SKILL})

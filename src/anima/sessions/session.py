@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener, Sight, place_of
+from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.model import Access, Change, Complete, DocPath, Nights, Scope, Seen
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
@@ -338,12 +338,14 @@ class Sessions(Transcripts):
         account: str | None = None,
         chat: str | None = None,
         chat_type: str | None = None,
+        group: str | None = None,
     ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
         Who speaks is `channel:sender`; without a channel, `sender` is all of it. Nobody named is the owner, and so is who
         is named in `owner`; anybody else has a layer of their own. In a direct chat the chat is the sender.
-        A group chat (`chat_type`) narrows the scope to GROUP. `complete` is the host's model, asked once before a cut.
+        A group chat (`chat_type`) narrows the scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory.
+        `complete` is the host's model, asked once before a cut.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
         self._check_bound(channel, account, chat)
@@ -352,7 +354,7 @@ class Sessions(Transcripts):
         channel, sender = place_of(sender, channel)
         return Session(
             self._rooms,
-            self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel),
+            self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel, group),
             id=self.site.new_id(),
             channel=channel,
             sender=sender,
@@ -388,6 +390,7 @@ class Sessions(Transcripts):
             account=account,
             chat=route.chat or None,
             chat_type=route.chat_type or None,
+            group=route.chat if route.scope is Scope.GROUP and route.chat else None,
         )
 
     def resume(
@@ -403,6 +406,8 @@ class Sessions(Transcripts):
         try:
             header = talk.header
             listener = self.site.listener(header.scope or Scope.GROUP, header.sender_id, header.source_plugin)
+            if is_groups(header.layer or "") and listener.scope is Scope.GROUP:
+                listener = Listener(scope=Scope.GROUP, layer=header.layer or "")
             if listener.layer != (header.layer or ""):
                 raise NoSuchSession(
                     f"{id}: this session was held when other senders were the owner",

@@ -80,12 +80,12 @@ class Served:
         """Who and what the home speaks of; made again when something changed."""
         stamp, held = _stamp(self.home), self._graph
         if held is None or held[:2] != (stamp, most):
-            held = stamp, most, self.home.index.graph(self.home.listener(scope=Scope.MAIN), most=most)
+            held = stamp, most, self.home.index.graph(self.home.site.listener(Scope.MAIN), most=most)
             self._graph = held
         return held[2]
 
     def about(self, name: str, *, limit: int) -> About:
-        return self.home.index.about(name, self.home.listener(scope=Scope.MAIN), limit=limit)
+        return self.home.index.about(name, self.home.site.listener(Scope.MAIN), limit=limit)
 
     # -- what was shown -------------------------------------------------------------------------------------------------
 
