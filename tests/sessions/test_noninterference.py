@@ -109,6 +109,7 @@ class Pair:
 
     def __init__(self, folder: Path, dialect: str, scope: Scope, sender: str | None) -> None:
         self.scope, self.sender = scope, sender
+        self.names: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self.homes = [made(folder / f"{dialect}-{scope}-{sender}-{n}", dialect) for n in "ab"]
         self.listener = self.homes[1].listener(scope=scope, sender=sender)
         self.hidden = [path for n, path in enumerate(TEXTS) if self._hides(path, n)]
@@ -346,7 +347,6 @@ class Python:
 
     def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
         self.home, self.session = home, home.session(scope=scope, sender=sender)
-        self.names = {self.session.id: "SESSION"}
 
     def answer(self, kind: str, *given: Any) -> object:
         session = self.session
@@ -374,7 +374,6 @@ class Http:
 
     def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
         self.client = agent_of(home, scope, sender)
-        self.names = {self.client.post("/api/v1/agent/session").json()["id"]: "SESSION"}
 
     def answer(self, kind: str, *given: Any) -> object:
         api, client = "/api/v1", self.client
@@ -389,8 +388,6 @@ class Http:
             "taint": lambda origin: client.post(f"{api}/agent/taint", json={"origin": origin}),
         }
         found = does[kind](*given)
-        if kind == "again":
-            self.names[found.json()["id"]] = f"SESSION {len(self.names)}"
         return [found.status_code, found.headers.get("etag"), found.json()]
 
     def close(self) -> None:
@@ -407,7 +404,6 @@ class Mcp:
 
     def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
         self._visitor, self._visits = Visitor(home=home, scope=scope, sender=sender, key="agent"), Visits()
-        self.names: dict[str, str] = {}
 
     def answer(self, kind: str, *given: Any) -> object:
         return asyncio.run(self._answer(kind, *given))
@@ -429,8 +425,6 @@ class Mcp:
                 found = (await does[kind](*given)).model_dump(mode="json")
             except (MCPError, ValueError) as error:
                 return [type(error).__name__, str(error)]
-        with self._visits.visit(self._visitor) as visit:
-            self.names[visit.session.id] = "SESSION"
         return without_times(found)
 
     def close(self) -> None:
@@ -452,12 +446,14 @@ def told(prompt: Any) -> object:
     return [prompt.text, [str(line) for line in prompt.manifest], prompt.persona, prompt.notes]
 
 
+SESSION = "-".join(f"[0-9a-f]{{{n}}}" for n in (8, 4, 4, 4, 12))
+
+
 def plain(answer: object, names: dict[str, str]) -> str:
     """An answer as text, in which sessions, proposals and revisions have the number of their first appearance."""
     text = json.dumps(answer, ensure_ascii=False, sort_keys=True, default=str)
-    for found in re.findall(r'"proposal": "(p\d+)"|"(?:revision|id)": "([0-9a-f]{12})"', text):
-        name = found[0] or found[1]
-        names.setdefault(name, f"{'proposal' if found[0] else 'revision'} {len(names)}")
+    for found in re.findall(rf'"proposal": "(p\d+)"|"(?:revision|id)": "([0-9a-f]{{12}})"|({SESSION})', text):
+        names.setdefault(next(filter(None, found)), f"name {len(names)}")
     for name, number in names.items():
         text = re.sub(rf"\b{re.escape(name)}\b", number, text)
     return text
@@ -470,7 +466,9 @@ def compared(pair: Pair, door: Door, steps: list[tuple[Any, ...]]) -> None:
             if step[0] == "owner":
                 pair.goes_on(step[1])
                 continue
-            one, other = (plain(each.answer(*step), each.names) for each in doors)
+            for home in pair.homes:
+                home.clock.forward(seconds=1)  # of two things said at once, only a name could say which comes first
+            one, other = (plain(each.answer(*step), names) for each, names in zip(doors, pair.names, strict=True))
             assert one == other, step
     finally:
         for each in doors:
