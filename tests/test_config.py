@@ -286,6 +286,7 @@ def test_variables_that_are_no_settings_are_left_alone(name: str) -> None:
 # -- a folder that is not trusted ----------------------------------------------------------------------------------------
 
 LOOSER = {
+    "own_tools": ['own_tools = ["web_fetch"]'],
     "hygiene.days": ["[hygiene]\ndays = 30"],
     "hygiene.folders": ['[hygiene]\nfolders = {"notes/" = 5}'],
     "identity.avatar": [
@@ -328,6 +329,7 @@ LOOSER = {
 FREE = {
     "dialect": "the folder's own names decide it anyway",
     "timezone": "only a clock",
+    "clean_agents": "no home's file says it, trusted or not",
     "identity.name": "only a name",
     "identity.emoji": "only a sign",
     "prompt.extra": "the folder's AGENTS.md can say the same",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anima.errors import BadConfig, BadPath
-from anima.model import DocPath, Scope
+from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Scope
 
 FILE = "anima.toml"
 DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
@@ -139,6 +139,8 @@ class Config:
     dialect: str = "auto"
     timezone: str = ""
     owner: tuple[str, ...] = ()
+    own_tools: tuple[str, ...] = ()
+    clean_agents: tuple[str, ...] = ()
     identity: IdentityConfig = field(default_factory=IdentityConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
     persona: PersonaConfig = field(default_factory=PersonaConfig)
@@ -190,13 +192,26 @@ class _Key(NamedTuple):
     strict: Callable[[Any], bool] = _always
 
 
-def load(text: str | None, *, env: Mapping[str, str], flags: Mapping[str, Any] | None = None, trusted: bool) -> Config:
-    """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`."""
+def load(
+    text: str | None,
+    *,
+    env: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+    trusted: bool,
+    own: str | None = None,
+) -> Config:
+    """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`.
+
+    `own` is the text of the owner's own file, outside of every home, which alone says what no home may say.
+    """
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     ignored: list[tuple[str, str]] = []
     for key, raw in _from_file(text).items():
         value = _checked(key, raw, FILE)
+        if key in OWNERS_OWN:
+            ignored.append((key, f"it counts in your own {OWN_FILE} alone, never in a home's file"))
+            continue
         if not trusted and key == "gate.rule":
             value, dropped = _only_strict_rules(value)
             ignored += [(f"gate.rule {name}", "a rule that does not deny") for name in dropped]
@@ -204,6 +219,10 @@ def load(text: str | None, *, env: Mapping[str, str], flags: Mapping[str, Any] |
             ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
             continue
         values[key], sources[key] = value, FILE
+    for key, raw in _from_file(own, OWN_FILE).items():
+        if key not in OWNERS_OWN:
+            raise BadConfig(f"{key} belongs into a home's {FILE}", where=OWN_FILE)
+        values[key], sources[key] = _checked(key, raw, OWN_FILE), OWN_FILE
     for name, key in _set_in(env):
         values[key], sources[key] = _checked(key, env[name], name), name
     for key, raw in (flags or {}).items():
@@ -226,7 +245,7 @@ def _built(
     return Config(**parts, sources=dict(sources), ignored=ignored, trusted=trusted)
 
 
-def _from_file(text: str | None) -> dict[str, Any]:
+def _from_file(text: str | None, where: str = FILE) -> dict[str, Any]:
     """The file flattened to dotted keys. Raises BadConfig with the line for broken TOML."""
     if text is None:
         return {}
@@ -234,18 +253,18 @@ def _from_file(text: str | None) -> dict[str, Any]:
         table = tomllib.loads(text.removeprefix("\ufeff"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadConfig(
-            f"this is not TOML: {error}", where=FILE, hint="mend it in an editor; nothing was changed"
+            f"this is not TOML: {error}", where=where, hint="mend it in an editor; nothing was changed"
         ) from None
     flat: dict[str, Any] = {}
     for name, value in table.items():
         if name in _SECTIONS and isinstance(value, dict):
             flat |= {f"{name}.{key}": item for key, item in value.items()}
         elif name in _SECTIONS:
-            raise BadConfig(f"{name} is a table: write [{name}]", where=FILE)
+            raise BadConfig(f"{name} is a table: write [{name}]", where=where)
         else:
             flat[name] = value
     for key in flat:
-        _known(key, FILE)
+        _known(key, where)
     return flat
 
 
@@ -284,7 +303,7 @@ def _prefixes() -> tuple[str, ...]:
 @cache
 def _variables() -> dict[str, str]:
     """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
-    tables = {"agent", "binding", "gate.rule", "hygiene.folders"}
+    tables = {"agent", "binding", "gate.rule", "hygiene.folders", *OWNERS_OWN}
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
@@ -460,6 +479,8 @@ _KEYS: dict[str, _Key] = {
     "dialect": _Key(_one_of(*DIALECT_NAMES)),
     "timezone": _Key(_zone),
     "owner": _Key(_texts, lambda value: not value),  # or a folder from somebody else could say whose it is
+    "own_tools": _Key(_texts, lambda value: not value),  # or it could say that what the web tells is the owner's
+    "clean_agents": _Key(_texts, lambda value: not value),
     "identity.name": _Key(_text),
     "identity.emoji": _Key(_text),
     "identity.avatar": _Key(_text, _local),

@@ -94,6 +94,11 @@ UNTRUSTED: frozenset[Origin] = frozenset(
     {Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT}
 )
 
+OWN_FILE = "owner.toml"  # the owner's own settings, in the user's configuration folder
+OWNERS_OWN = frozenset(
+    {"clean_agents"}
+)  # which stand there alone: a project could bring a file, a variable or a flag along
+
 MAX_PATH = 1024
 MAX_BYTES = 8 * 2**20  # of one document
 MAX_SEGMENT_BYTES = 255

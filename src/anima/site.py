@@ -24,7 +24,7 @@ from anima.layout.listener import Listener, group_layer, layer_of, person_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
-from anima.model import DocPath, Scope
+from anima.model import OWN_FILE, DocPath, Scope
 from anima.store import Store
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
@@ -174,7 +174,7 @@ def configured(store: Folder, register: Register, env: Mapping[str, str], flags:
     except NoSuchDocument:
         text = None
     trusted = text is None or register.trusts(store.name, store.identity)
-    return configs.load(text, env=env, flags=flags, trusted=trusted)
+    return configs.load(text, env=env, flags=flags, trusted=trusted, own=register.owners_file(OWN_FILE))
 
 
 def _agent_home(config: Config, agent: str, store: Folder, layout: Layout) -> Path | None:

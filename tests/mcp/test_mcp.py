@@ -72,7 +72,8 @@ def text_of(folder: Path, path: str) -> str:
 
 
 def logged(folder: Path) -> str:
-    return "".join(path.read_text(encoding="utf-8") for path in sorted((folder / "memory").glob("2*.md")))
+    """What the agents had written down: an agent elsewhere may have read anything, so it waits for the owner's review."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted((folder / "unreviewed").glob("2*.md")))
 
 
 # -- tools -----------------------------------------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def test_a_long_list_of_documents_comes_in_pages(folder: Path) -> None:
         for number in range(450):
             (folder / "notes").mkdir(exist_ok=True)
             (folder / f"notes/n{number:03}.md").write_text("x\n", encoding="utf-8")
-        expected = {entry.path for entry in home.list_all() if entry.path.endswith(".md")} - {"HEARTBEAT.md"}
+        expected = {entry.path for entry in home.list_all() if entry.path.endswith(".md")}
 
     async def work() -> list[str]:
         found: list[str] = []
@@ -361,22 +362,16 @@ def test_nothing_a_caller_sends_raises_its_scope(folder: Path, door: tuple[str, 
     run(work())
 
 
-def test_reading_untrusted_lines_as_a_resource_taints_like_reading_them_with_a_tool(folder: Path) -> None:
+def test_reading_untrusted_lines_as_a_resource_counts_like_reading_them_with_a_tool(folder: Path) -> None:
     with Home.open(folder) as home, home.session(scope=Scope.MAIN) as session:
         session.taint("web")
         answer = session.call("memory_write", {"target": "bank/web.md", "content": "- from a page"})
-        home.inbox.approve(answer["proposal"], approver="terminal")
-        (folder / "anima.toml").write_text('[gate]\npreset = "open"\n', encoding="utf-8")
-    with Home.open(folder) as home, home.session(scope=Scope.MAIN) as session:
-        session.taint("web")
-        session.call("memory_write", {"target": "bank/page.md", "content": "- a page says so"})
-    (folder / "anima.toml").write_text("", encoding="utf-8")
+        assert answer["status"] == "noted"
+        [place] = [path.name for path in (folder / "unreviewed").iterdir()]
 
-    async def work() -> str:
+    async def work() -> list[str]:
         async with visiting(folder, ("http", "stateless")) as client:
-            await client.read_resource("home:///bank/page.md")
-            return str(
-                said(await client.call_tool("memory_write", {"target": "memory", "content": "so it is"}))["status"]
-            )
+            await client.read_resource(f"home:///unreviewed/{place}")
+            return list(said(await client.call_tool("memory_read_outside", {"source": "peer"}))["read"])
 
-    assert run(work()) == "pending"
+    assert run(work()) == ["host", "peer", "web"]

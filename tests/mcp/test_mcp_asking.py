@@ -92,7 +92,7 @@ def test_whatever_is_no_yes_leaves_it_waiting(folder: Path, door: tuple[str, str
     answer = written(folder, door, TOOLS, person)
 
     assert answer["status"] == "pending" and person.shown
-    assert answer["review"].endswith(f"anima approve {answer['proposal']}")
+    assert answer["review"].endswith(f"anima review {answer['proposal']}")
     assert text_of(folder, "TOOLS.md") == before
     with Home.open(folder) as home:
         assert [p.id for p in home.inbox.all()] == [answer["proposal"]]
@@ -114,7 +114,7 @@ def test_a_client_that_cannot_ask_gets_a_structured_answer(folder: Path, door: t
     answer = written(folder, door, TOOLS, None)
 
     assert (answer["status"], answer["rule"]) == ("pending", "ask-file")
-    assert answer["review"] == f"the owner decides: anima pending, then anima approve {answer['proposal']}"
+    assert answer["review"] == f"the owner decides: anima review {answer['proposal']}"
 
 
 @pytest.mark.parametrize("said_so", [1, "true", "yes", None, [True]])
@@ -292,11 +292,11 @@ def test_the_same_write_again_is_answered_and_not_done_again(folder: Path, door:
 
 
 def test_a_write_after_another_to_the_same_place_is_a_new_one(folder: Path) -> None:
-    one, two = ({"target": "notes/a.md", "content": text, "append": False} for text in ("one\n", "two\n"))
+    one, two = ({"target": "notes/a.md", "content": text} for text in ("one\n", "two\n"))
     found = [said(result) for result in calls(folder, ("http", "stateless"), (one, None), (two, None), (one, None))]
 
     assert not any("repeated" in answer for answer in found)
-    assert text_of(folder, "notes/a.md") == "one\n"
+    assert [answer["status"] for answer in found] == ["noted"] * 3 and found[0]["noted"] == found[2]["noted"]
 
 
 @EACH_ERA
@@ -337,7 +337,7 @@ def test_after_a_minute_the_same_note_is_a_new_one(folder: Path) -> None:
     assert ["repeated" in answer for answer in answers] == [False, True, False]
 
 
-def test_a_visit_that_nobody_used_for_long_ends_and_a_new_one_begins_clean(folder: Path) -> None:
+def test_a_visit_that_nobody_used_for_long_ends_and_what_it_read_stays_with_its_credential(folder: Path) -> None:
     clock = Clock()
     with Home.open(folder, clock=clock) as home:
         visits, visitor = Visits(), Visitor(home=home, scope=Scope.MAIN, key="a")
@@ -346,10 +346,10 @@ def test_a_visit_that_nobody_used_for_long_ends_and_a_new_one_begins_clean(folde
         with visits.visit(visitor) as second:
             assert second is first
         clock.forward(seconds=IDLE.total_seconds() + 1)
-        with visits.visit(Visitor(home=home, scope=Scope.MAIN, key="b")):
-            pass
+        with visits.visit(Visitor(home=home, scope=Scope.MAIN, key="b")) as other:
+            assert other.session.tainted == {"host"}
         with visits.visit(visitor) as third:
-            assert third is not first and not third.session.tainted
+            assert third is not first and third.session.tainted == {"host", "web"}
         for number in range(MOST_VISITS + 3):
             with visits.visit(visitor, str(number)):
                 pass

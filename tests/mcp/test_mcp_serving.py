@@ -170,7 +170,7 @@ def test_two_clients_and_the_owner_write_at_once_and_nothing_is_lost(folder: Pat
         await asyncio.gather(writing("handshake", "old"), writing("stateless", "new"), owning())
 
     run(work())
-    text = logged(folder)
+    text = logged(folder) + "".join(path.read_text(encoding="utf-8") for path in (folder / "memory").glob("2*.md"))
     assert all(text.count(f"{name} {number}.") == 1 for name in ("old", "new", "owner") for number in range(12))
     with Home.open(folder) as home:
         assert home.past.audit().ok

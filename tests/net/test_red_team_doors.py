@@ -22,7 +22,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from attacking import PLANTED, need, shown, still_open
+from attacking import PLANTED, need, shown
 
 from anima import Home, Scope
 from anima.web.guard import KEY, RateLimits
@@ -90,7 +90,6 @@ def test_c1_an_agents_token_of_a_served_home_approves_nothing_of_its_own(folder:
 # -- C3: over MCP a session learns what came in ------------------------------------------------------------------------
 
 
-@still_open("C3", "no tool and no _meta says that outside text came in, so every session over MCP counts as clean")
 @EACH_DOOR
 def test_c3_what_a_web_page_asked_for_over_mcp_does_not_land_as_clean(folder: Path, door: tuple[str, str]) -> None:
     answer = called(folder, door, "memory_write", {"target": "memory", "content": PLANTED})
@@ -133,7 +132,6 @@ def test_h2_the_manifest_of_a_prompt_does_not_tell_how_much_is_private(desk: Des
 # -- H3: no call of the agent's clears what it has read ----------------------------------------------------------------
 
 
-@still_open("H3", "a new session of the same token starts clean")
 def test_h3_a_token_that_read_the_web_does_not_start_clean_by_asking(desk: Desk) -> None:
     agent = desk.agent("main")
     agent.post(f"{API}/agent/taint", json={"origin": "web"})
@@ -144,7 +142,6 @@ def test_h3_a_token_that_read_the_web_does_not_start_clean_by_asking(desk: Desk)
     assert PLANTED not in shown(desk.home)
 
 
-@still_open("H3", "a session over MCP knows nothing of what the same token said over HTTP")
 def test_h3_a_token_that_read_the_web_does_not_start_clean_at_another_door(folder: Path) -> None:
     import httpx2
 

@@ -23,7 +23,6 @@ from attacking import (
     need,
     plain,
     shown,
-    still_open,
     told,
 )
 
@@ -394,14 +393,12 @@ def test_h5_reading_a_very_long_doubtful_line_taints(tmp_path: Path) -> None:
             assert PLANTED not in told(session, "memory_get", path=UNREVIEWED, **{"from": 6}) or not lets_write(session)
 
 
-@still_open("H5", "what memory_history shows counts as nothing read")
 def test_h5_reading_a_doubtful_line_in_a_diff_of_history_taints(tmp_path: Path) -> None:
     with Home.open(home_with_a_doubtful_line(tmp_path / "aria"), clock=Clock()) as home:
         with home.session(scope=Scope.MAIN) as session:
             assert PLANTED not in told(session, "memory_history", diff=True) or not lets_write(session)
 
 
-@still_open("H5", "a note of a tainted session is a subject of history, and reading it counts as nothing read")
 def test_h5_reading_what_a_tainted_session_wrote_into_history_taints(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", clock=Clock()) as home:
         home.note("fed the cat")  # which waits to be committed
@@ -428,7 +425,6 @@ def test_h5_reading_a_skill_that_came_from_elsewhere_taints(home: Home) -> None:
         assert PLANTED not in told(session, "memory_get", path="skills/helper/SKILL.md") or not lets_write(session)
 
 
-@still_open("H5", "what a tool or a helper said is not told apart in a transcript of a session that nobody tainted")
 @pytest.mark.parametrize("way", ["read", "search", "memory_search"])
 def test_h5_reading_what_a_tool_said_in_an_earlier_session_taints(home: Home, way: str) -> None:
     with home.session(scope=Scope.MAIN) as earlier:
@@ -444,7 +440,6 @@ def test_h5_reading_what_a_tool_said_in_an_earlier_session_taints(home: Home, wa
         assert PLANTED not in told(session, asked[0], **asked[1]) or not lets_write(session)
 
 
-@still_open("H5", "what a sub-agent reports in a transcript counts as the owner's own words")
 def test_h5_reading_what_a_sub_agent_said_in_an_earlier_session_taints(home: Home) -> None:
     with home.session(scope=Scope.MAIN) as earlier:
         helper = earlier.sub()
@@ -457,7 +452,6 @@ def test_h5_reading_what_a_sub_agent_said_in_an_earlier_session_taints(home: Hom
         )
 
 
-@still_open("H5", "the note of a checkpoint passes no gate")
 @pytest.mark.parametrize("who", ["tainted", "read-only"])
 def test_h5_a_session_that_may_not_write_writes_nothing_into_history(home: Home, who: str) -> None:
     home.note("fed the cat")  # which waits to be committed
@@ -468,7 +462,6 @@ def test_h5_a_session_that_may_not_write_writes_nothing_into_history(home: Home,
         assert PLANTED not in "".join(revision.subject for revision in home.past.log(limit=50))
 
 
-@still_open("H5", "the note of a checkpoint is not scanned")
 def test_h5_a_secret_in_the_note_of_a_checkpoint_is_not_written(home: Home) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     home.note("fed the cat")

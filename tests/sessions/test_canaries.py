@@ -104,6 +104,7 @@ def questions(ids):
         "memory_forget": [{"text": f"the {w} holds"} for w in WORDS]
         + [{"path": path, "line": n} for path in paths for n in (1, 3)],
         "memory_checkpoint": [{"note": "here"}],
+        "memory_read_outside": [{}],
         "who_am_i": [{}],
         "what_do_i_know": [{"limit": 50}, {"section": "e"}],
         "my_stats": [{}],

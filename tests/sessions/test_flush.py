@@ -107,7 +107,7 @@ def test_the_limit_is_window_less_reserve_less_soft(tmp_path, clock):
 def test_a_long_transcript_calls_for_a_flush_whatever_the_tokens(home):
     with home.session(scope=Scope.MAIN) as session:
         session.log("user", "Remember that Ana moved to Lisbon")
-        session.log("tool", "x" * (2 * 1024 * 1024))
+        session.log("assistant", "x" * (2 * 1024 * 1024))
         assert session.pressure(0).flushed.status == "written"
         session.after_compaction()
         assert not session.pressure(0).near

@@ -287,17 +287,17 @@ def test_a_person_who_is_not_the_owner_reads_and_writes_their_own_layer(tmp_path
         shared.app.state.served.close()
 
 
-def test_what_a_conversation_read_taints_what_it_writes_until_a_new_one_begins(desk: Desk) -> None:
-    agent = desk.agent("main")
+def test_what_came_in_with_a_token_stays_read_when_a_new_conversation_begins(desk: Desk) -> None:
+    agent, other = desk.agent("main"), desk.agent("main")
     write = {"target": "daily_log", "content": "a line"}
-    before = agent.post(f"{API}/tools/memory_write", json=write).json()["status"]
-    tainted = agent.post(f"{API}/agent/taint", json={"origin": "web"}).json()
-    after = agent.post(f"{API}/tools/memory_write", json=write).json()
+    assert agent.post(f"{API}/tools/memory_write", json=write).json()["status"] == "noted"
+    told = agent.post(f"{API}/agent/taint", json={"origin": "web"}).json()
     begun = agent.post(f"{API}/agent/session").json()
 
-    assert (before, after["status"], tainted["tainted"]) == ("written", "pending", ["web"])
-    assert begun["id"] != tainted["id"] and begun["prompt"]["scope"] == "main"
-    assert agent.post(f"{API}/tools/memory_write", json=write).json()["status"] == "written"
+    assert told["tainted"] == ["host", "web"]
+    assert begun["id"] != told["id"] and begun["prompt"]["scope"] == "main"
+    for who, read in ((agent, ["host", "web"]), (other, ["host"])):
+        assert who.post(f"{API}/agent/log", json={"role": "user", "content": "hello"}).json()["tainted"] == read
 
 
 def test_a_wrong_argument_of_a_tool_says_which(desk: Desk) -> None:

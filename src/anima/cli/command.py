@@ -20,7 +20,7 @@ import click
 
 from anima.cli.show import say, say_json
 from anima.errors import BadArguments, NoSuchHome, Refused
-from anima.model import DocPath, Origin, Scope
+from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope
 
 if TYPE_CHECKING:
     from anima import Session
@@ -300,5 +300,7 @@ def parsed(settings: Sequence[str]) -> dict[str, str]:
         key, equals, value = item.partition("=")
         if not equals:
             raise BadArguments(f"--set {item}: write KEY=VALUE, such as prompt.style=xml")
+        if key.strip() in OWNERS_OWN:
+            raise BadArguments(f"--set {key.strip()}: this is set in your own {OWN_FILE} alone")
         found[key.strip()] = value
     return found

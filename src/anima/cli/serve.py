@@ -102,7 +102,9 @@ def _guest(home: Home) -> Any:
 
     def who(request: Request) -> Visitor | None:
         one = who_of(request.scope)
-        return Visitor(home=home, scope=one.scope, sender=one.sender, key=one.id) if one.scope else None
+        if one.scope is None:
+            return None
+        return Visitor(home=home, scope=one.scope, sender=one.sender, key=one.credential, name=one.name)
 
     return asgi_app(who)
 
@@ -122,8 +124,8 @@ def _program() -> str:
 
 
 @command(
-    argument("action", metavar="ACTION", default="list", help="make, list, revoke, link or path."),
-    argument("id", metavar="ID", default=None, help="Which one to revoke."),
+    argument("action", metavar="ACTION", default="list", help="make, list, revoke, clear, link or path."),
+    argument("id", metavar="ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
     option("--name", metavar="NAME", default="token", help="What to call a new token."),
     option("--scope", metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
     option("--sender", metavar="ID", help="Who speaks through an agent's token."),
@@ -136,18 +138,20 @@ def _program() -> str:
 def token(home: Home, action: str, **asked: Any) -> Reply:
     """Make, list and revoke the tokens of a served home, or make a new link to its page.
 
-    `path` shows the file with the owner's own token, for programs of yours.
+    `path` shows the file with the owner's own token, for programs of yours. `clear` vouches for what came in from outside
+    with a token, or with an agent of `anima mcp --as NAME`: conversations that begin later count as not having read it.
 
     \b
     Examples:
       anima token make --name laptop --scope main --days 30
       anima token revoke 3f9c2a71b0de
+      anima token clear laptop
       anima token link
     """
     need_serving()
     from anima.web.tokens import Keyring
 
-    acts = {"make": _make, "list": _list, "revoke": _revoke, "link": _link, "path": _path}
+    acts = {"make": _make, "list": _list, "revoke": _revoke, "clear": _clear, "link": _link, "path": _path}
     if action not in acts:
         raise BadArguments(f"there is no action {action!r}; there are {', '.join(acts)}")
     return acts[action](home, Keyring.of(home), asked)
@@ -183,6 +187,15 @@ def _revoke(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
     return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
 
 
+def _clear(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    name = asked["id"]
+    if not name:
+        raise BadArguments("say which token or agent", hint="anima token list")
+    meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
+    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
+    return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
+
+
 def _link(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
     from anima.web.serve import HOST
     from anima.web.serve import PORT as default
@@ -209,12 +222,15 @@ def _path(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
         "--approve-here",
         help="Let the person at this client approve changes in its forms; only if no agent answers them.",
     ),
+    option(
+        "--as", "as_", metavar="NAME", help="What you call the agent; one that your owner.toml calls clean counts so."
+    ),
     flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
     option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
     HOME,
     SET,
 )
-def mcp(home: Home, scope: str, sender: str | None, approve_here: bool, http: bool, port: int) -> None:
+def mcp(home: Home, scope: str, sender: str | None, as_: str | None, approve_here: bool, http: bool, port: int) -> None:
     """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
 
     \b
@@ -236,13 +252,18 @@ def mcp(home: Home, scope: str, sender: str | None, approve_here: bool, http: bo
         if (error.name or "").startswith("anima"):
             raise
         raise MissingExtra("serve", "the MCP server") from error
-    visitor = Visitor(home=home, scope=listening, sender=sender, key="mcp")
+    visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "")
     if http:
         _serve_http(visitor, port)
     else:
         import asyncio
 
         asyncio.run(serve_stdio(visitor, approve_here=approve_here))
+
+
+def _credential(name: str | None) -> str:
+    """What stands for an agent that we serve without a token of the home's."""
+    return f"mcp:{name}" if name else "mcp"
 
 
 def _token() -> tuple[str, bool]:

@@ -129,22 +129,30 @@ def _found(home: Home, words: str, limit: int) -> Reply:
     argument("id", metavar="ID", help="A session, or the beginning of its id; `last` for the latest."),
     flag("--follow", help="Go on while it goes on, until Ctrl-C."),
     option("--last", type=Number(int, 1), help="Only the last so many turns."),
+    flag(
+        "--clear", help="Vouch for what it has read from outside so far; it counts when the session is taken up again."
+    ),
     HOME,
     AGENT,
     JSON,
+    owners=lambda given: given["clear"],
 )
-def session(home: Home, id: str, follow: bool, last: int | None, json: bool) -> Reply | None:
-    """Replay a conversation as it was recorded.
+def session(home: Home, id: str, follow: bool, last: int | None, clear: bool, json: bool) -> Reply | None:
+    """Replay a conversation as it was recorded, or vouch for what it has read.
 
     \b
     anima session last
     anima session 22a7449d --last 20
     anima session 22a7449d --follow
+    anima session 22a7449d --clear
     """
     if json and follow:
         raise BadArguments("--json prints one value, and --follow has no end; leave one of them out")
     _need_transcripts(home)
     row = _meant(home.sessions.list(), id)
+    if clear:
+        home.sessions.clear(row.id)
+        return Reply({"cleared": row.id}, f"cleared: {row.id[:8]}; what it had read from outside no longer counts")
     if json:
         page = home.sessions.read(row.id, limit=last or row.entries + 1, newest=True)
         value = {"header": page.header, "entries": page.entries, "total": page.total, "damaged": page.damaged}

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from anima.errors import Damaged, NewerFormat, refuse_newer
-from anima.model import Deed, Remark
+from anima.model import UNTRUSTED, Deed, Origin, Remark
 
 FORMAT = 1
 
@@ -104,6 +104,13 @@ class Register:
             trusted=entry.get("trusted") is True,
             identity=identity if isinstance(identity, str) else None,
         )
+
+    def owners_file(self, name: str) -> str | None:
+        """The text of a file of the owner's own that stands beside the list."""
+        try:
+            return self.file.with_name(name).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
 
     def head(self, root: str, identity: str) -> ChainHead:
         """Where the end of a home's chain is noted, so that whoever has the home's files cannot roll it back unseen."""
@@ -191,6 +198,61 @@ class ChainHead:
 
     def drop(self) -> None:
         self._file.unlink(missing_ok=True)
+
+
+class ReadOutside:
+    """Which outside text came to agents elsewhere, by the marks of their credentials: beside the tokens, so that neither a
+    new conversation nor another process begins without it. It stays until the owner clears it."""
+
+    def __init__(self, where: Path) -> None:
+        self._file = where / "read.json"
+
+    def of(self, mark: str) -> frozenset[Origin]:
+        """What came in with a credential; where that cannot be read, the worst is assumed."""
+        try:
+            return frozenset(map(Origin, self._load().get(mark, ())))
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return UNTRUSTED
+
+    def add(self, mark: str, origins: frozenset[Origin]) -> None:
+        """Raises Damaged when it cannot be kept."""
+        if not origins <= self.of(mark):
+            self._change(lambda held: held | {mark: sorted(origins | self.of(mark))})
+
+    def clear(self, marks: Iterable[str]) -> None:
+        """The owner vouches for what was read so far."""
+        gone = set(marks)
+        self._change(lambda held: {mark: read for mark, read in held.items() if mark not in gone})
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            held = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        refuse_newer("what your agents have read (read.json)", held.pop("format", 1), FORMAT)
+        return dict(held)
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(self._file.with_name(".read.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if is_broken(self._file):
+                    raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
+                temp = self._file.with_name(".read.tmp")
+                with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+                    json.dump({**change(self._load()), "format": FORMAT}, out, indent=1, sort_keys=True)
+                    out.flush()
+                    os.fsync(out.fileno())
+                temp.replace(self._file)
+            finally:
+                os.close(lock)
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise Damaged(
+                f"what was read cannot be kept ({why})", hint="set ANIMA_CONFIG to a folder you can write"
+            ) from None
 
 
 class UserFiles:

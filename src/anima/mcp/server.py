@@ -32,6 +32,7 @@ Context = ServerRequestContext[Any, Any]
 Called = types.CallToolResult | types.InputRequiredResult
 T = TypeVar("T")
 KEY = "anima/idempotency-key"
+SOURCE = "anima/source"
 INSIDE = (
     "something went wrong inside the server; nothing else is known here, and the owner finds it in the server's log"
 )
@@ -232,7 +233,11 @@ def wish_of(ctx: Context, params: types.CallToolRequestParams) -> Wish:
     key = (ctx.meta or {}).get(KEY)
     if key is not None and not isinstance(key, str):
         raise BadArguments(f"_meta {KEY} must be text")
-    return Wish(name=params.name, arguments=params.arguments or {}, key=key)
+    source = (ctx.meta or {}).get(SOURCE, [])
+    sources = [source] if isinstance(source, str) else source
+    if not isinstance(sources, list) or not all(isinstance(each, str) for each in sources):
+        raise BadArguments(f"_meta {SOURCE} must be text, or a list of texts")
+    return Wish(name=params.name, arguments=params.arguments or {}, key=key, sources=tuple(sources))
 
 
 def conversation_of(ctx: Context) -> str:

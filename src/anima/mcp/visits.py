@@ -34,13 +34,15 @@ MAX_KEY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Who calls, as the command line or a credential says. `key` names the credential; it is compared, never shown."""
+    """Who calls, as the command line or a credential says. `key` names the credential; it is compared, never shown.
+    `name` is what the owner calls the agent that has it."""
 
     home: Home
     scope: Scope
     sender: str | None = None
     access: Access = "rw"
     key: str = ""
+    name: str = ""
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -55,6 +57,7 @@ class Wish:
     name: str
     arguments: Mapping[str, Any]
     key: str | None = None
+    sources: tuple[str, ...] = ()  # where text came from that went into it, as the caller says
 
     @property
     def call(self) -> str:
@@ -94,6 +97,8 @@ class Visit:
 
     def call(self, wish: Wish) -> Answer:
         """A tool's answer. The same write again gives the first answer, marked `repeated`."""
+        for source in wish.sources:
+            self.session.taint(source)
         if self.session.tool(wish.name).read_only:
             return self.session.call(wish.name, wish.arguments)
         slot, key = wish.slot, wish.key
@@ -169,8 +174,12 @@ class Visits:
             visit = self._open.get(place)
             if visit is None:
                 channel = "mcp" if visitor.sender is None else None  # a sender says their channel themselves
-                session = visitor.home.session(
-                    scope=visitor.scope, sender=visitor.sender, channel=channel, access=visitor.access
+                session = visitor.home.sessions.begin(
+                    scope=visitor.scope,
+                    sender=visitor.sender,
+                    channel=channel,
+                    access=visitor.access,
+                    guest=(visitor.key, visitor.name),
                 )
                 visit = self._open[place] = Visit(visitor, session)
             self._open.move_to_end(place)

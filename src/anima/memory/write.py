@@ -279,6 +279,8 @@ class Writer:
         approver: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
+        # A session that has read outside text writes no words of its own into history, unless the owner saw them.
+        changes = tuple(replace(c, reason="") if untrusted(c) and not approver else c for c in changes)
         written = self.store.write(Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver))
         judged = Judged(verdict, findings)
         if written.repeated:

@@ -12,11 +12,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
+from anima.gate.rules import is_danger, is_secret
 from anima.layout.listener import Sight, folder_of, layer_at
 from anima.memory.past import Past
 from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
-from anima.model import Change, DocPath, Document, Kind, Receipt, Scope, digest_of
+from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
 from anima.text.markdown import View, lines_of
 
@@ -28,6 +29,7 @@ MAX_TEXT = 12_000
 MAX_HIT = 4_000
 MAX_RECALLED_LINES = 40
 TALK_CHARS = 700
+CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
 UNREVIEWED_KINDS = frozenset({"unreviewed"})
 MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
 
@@ -259,14 +261,29 @@ class Calling:
                 "actor": revision.actor,
                 "subject": revision.subject,
             }
-            rows.append(row | ({"diff": past.diff(revision.id, path=place)[:MAX_TEXT]} if diff else {}))
+            if revision.anchor is None:  # no commit of ours: nobody here knows whose words these are
+                self._hand.take_in(revision.subject, origins={Origin.PEER})
+            if diff:
+                row["diff"] = past.diff(revision.id, path=place)[:MAX_TEXT]
+                for touched in [place] if place else map(DocPath.parse, revision.paths):
+                    self._hand.take_in("".join(line[1:] for line in lines_of(row["diff"])), path=touched)
+            rows.append(row)
         return {"revisions": rows}
 
     def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        if note.strip():
+            log = self._target("daily_log")
+            judged = self._hand.judged(self._hand.wish(log, Kind.APPEND, note))
+            if any(is_secret(found) or is_danger(found) for found in judged.findings):
+                return {"revision": None, "skipped": True, "reason": f"refused: {judged.verdict.reason}"}
+            if judged.verdict.answer is not Answer.ALLOW:
+                note = CHECKPOINT
+                told = {"reason": f"the note was left out: {judged.verdict.reason}"}
         revision = self._site.store.commit(reason=note)
         if not self.listener.sees_all:  # whether there was anything to commit hangs on documents of others, too
-            return {"revision": None, "skipped": False}
-        return {"revision": revision[:12] if revision else None, "skipped": revision is None}
+            return {"revision": None, "skipped": False, **told}
+        return {"revision": revision[:12] if revision else None, "skipped": revision is None, **told}
 
     # -- knowing oneself --------------------------------------------------------------------------------------------------
 
@@ -311,7 +328,10 @@ class Calling:
         new_string: str | None,
         replace_all: bool,
         reason: str,
+        source: str | None,
     ) -> dict[str, Any]:
+        if source is not None:
+            self._hand.taint(source)
         with self._hand.at_work():
             submitted = content
             if old_string is not None or new_string is not None:
@@ -332,6 +352,10 @@ class Calling:
                 return _answer(change)
             wish = (change.kind, content, append, section, old_string, new_string, replace_all)
             return _answer(self._hand.submit(replace(change, reason=reason), submitted=submitted, wish=wish))
+
+    def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
+        self._hand.taint(source)
+        return {"read": sorted(self._hand.tainted)}
 
     def _memory_forget(self, *, text: str | None, path: str | None, line: int | None, reason: str) -> dict[str, Any]:
         """A wish that waits for the owner. Whether anything holds the words, this answer does not tell."""

@@ -7,18 +7,20 @@ Not here: the conversation (session), what each tool does (calls), what becomes 
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.gate.rules import said
 from anima.layout.listener import Listener, Sight, is_unreviewed
+from anima.layout.trust import ReadOutside, served
 from anima.model import (
     UNTRUSTED,
     Access,
@@ -41,11 +43,11 @@ from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
     from anima.memory.proposals import Proposal
-    from anima.memory.write import Writer
+    from anima.memory.write import Judged, Writer
     from anima.prompt.compose import Prompt
     from anima.prompt.gather import Prompts
     from anima.search.current import Search
-    from anima.sessions.replay import Resumed
+    from anima.sessions.replay import Resumed, Turn
 
 _MINUTE = timedelta(minutes=1)
 _ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
@@ -64,6 +66,18 @@ class Rooms:
     nights: Callable[[], Nights]
 
 
+class Guest(NamedTuple):
+    """An agent elsewhere, of whose conversation nothing is seen here but its calls. `mark` stands for its credential;
+    `name` is what the owner calls it, and by it alone they can call it clean."""
+
+    mark: str
+    name: str = ""
+
+    @classmethod
+    def of(cls, credential: str, name: str = "") -> Guest:
+        return cls(hashlib.sha256(credential.encode("utf-8", "surrogateescape")).hexdigest()[:16], name)
+
+
 class Hand:
     """Who listens, what was read, and the way to write. Safe to share by threads."""
 
@@ -78,6 +92,7 @@ class Hand:
         model: str | None,
         parent: Hand | None,
         talk: Transcript | None,
+        guest: Guest | None,
     ) -> None:
         self.rooms, self.site, self.listener, self.id, self.parent = rooms, rooms.site, listener, id, parent
         self.channel, self.model = channel, model
@@ -87,8 +102,15 @@ class Hand:
         self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
         self._mutex, self._closed = threading.RLock(), False
         self._recent: deque[datetime] = deque()
-        self._talk = talk
+        self._talk, self.guest = talk, guest
         self.prompt: Prompt = self.fresh_prompt()
+        if guest is not None:
+            is_clean = bool(guest.name) and guest.name in self.site.config.clean_agents
+            self.take_in("", origins=self.read_outside.of(guest.mark) | (set() if is_clean else {Origin.HOST}))
+
+    @property
+    def read_outside(self) -> ReadOutside:
+        return ReadOutside(served(self.site.env, self.site.store.name))
 
     def fresh_prompt(self) -> Prompt:
         """The prompt as it would be from what is on disk now."""
@@ -118,16 +140,21 @@ class Hand:
         path: DocPath | None = None,
         sessions: Iterable[str] = (),
         origins: Iterable[Origin] = (),
+        turn: Turn | None = None,
         recorded: bool = False,
     ) -> None:
         """The one way by which text comes into a session, and what that does to its trust.
 
-        It stands in the document at `path`, was said in other `sessions`, or is of these `origins`; without any of them
-        it is the conversation's own. Untrusted origins taint the session and whoever called it; flow rules that watch
-        for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
+        It stands in the document at `path`, was said in other `sessions`, is a `turn` of this one or of these `origins`;
+        without any of them it is the conversation's own. Untrusted origins taint the session and whoever called it; flow
+        rules that watch for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
         """
         events = [FlowEvent(path=path, by_tool=True)] if path else []
-        found = {*origins, *self._origins_of(path, text), *self.rooms.transcripts.doubts(set(sessions) - {self.id})}
+        talks = self.rooms.transcripts
+        found = {*origins, *self._origins_of(path, text)}
+        found |= talks.doubts(set(sessions) - {self.id}, self.listener.layer)
+        if turn is not None:
+            found |= talks.origins_of(turn, self.listener.layer, self.channel)
         events += [FlowEvent(origin=origin) for origin in sorted(found)]
         with self._mutex:
             self.tainted |= found & UNTRUSTED
@@ -137,6 +164,8 @@ class Hand:
                 self._recorded = (self.tainted, self.flows)
             elif self._talk is not None and (self.tainted, self.flows) != self._recorded:
                 self._record_trust(self._talk)
+            if self.guest is not None and (kept := self.tainted - {Origin.HOST}):
+                self.read_outside.add(self.guest.mark, kept)  # with the credential, for its conversations to come
             if found and self.parent is not None:
                 self.parent.take_in(text, origins=found)  # what a sub-session reports goes back to whoever called it
 
@@ -207,6 +236,12 @@ class Hand:
             scope=self.listener.scope,
             taint=self.tainted,
         )
+
+    def judged(self, change: Change) -> Judged:
+        """What the gate would say of a change, without making it."""
+        with self._mutex:
+            situation = Situation(flows=self.flows, access=self.access, layer=self.listener.layer)
+            return self.rooms.writer().judge([change], [None], situation)
 
     def submit(
         self, change: Change, *, what: str = "write", submitted: str | None = None, wish: tuple[object, ...] = ()

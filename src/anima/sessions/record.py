@@ -226,6 +226,7 @@ class Transcript:
         message_id: str | None = None,
         sender_id: str | None = None,
         source: str | None = None,
+        name: str | None = None,
     ) -> Turn:
         """Records what was said, and gives it back as it was recorded. `source` is the channel; what a user says comes
         from the session's own unless another is named."""
@@ -245,6 +246,7 @@ class Transcript:
             message_id=message_id,
             source_plugin=source,
             sender_id=sender_id,
+            name=name,
             redacted=kinds,
         )
         with self._mutex:

@@ -47,6 +47,7 @@ class Header:
     persona: str | None = None
     manifest: tuple[Mapping[str, Any], ...] = ()
     parent: str | None = None  # the session of which this is a sub-session
+    guest: str | None = None  # the mark of the credential with which an agent elsewhere held it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ class Turn:
     message_id: str | None = None
     source_plugin: str = ""
     sender_id: str | None = None
+    name: str | None = None  # of the tool that says it
     number: int = -1
     offset: int = -1
     redacted: tuple[str, ...] = ()

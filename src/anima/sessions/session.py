@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Self
 from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener, Sight, is_groups, place_of
+from anima.layout.trust import ReadOutside, served
 from anima.model import Access, Change, Complete, DocPath, Nights, Scope, Seen
 from anima.sessions.calls import Calling
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
-from anima.sessions.hand import Hand, Rooms
+from anima.sessions.hand import Guest, Hand, Rooms
 from anima.sessions.record import Transcript, redaction, stamp
-from anima.sessions.replay import Header
+from anima.sessions.replay import Header, Turn
 from anima.sessions.tools import Tool, chosen, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from anima.prompt.gather import Prompts
     from anima.search.current import Search
     from anima.sessions.record import Role
-    from anima.sessions.replay import Turn
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
 ESSENTIAL_CHARS = 6_000
@@ -64,8 +64,19 @@ class Session(Hand):
         complete: Complete | None = None,
         parent: Session | None = None,
         talk: Transcript | None = None,
+        guest: Guest | None = None,
     ) -> None:
-        super().__init__(rooms, listener, id=id, channel=channel, access=access, model=model, parent=parent, talk=talk)
+        super().__init__(
+            rooms,
+            listener,
+            id=id,
+            channel=channel,
+            access=access,
+            model=model,
+            parent=parent,
+            talk=talk,
+            guest=guest,
+        )
         self.sender, self._complete = sender, complete
         self._flush_mutex, self._is_flushing = threading.RLock(), False
         self._calling, self._flushing = Calling(self), Flushing(self)
@@ -99,28 +110,36 @@ class Session(Hand):
     # -- the record -----------------------------------------------------------------------------------------------------
 
     def log(
-        self, role: Role, content: str, *, message_id: str | None = None, sender_id: str | None = None
+        self,
+        role: Role,
+        content: str,
+        *,
+        message_id: str | None = None,
+        sender_id: str | None = None,
+        name: str | None = None,
     ) -> Turn | None:
         """Records one line of the conversation, secrets struck out; None where transcripts are switched off.
 
+        What a tool says is text from outside, unless its `name` is one of `own_tools`; so is what another sender says.
         The transcript begins with the first line, so a session in which nothing is said leaves none.
         """
         with self.at_work():
-            self.take_in(content)
-            turn = self._logged(role, content, message_id, sender_id)
+            speaker = sender_id if sender_id is not None or role != "user" else self.sender
+            said = Turn(timestamp="", role=role, content=content, sender_id=speaker, message_id=message_id, name=name)
+            self.take_in(content, turn=said)
+            turn = self._logged(role, said)
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
             return turn
 
-    def _logged(self, role: Role, content: str, message_id: str | None, sender_id: str | None) -> Turn | None:
+    def _logged(self, role: Role, said: Turn) -> Turn | None:
         if not self.rooms.transcripts.kept:
-            text = redaction(self.site.config.sessions)(content)[0]
+            text = redaction(self.site.config.sessions)(said.content)[0]
             self._flushing.heard(Said(role=role, text=text, number=0, time=self.site.clock()))
             return None
         if self._talk is None:
             self._talk = self._begun()
-        speaker = sender_id if sender_id is not None or role != "user" else self.sender
-        return self._talk.log(role, content, message_id=message_id, sender_id=speaker)
+        return self._talk.log(role, said.content, message_id=said.message_id, sender_id=said.sender_id, name=said.name)
 
     def _begun(self) -> Transcript:
         """A transcript whose header says who listened, which soul was worn, and what the prompt was made of."""
@@ -145,6 +164,7 @@ class Session(Hand):
             persona=self.prompt.persona,
             manifest=manifest,
             parent=self.parent.id if self.parent else None,
+            guest=self.guest.mark if self.guest else None,
         )
         talk = self.rooms.transcripts.create(header)
         if self.tainted or self.flows:
@@ -339,6 +359,7 @@ class Sessions(Transcripts):
         chat: str | None = None,
         chat_type: str | None = None,
         group: str | None = None,
+        guest: tuple[str, str] | None = None,
     ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
@@ -346,6 +367,8 @@ class Sessions(Transcripts):
         is named in `owner`; anybody else has a layer of their own. In a direct chat the chat is the sender.
         A group chat (`chat_type`) narrows the scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory.
         `complete` is the host's model, asked once before a cut.
+        With a `guest`, its credential and what the owner calls it, the conversation is one of an agent elsewhere, and counts
+        as having read text from outside.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
         self._check_bound(channel, account, chat)
@@ -361,6 +384,7 @@ class Sessions(Transcripts):
             access=access,
             model=model,
             complete=complete,
+            guest=Guest.of(*guest) if guest else None,
         )
 
     def by_key(
@@ -423,10 +447,28 @@ class Sessions(Transcripts):
                 model=model,
                 complete=complete,
                 talk=talk,
+                guest=Guest(header.guest) if header.guest else None,
             )
         except BaseException:
             talk.abandon()
             raise
+
+    def clear(self, id: str) -> None:
+        """The owner vouches for what a session has read so far: what it writes from here on is its own again, once it is
+        taken up anew. Raises NoSuchSession, and BadArguments for one that was imported."""
+        self.get(id)
+        if self.has_arrived(id):
+            raise BadArguments(f"{id}: this session was imported; nobody knows what it had read")
+        talk = self.carry_on(id)
+        try:
+            talk.state(taint=(), flows=())
+        finally:
+            talk.abandon()
+
+    def clear_credentials(self, *credentials: str) -> None:
+        """The owner vouches for what came in with some agents' credentials: their conversations begin without it."""
+        outside = ReadOutside(served(self.site.env, self.site.store.name))
+        outside.clear(Guest.of(credential).mark for credential in credentials)
 
     def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
         """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener, person_of
+from anima.layout.listener import Listener, is_groups, person_of
 from anima.model import UNTRUSTED, Checked, Deed, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
@@ -34,6 +34,7 @@ from anima.sessions.replay import (
     Header,
     Placed,
     Record,
+    TrustState,
     Turn,
     TurnPage,
     agent_of,
@@ -50,7 +51,7 @@ from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
     from anima.layout.table import TalkPlace
-    from anima.store import Logs
+    from anima.store import Logs, Readable
 
 LIST = "sessions.json"  # AgentScope's
 MAX_SUMMARY = 400
@@ -63,7 +64,7 @@ class Transcripts:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.kept = bool(site.config.sessions.dir)
-        self._doubts: dict[tuple[str, str], frozenset[Origin]] = {}
+        self._doubts: dict[tuple[str, str, str], frozenset[Origin]] = {}
         self._arrived: tuple[str | None, frozenset[str]] = (None, frozenset())
 
     @cached_property
@@ -227,9 +228,20 @@ class Transcripts:
         found = self.index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
         return replace(found, notes=(*notes, *found.notes))
 
-    def doubts(self, ids: Iterable[str]) -> frozenset[Origin]:
-        """The untrusted origins of what was said in some sessions: what each had read, and strangers' own words."""
-        return frozenset[Origin]().union(*(self._doubt(id) for id in set(ids)))
+    def doubts(self, ids: Iterable[str], layer: str = "") -> frozenset[Origin]:
+        """The untrusted origins of what was said in some sessions, to whoever has this layer: what each had read, what
+        tools and sub-agents said in it, and the words of others."""
+        return frozenset[Origin]().union(*(self._doubt(id, layer) for id in set(ids)))
+
+    def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
+        """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
+        another sender than whoever has this layer; what members say in their group is the group's own."""
+        if turn.role == "tool" and turn.name not in self.site.config.own_tools:
+            return frozenset({Origin.TOOL})
+        if turn.role == "user" and turn.sender_id is not None and not is_groups(layer):
+            speaker = self.site.listener(Scope.MAIN, turn.sender_id, turn.source_plugin or channel)
+            return frozenset({Origin.PEER}) if speaker.layer != layer else frozenset()
+        return frozenset()
 
     def has_arrived(self, id: str) -> bool:
         """Whether a transcript was imported: whoever wrote it could also write who spoke, and that nothing was read."""
@@ -243,23 +255,35 @@ class Transcripts:
             )
         return id in self._arrived[1]
 
-    def _doubt(self, id: str) -> frozenset[Origin]:
+    def _doubt(self, id: str, layer: str) -> frozenset[Origin]:
         seen = self.folder.look(id)
-        key = (id, seen.version if seen else "")
+        key = (id, layer, seen.version if seen else "")
         if key not in self._doubts:
-            self._doubts[key] = self._looked(id)
+            self._doubts[key] = self._looked(id, layer)
         return self._doubts[key]
 
-    def _looked(self, id: str) -> frozenset[Origin]:
+    def _looked(self, id: str, layer: str) -> frozenset[Origin]:
         try:
             with self.folder.open(id) as file:
                 found = resumed(file)
+                if found is None or found.damaged or found.header.version > VERSION or self.has_arrived(id):
+                    return UNTRUSTED  # what it had read may have been among what cannot be read now
+                read = self._read_in(file, found.header)
         except HomeError:
             return UNTRUSTED
-        if found is None or found.damaged or found.header.version > VERSION or self.has_arrived(id):
-            return UNTRUSTED  # what it had read may have been among what cannot be read now
-        strange = found.header.scope == Scope.GROUP or bool(found.header.layer)
-        return origins(found.state.taint if found.state else ()) | ({Origin.PEER} if strange else set())
+        strange = found.header.scope in (Scope.GROUP, Scope.SUBAGENT) or (found.header.layer or "") != layer
+        return read | ({Origin.PEER} if strange else set())
+
+    def _read_in(self, file: Readable, header: Header) -> frozenset[Origin]:
+        """What a conversation had read at its end: what it says itself, and what was said in it since."""
+        read = frozenset[Origin]()
+        for item in scan(file):
+            match item.record if isinstance(item, Placed) else None:
+                case TrustState(taint=taint):
+                    read = origins(taint)
+                case Turn() as turn:
+                    read |= self.origins_of(turn, header.layer or "", header.source_plugin)
+        return read
 
     def close(self) -> None:
         if "index" in vars(self):

@@ -558,7 +558,7 @@ def agent_prompt(here: Here, me: Me) -> Prompt:
 @agents.post("/agent/session", status_code=201, response_model=bodies.AgentSession)
 @aside
 def begin(here: Here, me: Me) -> object:
-    """Begins a new conversation with a new prompt. What the one before had read no longer counts."""
+    """Begins a new conversation with a new prompt. What came in with this token before still counts as read."""
     session = here.new_session(me)
     return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
 

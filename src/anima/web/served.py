@@ -140,9 +140,11 @@ class Served:
             return self._open[who.id]
 
     def new_session(self, who: Pass) -> Session:
-        """A new conversation in the place of the one before, if there was one."""
+        """A new conversation in the place of the one before, if there was one. What came in with the token stays read."""
         channel = "http" if who.sender is None else None  # a sender says their channel themselves
-        begun = self.home.session(scope=self.scope_of(who), sender=who.sender, channel=channel)
+        begun = self.home.sessions.begin(
+            scope=self.scope_of(who), sender=who.sender, channel=channel, guest=(who.credential, who.name)
+        )
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]
             self._open[who.id] = begun

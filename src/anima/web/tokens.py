@@ -56,6 +56,11 @@ class Pass:
     def is_owner(self) -> bool:
         return self.kind != "agent"
 
+    @property
+    def credential(self) -> str:
+        """What stands for it at every door."""
+        return f"token:{self.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Held:
