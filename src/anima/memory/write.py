@@ -186,7 +186,7 @@ class Writer:
     def _copied(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
         """What of a clean session's change is a copy of something in its own layer that nobody reviewed yet."""
         is_clean = change.actor is Actor.AGENT and change.scope is Scope.MAIN and not untrusted(change)
-        is_clean = is_clean and not situation.approver
+        is_clean = is_clean and not situation.approver and change.origin is not Origin.OWNER
         if not is_clean or change.kind in (Kind.DELETE, Kind.MOVE):
             return []
         added = _added(base, change)

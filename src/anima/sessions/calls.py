@@ -19,6 +19,7 @@ from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
 from anima.sessions import self_report
+from anima.sessions.quote import found_in, quoted
 from anima.text.markdown import View, lines_of
 
 if TYPE_CHECKING:
@@ -329,9 +330,14 @@ class Calling:
         replace_all: bool,
         reason: str,
         source: str | None,
+        quote: str | None,
     ) -> dict[str, Any]:
         if source is not None:
             self._hand.taint(source)
+        if quote is not None:
+            if content or section or not append or not (old_string is new_string is None):
+                raise BadArguments("memory_write: a quote is added as it is; leave content, section and edits out")
+            return _answer(self._quoted(target, quote))
         with self._hand.at_work():
             submitted = content
             if old_string is not None or new_string is not None:
@@ -352,6 +358,21 @@ class Calling:
                 return _answer(change)
             wish = (change.kind, content, append, section, old_string, new_string, replace_all)
             return _answer(self._hand.submit(replace(change, reason=reason), submitted=submitted, wish=wish))
+
+    def _quoted(self, target: str, quote: str) -> Receipt:
+        """Adds what the owner typed in this conversation, word for word."""
+        if target not in ("memory", "daily_log"):
+            raise BadArguments("memory_write: a quote goes to memory or daily_log")
+        with self._hand.at_work():
+            words = found_in(quote, self._hand.owner_typed())
+            if words is None:
+                why = "no message of the owner's in this conversation holds these sentences whole, word for word"
+                if self._hand.guest is not None:
+                    why = "an agent elsewhere cannot show what the owner typed; write it as content"
+                return Receipt(status="refused", path=self._target(target), rule="quote", reason=why)
+            said = f"User: {words}"
+            change = self._noted(said) if target == "daily_log" else self._remembered(said, None)
+            return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
         self._hand.taint(source)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
+from anima.sessions.quote import quotable, quoted
 from anima.sessions.replay import time_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
@@ -124,10 +125,13 @@ class Flushing:
         if hand.listener.scope is Scope.SUBAGENT or hand.access != "rw" or not (turns or through):
             return Flushed(reason=reason, status="nothing", through=through)
         now, self._left_out = hand.now(), 0
-        found = extract(turns)
-        if hand.listener.scope is not Scope.MAIN or hand.tainted:
+        own = self._owners(turns)
+        found = extract(own.get(turn.number, turn) for turn in turns)
+        if hand.listener.scope is not Scope.MAIN:
             found = tuple(kept for kept in found if kept.kind == "remember")  # the owner is asked about these alone
-        receipts, lines = self._written([_line(kept) for kept in found], now, turns)
+        receipts, lines = self._written([_line(kept) for kept in found if kept.number in own], now, turns, owned=True)
+        rest, more_lines = self._written([_line(kept) for kept in found if kept.number not in own], now, turns)
+        receipts, lines = [*receipts, *rest], [*lines, *more_lines]
         if talk is not None and through > self.through:
             talk.flush(reason=reason[:80], through=through, lines=len(lines), status=_status(receipts))
         self.through, self._doubtful = through, False
@@ -146,6 +150,15 @@ class Flushing:
             proposals=tuple(dict.fromkeys(r.proposal for r in (*receipts, *more) if r.proposal)),
         )
 
+    def _owners(self, turns: Sequence[Said]) -> dict[int, Said]:
+        """What the owner typed, without what in it is not their own; of a clean session nothing is told apart."""
+        if not self._hand.tainted:
+            return {}
+        typed = set(self._hand.owner_typed())
+        mine = [turn for turn in turns if turn.role == "user" and turn.text in typed]
+        texts = {turn.number: " ".join(filter(None, quotable(turn.text))) for turn in mine}
+        return {turn.number: replace(turn, text=texts[turn.number]) for turn in mine if texts[turn.number]}
+
     def _turns(self, talk: Transcript | None) -> tuple[list[Said], int]:
         if talk is None:
             return list(self._said), self.through + len(self._said)
@@ -162,7 +175,7 @@ class Flushing:
         return [_said(turn) for turn in talk.since(self._cycle_from)[0]] if talk is not None else []
 
     def _written(
-        self, lines: Sequence[str], now: datetime, turns: Sequence[Said], *, what: str = "flush"
+        self, lines: Sequence[str], now: datetime, turns: Sequence[Said], *, what: str = "flush", owned: bool = False
     ) -> tuple[list[Receipt], list[str]]:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
         from anima.gate.scan import PLACEHOLDER, scan_text
@@ -181,13 +194,14 @@ class Flushing:
             fresh = [line for line in wanted if _bare(line) not in held]
             plain = [line for line in fresh if line not in suspicious]
             groups = ([plain] if plain else []) + [[line] for line in fresh if line in suspicious]
-            receipts = [self._hand.submit(self._change(group, now), what=what) for group in groups]
+            receipts = [self._hand.submit(self._change(group, now, owned), what=what) for group in groups]
         return receipts, fresh
 
-    def _change(self, lines: Sequence[str], now: datetime) -> Change:
+    def _change(self, lines: Sequence[str], now: datetime, owned: bool) -> Change:
         path = self._hand.listener.daily_path(self._site.layout, now.date())
         text = "".join(log_line(line, now) for line in lines)
-        return replace(self._hand.wish(path, Kind.APPEND, text), opening=log_heading(now), reason="flush")
+        change = replace(self._hand.wish(path, Kind.APPEND, text), opening=log_heading(now), reason="flush")
+        return quoted(change) if owned else change
 
     def _held(self, now: datetime, turns: Sequence[Said]) -> set[str]:
         """The lines of today's log, and after a crash of every log since the first of these turns, and of what waits."""

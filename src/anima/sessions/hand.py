@@ -237,6 +237,16 @@ class Hand:
             taint=self.tainted,
         )
 
+    def owner_typed(self) -> tuple[str, ...]:
+        """What the owner typed in this conversation, as far as this door shows it: an agent elsewhere could make it up."""
+        talks, talk = self.rooms.transcripts, self._talk
+        if self.guest is not None or self.parent is not None or not self.listener.sees_all:
+            return ()
+        if talk is None or talks.has_arrived(self.id):
+            return ()
+        turns = [turn for turn in talk.since(0)[0] if turn.role == "user"]
+        return tuple(turn.content for turn in turns if not talks.origins_of(turn, "", self.channel))
+
     def judged(self, change: Change) -> Judged:
         """What the gate would say of a change, without making it."""
         with self._mutex:
@@ -258,7 +268,7 @@ class Hand:
             sight = self.listener.sight(self.site.layout, change.path)
             situation = Situation(
                 recent=len(self._recent),
-                flows=self.flows,
+                flows=self.flows if change.origin is not Origin.OWNER else frozenset(),
                 access=self.access,
                 layer=self.listener.layer,
                 submitted=None if sight is Sight.WHOLE else change.text if submitted is None else submitted,
