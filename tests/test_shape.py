@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 2_100,
     "prompt": 1_830,
     "search": 4_360,
-    "sessions": 4_410,
+    "sessions": 4_420,
     "store": 6_710,
     "testing": 1_610,
     "text": 2_600,

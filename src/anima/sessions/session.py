@@ -24,8 +24,8 @@ from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
-from anima.model import Access, Change, Complete, DocPath, Nights, Scope, Seen
-from anima.sessions.calls import Calling
+from anima.model import Access, Change, Complete, DocPath, Nights, Origin, Scope, Seen
+from anima.sessions.calls import Calling, framed
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, Rooms
 from anima.sessions.record import Transcript, redaction, stamp
@@ -282,7 +282,7 @@ class Session(Hand):
 
     def after_compaction(self, *, tokens: int = 0, summary: str | None = None, kept: int = 0) -> str:
         """Says that the context was cut: what was not flushed yet is, the cut is recorded, and a new cycle begins.
-        Gives what the model must be told again: the essential sections of AGENTS.md, and the time."""
+        Gives what the model must be told again: the essential sections of AGENTS.md, the time, and what it noted itself."""
         self.flush("compaction")
         with self.at_work():
             if self._talk is not None:
@@ -290,7 +290,16 @@ class Session(Hand):
                     uuid=self.site.new_id(), token_count=max(0, tokens), summary=summary, kept=max(0, kept)
                 )
             self._flushing.begin_cycle(self._talk.size if self._talk else 0)
-            return self._essentials()
+            return "\n\n".join(filter(None, (self._essentials(), self.noted())))
+
+    def noted(self) -> str:
+        """What this very conversation added and nobody reviewed yet, in its frame; "" where there is nothing. For a model
+        whose context was cut, or that takes the conversation up again."""
+        mine = [entry for entry in self.rooms.writer().unreviewed.all() if entry.session == self.id]
+        if not mine:
+            return ""
+        self.take_in("", origins=frozenset[Origin]().union(*(entry.origins for entry in mine)))
+        return framed("".join(entry.text for entry in mine)[-ESSENTIAL_CHARS:].strip())
 
     def _essentials(self) -> str:
         now = self.now()
