@@ -142,7 +142,7 @@ def test_no_tool_tells_a_listener_what_is_not_theirs(home, sender, scope):
 @pytest.mark.parametrize(("sender", "scope"), list(MAY))
 def test_there_and_not_theirs_is_the_same_answer_as_not_there(home, sender, scope):
     opened, _ = home
-    session = opened.session(scope=scope, sender=sender, access="ro")
+    session = opened.session(scope=scope, sender=sender, channel="cli", access="ro")
     kept = [PLACES[secret][0] for secret in set(PLACES) - MAY[sender, scope] if secret != "CANARY-PRIVATE"]
     for path, tool in product(kept, ("memory_get", "memory_write")):
         more = {"old_string": "the", "new_string": "x"} if tool == "memory_write" else {}
