@@ -75,7 +75,15 @@ def blind(seed: str) -> Iterator[Step]:
         yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
 
 
-PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, examples, blind)}
+def trust(seed: str) -> Iterator[Step]:
+    """Five thousand sequences of sessions, doors, nights and moves, with foreign text entering at any step."""
+    for n in range(10):
+        one = str(int(seed) + n)
+        command = _tests("tests/sessions/test_trust.py", "-n", "2")
+        yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
+
+
+PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, examples, blind, trust)}
 
 
 def run(part: str, seed: str, start: str | None) -> int:

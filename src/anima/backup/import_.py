@@ -283,7 +283,7 @@ def import_from(
         raise BadArguments("only what is yours replaces what stands here", hint="say that it is: --mine, or mine=True")
     with _opened(site, form, expanded(source), format) as found:
         places, whole = _places(site, found), len(found.paths)
-        aside = "" if mine else place_of_import(site.now())
+        aside = "" if mine else place_of_import(site)
         arriving = _Arriving(site, writer, form, aside, dry_run, replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
             arriving.take(item, places[item.path])

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, count
 from typing import Any
 
 from anima.errors import BadPath, HomeError
@@ -69,9 +70,11 @@ def layer_folder(layer: str) -> str:
     return f"{folder_of(layer)}/" if layer else ""
 
 
-def place_of_import(now: datetime) -> str:
-    """The folder of an import that begins now."""
-    return f"{FOLDER}/{IMPORT}{now:%Y-%m-%d-%H%M%S}"
+def place_of_import(site: Site) -> str:
+    """A folder for an import that begins now, which no other has."""
+    name = f"{FOLDER}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
+    names = chain([name], (f"{name}-{n}" for n in count(2)))
+    return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)
 
 
 def noted(change: Change, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
