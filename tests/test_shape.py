@@ -23,7 +23,7 @@ CEILINGS = {
     "layout": 1_120,
     "ledger": 1_210,
     "mcp": 890,
-    "memory": 2_100,
+    "memory": 2_090,
     "prompt": 1_830,
     "search": 4_360,
     "sessions": 4_420,
@@ -31,7 +31,7 @@ CEILINGS = {
     "testing": 1_610,
     "text": 2_600,
     "upkeep": 3_040,
-    "web": 4_280,
+    "web": 4_310,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 

@@ -226,16 +226,22 @@ def test_an_identity_file_waits_for_the_page_whatever_token_says_yes(desk: Desk)
     assert desk.owner.get(f"{API}/changes").json()["items"][0]["approver"] == "page"
 
 
-def test_only_the_page_trusts_lines(desk: Desk) -> None:
+def test_noted_lines_are_kept_and_dropped_by_name(desk: Desk) -> None:
     with desk.home.session(scope=Scope.MAIN) as session:
         session.taint("web")
-        session.call("memory_write", {"target": "notes/web.md", "content": "- from the web\n", "append": False})
-    [waiting] = desk.home.inbox.all()
-    wish = {"session": waiting.session}
+        for line in ("from the web", "from elsewhere"):
+            session.call("memory_write", {"target": "memory", "content": line})
+    waiting = {item["text"]: item["name"] for item in desk.owner.get(f"{API}/noted").json()["items"]}
 
-    assert problem(desk.owner.post(f"{API}/trust", json=wish)) == (403, "refused")
-    assert desk.page.post(f"{API}/trust", json=wish).json() == {"trusted_lines": 0}
-    assert problem(desk.page.post(f"{API}/trust", json={})) == (400, "bad-arguments")
+    agent = desk.agent("main")
+    assert agent.get(f"{API}/noted").status_code >= 400
+    for verb in ("keep", "drop"):
+        assert agent.post(f"{API}/noted/{verb}", json={"names": list(waiting.values())}).status_code >= 400
+    assert len(desk.home.inbox.noted()) == 2
+    assert desk.owner.post(f"{API}/noted/keep", json={"names": [waiting["- from the web\n"]]}).status_code == 200
+    assert desk.page.post(f"{API}/noted/drop", json={"names": [waiting["- from elsewhere\n"]]}).status_code == 204
+    assert "from the web" in desk.home.read("MEMORY.md").text and not desk.home.inbox.noted()
+    assert problem(desk.page.post(f"{API}/noted/keep", json={"names": ["u000000000000"]}))[0] == 404
 
 
 # -- agents -------------------------------------------------------------------------------------------------------------------
@@ -461,11 +467,11 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "import_directory",
         "import_from",
         "export",
-        "listener",
         "exists",
         "today",
         "resume",
         "backfill",
+        "trust",
         "dream_if_due",
         "next_snapshot",
         "settings",

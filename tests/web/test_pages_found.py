@@ -206,7 +206,7 @@ def test_lines_nobody_vouched_for_are_named_by_file_alone(tmp_path: Path) -> Non
         shown = words(page(desk.owner, "/search?q=zither"))
         desk.app.state.served.close()
 
-    assert "that nobody has vouched for yet" in shown and "memory/topics/web.md" in shown
+    assert "that nobody reviewed yet" in shown and "unreviewed/2026-05-08.md" in shown
     assert "mallory" not in shown
 
 
@@ -256,7 +256,7 @@ def test_a_replay_shows_roles_taint_and_what_the_agent_was_told_and_folds_tools(
     assert 'class="turn user" id="e0"' in shown and 'class="turn assistant" id="e2"' in shown
     assert re.search(r'class="turn tool" id="e1".*?<details><summary>', shown, re.DOTALL)
     said = words(shown)
-    assert "Tainted. It holds text from web" in said and "Untrusted text came in: web." in said
+    assert "Outside text. It holds text from tool, web" in said and "Outside text came in: tool, web." in said
     assert "What the agent had been told" in said and "IDENTITY.md" in said
     assert "The session ended." in said
 

@@ -215,18 +215,18 @@ def test_each_line_says_who_wrote_it(desk: Desk) -> None:
     assert "by-outside" in row(text, 3) and "edited outside anima" in row(text, 3)
 
 
-def test_a_line_from_the_web_is_marked_until_the_owner_trusts_it(desk: Desk) -> None:
-    written_by(desk, Actor.IMPORTER, Origin.WEB, "notes/web.md", "- the ferry leaves at seven\n- and at nine\n")
+def test_a_line_from_the_web_waits_in_the_inbox_and_stands_in_its_own_place(desk: Desk) -> None:
+    with desk.home.session(scope=Scope.MAIN) as session:
+        session.taint("web")
+        answer = session.call("memory_write", {"target": "notes/web.md", "content": "the ferry leaves at seven"})
+    [name] = answer["noted"]
     page = desk.page
-    before, listed = page.get("/memory/notes/web.md?line=1").text, page.get("/memory").text
-    trusted = page.post("/api/v1/trust", json={"path": "notes/web.md", "line": 1})
-    after = page.get("/memory/notes/web.md?line=1").text
+    inbox, place = page.get("/inbox").text, desk.home.inbox.noted()[0].entry.place
 
-    assert "doubted" in row(before, 1) and "! web" in row(before, 1) and "Trust this line" in before
-    assert "2 lines not trusted" in listed and "2 lines not trusted" not in page.get("/memory").text
-    assert trusted.json() == {"trusted_lines": 1}
-    assert "doubted" not in row(after, 1) and "✓ web" in row(after, 1) and "Trust this line" not in after
-    assert "doubted" in row(after, 2)
+    assert f'data-noted="{name}"' in inbox and "the ferry leaves at seven" in inbox and "it had read: web" in inbox
+    assert place is not None and "the ferry leaves at seven" in page.get(f"/memory/{place}").text
+    page.post("/api/v1/noted/keep", json={"names": [name]})
+    assert name not in page.get("/inbox").text and "the ferry" in page.get("/memory/notes/web.md").text
 
 
 def test_a_chosen_line_tells_why_it_is_there_and_its_past(desk: Desk) -> None:

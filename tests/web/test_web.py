@@ -448,15 +448,15 @@ def test_the_inbox_says_who_asks_why_and_which_rule(desk: Desk) -> None:
 
 
 def test_always_allow_shows_the_rule_it_would_need_as_the_configuration_reads_it(desk: Desk, tmp_path: Path) -> None:
-    with desk.home.session(scope=Scope.GROUP) as session:
-        session.call("memory_write", {"target": "daily_log", "content": "The group meets on Friday"})
+    with desk.home.session(scope=Scope.MAIN) as session:
+        session.call("memory_write", {"target": "TOOLS.md", "content": "The printer is in the attic"})
     shown = re.findall(r'<pre tabindex="0">(.*?)</pre>', desk.page.get("/inbox").text, re.DOTALL)
     from html import unescape
 
     config = Path(desk.home.name) / "anima.toml"
     config.write_text(config.read_text(encoding="utf-8") + "\n" + unescape(shown[0]), encoding="utf-8")
-    with Home.open(desk.home.name, clock=desk.clock) as home, home.session(scope=Scope.GROUP) as session:
-        found = session.call("memory_write", {"target": "daily_log", "content": "They meet on Saturday"})
+    with Home.open(desk.home.name, clock=desk.clock) as home, home.session(scope=Scope.MAIN) as session:
+        found = session.call("memory_write", {"target": "TOOLS.md", "content": "The scanner is beside it"})
 
     assert found["status"] == "written"
 

@@ -175,7 +175,7 @@ class Choice:
         return not (self._asked.session or self._asked.sender or self._asked.origin or self._asked.path)
 
     def _has_memory(self, path: DocPath) -> bool:
-        return self._site.layout.row_of(path).policy is Policy.MEMORY
+        return self._site.layout.row_of(path).policy in (Policy.MEMORY, Policy.REVIEW)
 
     def _means(self, path: DocPath, line: str) -> bool:
         asked = self._asked

@@ -1,4 +1,4 @@
-"""The past of a home: log, diff, why, undo, restore, trust, audit.
+"""The past of a home: log, diff, why, undo, restore, audit.
 
 Promise: undo is a change like any other and passes the same road; it takes back one change, a batch or all of a
 session, also when other lines changed since, and gives StaleWrite with both versions where it cannot tell what to do.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import chain
 
-from anima.errors import BadArguments, HomeError, NoSuchRevision, StaleWrite
+from anima.errors import BadArguments, NoSuchRevision, StaleWrite
 from anima.ledger.chain import Edit, Intent, Record
 from anima.ledger.provenance import OWNERS, Source
 from anima.ledger.verify import Fault, Verification, verify
@@ -119,17 +119,6 @@ class Past:
         for line in lines_of(document.text):
             raw = line.rstrip("\r\n")
             yield None if not raw.strip() else view.source(document.path, raw) if view else OWNERS
-
-    def doubts(self, path: DocPath) -> int:
-        """How many lines of a document are not trusted, as it stands; none of one that cannot be read."""
-        if not self.store.begun or not self.store.provenance.has_doubt(path):
-            return 0
-        try:
-            return sum(
-                found is not None and not found.trusted for found in self.sources(self.store.documents.read(path))
-            )
-        except HomeError:
-            return 0
 
     @property
     def tip(self) -> int:

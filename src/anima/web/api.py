@@ -33,7 +33,7 @@ from anima import (
     unified,
 )
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
-from anima.model import DocPath, Scope
+from anima.model import Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
@@ -424,15 +424,25 @@ def deny(here: Here, id: str) -> None:
     here.bulletin.look_soon()
 
 
-@router.post("/trust", tags=["approving"], response_model=bodies.Trusted)
-def trust(here: Here, me: Me, wish: bodies.Trusting) -> bodies.Trusted | Response:
-    """Trusts lines that prompts leave out because of where they came from. Needs the page."""
-    if me.kind != "page":
-        return problem(
-            403, "trusting lines needs the page or a terminal", kind="urn:anima:refused", title="Refused", rule="page"
-        )
-    path = DocPath.parse(wish.path) if wish.path else None
-    return bodies.Trusted(trusted_lines=here.home.past.trust(path, line=wish.line, session=wish.session))
+@router.get("/noted", tags=["approving"])
+def noted(home: TheHome) -> bodies.Items[bodies.NotedOut]:
+    """What agents noted after they had read outside text, and what imports brought: nobody reviewed it yet."""
+    return bodies.Items[bodies.NotedOut](items=[bodies.NotedOut.of(each) for each in home.inbox.noted()])
+
+
+@router.post("/noted/keep", tags=["approving"], response_model=list[bodies.ReceiptOut])
+def keep(here: Here, me: Me, wish: bodies.Reviewing) -> Response:
+    """Moves noted lines to where they were meant to go. A name says what is moved, so it is what was seen."""
+    receipts = here.home.inbox.keep(*wish.names, approver=_approver(me))
+    here.bulletin.look_soon()
+    return _receipts(receipts, _RECEIPTS, receipts)
+
+
+@router.post("/noted/drop", tags=["approving"], status_code=204)
+def drop(here: Here, wish: bodies.Reviewing) -> None:
+    """Takes noted lines away."""
+    here.home.inbox.drop(*wish.names)
+    here.bulletin.look_soon()
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------------

@@ -161,8 +161,33 @@ class ProposalOut(Out, of=anima.Proposal, without="bases forget asked"):
     changes: list[WishOut]
 
 
-class Trusted(Out):
-    trusted_lines: int
+class NotedOut(Out):
+    """A line, or a whole document, that nobody reviewed yet. `name` follows from what it would add, and where."""
+
+    name: str
+    to: DocPath
+    section: str | None
+    text: str
+    origins: list[str]
+    session: str | None
+    time: str
+    recalls: int
+    findings: list[FindingOut]
+
+    @classmethod
+    def of(cls, one: anima.ForReview) -> NotedOut:
+        entry = one.entry
+        return cls(
+            name=entry.id,
+            to=entry.to,
+            section=entry.section,
+            text=entry.text,
+            origins=sorted(entry.origins),
+            session=entry.session,
+            time=entry.time,
+            recalls=one.recalls,
+            findings=[FindingOut.model_validate(each) for each in one.findings],
+        )
 
 
 class HealthOut(Out):
@@ -430,12 +455,10 @@ class ApprovedAll(Out):
     left: dict[str, str]
 
 
-class Trusting(In):
-    """One line, all of a document, or all a session wrote."""
+class Reviewing(In):
+    """The names of noted lines."""
 
-    path: Place | None = None
-    line: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
-    session: Annotated[str | None, Field(max_length=200)] = None
+    names: Annotated[list[Annotated[str, Field(max_length=40)]], Field(min_length=1, max_length=1_000)]
 
 
 class Indexing(In):

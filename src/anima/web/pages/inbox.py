@@ -19,6 +19,8 @@ from anima.web.guard import who_of
 from anima.web.pages import PageView, WebPage
 from anima.web.served import Served
 
+MOST_NOTED = 100  # noted lines on the page at once
+
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     """Everything that waits; or one of it, whole however long it is."""
@@ -32,7 +34,10 @@ def show(here: Served, request: Request) -> dict[str, Any]:
             here.shown(who_of(request.scope), proposal)
         card = {"proposal": proposal, "rule": _rule(here, proposal), "alone": alone, "lines": lines, "whole": is_whole}
         batches.setdefault(proposal.session or "", []).append(card)
-    return {"batches": batches, "only": only, "allowed": [] if waiting or only else _allowed(here)}
+    noted = [] if only else list(here.home.inbox.noted())
+    allowed = [] if waiting or only or noted else _allowed(here)
+    more = max(0, len(noted) - MOST_NOTED)
+    return {"batches": batches, "only": only, "allowed": allowed, "noted": noted[:MOST_NOTED], "more": more}
 
 
 def _rule(here: Served, proposal: Proposal) -> str:

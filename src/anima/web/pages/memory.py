@@ -73,7 +73,6 @@ class Node:
     is_folder: bool = False
     is_text: bool = True
     is_open: bool = False
-    doubt: int = 0  # lines that are not trusted
     count: int = 1  # documents beneath
     children: list[Node] = field(default_factory=list)
 
@@ -168,15 +167,14 @@ def _leaf(here: Served, entry: Entry) -> Node:
         kind=_kind_of(here, path) if is_text else "file",
         time=entry.time,
         is_text=is_text,
-        doubt=here.home.past.doubts(path),
     )
 
 
 def _folder(here: Served, path: str, children: list[Node], *, name: str = "") -> Node:
-    count, doubt = sum(child.count for child in children), sum(child.doubt for child in children)
+    count = sum(child.count for child in children)
     is_open = not name and (count <= 12 or _is_daily(here, path))
     name = name or path.rpartition("/")[2]
-    return Node(name=name, path=path, is_folder=True, is_open=is_open, count=count, doubt=doubt, children=children)
+    return Node(name=name, path=path, is_folder=True, is_open=is_open, count=count, children=children)
 
 
 def _is_daily(here: Served, folder: str) -> bool:
@@ -231,7 +229,6 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         "found": found,
         "writable": writable,
         "row": row,
-        "doubt": here.home.past.doubts(path) if found else 0,
         "latest": home.past.log(path, limit=4),
         "kind": _kind_of(here, path),
         "lines": [],

@@ -62,7 +62,7 @@ def _instead(search: Any, wish: dict[str, Any], since: date | None) -> Iterator[
         yield {"found": len(found), "most": MANY, "how": "when you ask alone", "change": {"scope": "main"}}
     if found := search(scope=scope, since=since, trusted_only=False):
         paths = sorted({hit.path.text for hit in found})
-        yield {"found": len(found), "most": MANY, "how": "that nobody has vouched for yet", "paths": paths[:5]}
+        yield {"found": len(found), "most": MANY, "how": "that nobody reviewed yet", "paths": paths[:5]}
 
 
 def _talks(here: Served, wish: dict[str, Any], since: date | None) -> dict[str, Any]:

@@ -241,6 +241,14 @@
     if (open) $("textarea", editor).focus(); else one.focus();
   }
 
+  // Noted lines: one, or all on the page in which the scan saw nothing.
+  async function review(verb, from, said) {
+    const one = from.closest("[data-noted]");
+    const names = one ? [one.dataset.noted] : $$("[data-noted][data-plain]").map((each) => each.dataset.noted);
+    try { await send("POST", `/noted/${verb}`, { names }); say(said); } catch (error) { say(error.message); }
+    await settle();
+  }
+
   const acts = {
     theme() {
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -271,6 +279,8 @@
     },
     async "approve-all"(from) { await approveAll(from.dataset.batch); },
     async "deny-all"(from) { await denyAll(from.dataset.batch); },
+    async "keep-noted"(from) { await review("keep", from, "Kept. Prompts hold it from now on."); },
+    async "drop-noted"(from) { await review("drop", from, "Dropped."); },
     looked(from) {
       for (const one of $$(".card", document.getElementById(from.dataset.batch))) looked.add(face(one));
       mark();

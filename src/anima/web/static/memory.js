@@ -259,12 +259,6 @@
       await send("POST", "/restore", { path: from.dataset.place, at: from.dataset.at, base: from.dataset.base });
       location.href = from.dataset.address;
     }),
-    "trust-line": tried(async (from) => {
-      const { value } = await send("POST", "/trust", { path: from.dataset.place, line: Number(from.dataset.line) });
-      say(value.trusted_lines ? "Trusted. Prompts hold it from now on." : "It was trusted already.");
-      const lines = $("#lines");
-      if (lines) { await choose(lines, from.dataset.line, false); await window.anima.refresh(lines); }
-    }),
     unchoose() { const lines = $("#lines"); if (lines) return choose(lines, "", false); return undefined; },
   });
 
