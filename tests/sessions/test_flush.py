@@ -213,7 +213,7 @@ def test_of_a_conversation_that_read_outside_text_only_the_owners_own_words_are_
         done = session.flush("overflow")
         assert done.status == "written" and not done.proposals
     assert "Ana moved to Lisbon" in log_of(home) and "forms" not in log_of(home) and "Mallory" not in log_of(home)
-    assert [found.entry.origins for found in home.inbox.noted()] == [{"web"}] * 2
+    assert [found.entry.origins for found in home.inbox.noted()] == [{"web"}] * 1
 
 
 def test_one_suspicious_line_does_not_take_the_others_with_it(home):

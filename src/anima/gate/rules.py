@@ -93,7 +93,8 @@ class Facts:
     @property
     def can_be_noted(self) -> bool:
         """Whether it can be written down elsewhere until the owner looks: memory that is only added to."""
-        return self.file is Policy.MEMORY and self.change.is_addition
+        size = len(self.change.added or self.change.text)
+        return self.file is Policy.MEMORY and self.change.is_addition and size <= NOTE_LIMIT
 
     @property
     def held_back(self) -> Answer:
@@ -195,6 +196,7 @@ def switched(preset: str, rules: Sequence[Rule]) -> dict[str, Answer]:
 # -- what the built-in rules say ---------------------------------------------------------------------------------------------
 
 SIZE_LIMIT = 256 * 1024  # bytes an agent may write at once
+NOTE_LIMIT = 32 * 1024  # characters that are noted; more is asked for
 RATE_LIMIT = 600  # writes of one agent session in a minute
 APPROVAL_PLACES = frozenset({"terminal", "page"})  # where identity files can be approved
 

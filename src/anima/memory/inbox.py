@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite
 from anima.gate import Situation
+from anima.gate.rules import file_policy
+from anima.layout.table import Policy
 from anima.memory.proposals import Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without
-from anima.memory.verbs import apart, remembered
+from anima.memory.verbs import apart, opening_for, remembered
 from anima.memory.write import Writer, owners
 from anima.model import (
     Actor,
@@ -48,6 +50,11 @@ class ForReview(NamedTuple):
     entry: Noted
     recalls: int  # how often searches brought it back
     findings: tuple[Finding, ...]
+
+
+def place_finding(policy: Policy) -> Finding:
+    said = f"it would go to a file of the kind {policy}, which is decided by itself"
+    return Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said)
 
 
 class Inbox:
@@ -128,16 +135,24 @@ class Inbox:
 
     def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
         """Unreviewed entries, those that searches brought back most often first, then the newest."""
-        from anima.gate.scan import scan_text
-
         asked = self._recalls()
         key = self._store.key if self._store.begun else None
         found = []
         for number, entry in enumerate(self._writer.unreviewed.all(layer)):
             lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
             times = max((asked[line] for line in lines if line), default=0)
-            found.append((-times, -number, ForReview(entry, times, scan_text(entry.text))))
+            found.append((-times, -number, ForReview(entry, times, self._seen_in(entry))))
         return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
+
+    def _seen_in(self, entry: Noted) -> tuple[Finding, ...]:
+        """What speaks against keeping an entry among others: what the scan sees in it, and a place that is no memory."""
+        from anima.gate.scan import scan_text
+
+        found = (*scan_text(entry.text), *scan_text(entry.section or ""))
+        policy = file_policy(entry.to, self._layout.row_of(entry.to))
+        if policy is Policy.MEMORY:
+            return found
+        return (*found, place_finding(policy))
 
     def _recalls(self) -> Counter[str]:
         """How often searches brought back which unreviewed lines, by their digests."""
@@ -243,7 +258,9 @@ class Inbox:
         """A proposed text carried over to what stands there now. Raises StaleWrite where the two do not go together."""
         now = self._writer.text_of(change.path)
         if change.kind is Kind.APPEND:
-            return replace(change, base=None)
+            before = opening_for(now or "")  # the last section may have been marked since
+            is_apart = not before or change.text.startswith(before)
+            return replace(change, base=None, text=change.text if is_apart else before + change.text)
         digest = "" if now is None else digest_of(now)
         if now == base:
             return replace(change, base=digest)

@@ -20,7 +20,7 @@ from typing import Any
 
 from anima.errors import BadPath, HomeError
 from anima.layout.listener import folder_of
-from anima.model import Change, DocPath, Document, Kind, Origin, Scope
+from anima.model import Change, DocPath, Document, Kind, Origin, Scope, fold
 from anima.site import Site
 from anima.text.markdown import lines_of
 
@@ -52,12 +52,13 @@ class Noted:
     @property
     def layer(self) -> str:
         """The folder before the place, with its slash: "" for the owner's own."""
-        return self.place.text.partition(f"{FOLDER}/")[0] if self.place else ""
+        at = self.place.key.find(f"{FOLDER}/") if self.place else 0
+        return self.place.text[:at] if self.place else ""
 
     @property
     def is_whole(self) -> bool:
         """Whether it is a document of its own, which an import brought."""
-        return self.place is not None and self.place.text.startswith(f"{self.layer}{FOLDER}/{IMPORT}")
+        return self.place is not None and self.place.key.startswith(f"{fold(self.layer)}{FOLDER}/{IMPORT}")
 
 
 def name_of(to: DocPath, section: str | None, text: str) -> str:
@@ -90,7 +91,9 @@ def noted(change: Change, now: datetime, origins: Iterable[Origin]) -> list[Note
             scope=change.scope,
             time=now.isoformat(timespec="minutes"),
         )
-        for text in _points((change.added or change.text).strip("\n") + "\n")
+        for text in _points(
+            "".join(f"{line.rstrip()}\n" for line in (change.added or change.text).strip("\n").split("\n"))
+        )
     ]
 
 
@@ -190,17 +193,18 @@ class Unreviewed:
     def all(self, layer: str | None = None) -> tuple[Noted, ...]:
         """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
         found = [entry for place in self._places() for entry in self._entries(place)]
-        return tuple(entry for entry in found if layer is None or entry.layer == layer)
+        return tuple(entry for entry in found if layer is None or fold(entry.layer) == fold(layer))
 
     def _places(self) -> list[str]:
         folders = [FOLDER]
         for kind in ("users", "groups"):
-            names = self._documents.names(kind) if self._documents.actual(DocPath.parse(kind)) else ()
-            folders += [f"{kind}/{name}/{FOLDER}" for name in names]
+            spelt = self._documents.actual(DocPath.parse(kind))
+            folders += [f"{spelt}/{name}/{FOLDER}" for name in self._documents.names(spelt)] if spelt else []
         places = []
         for folder in folders:
             try:
-                for entry in self._documents.list(folder) if self._documents.actual(DocPath.parse(folder)) else ():
+                spelt = self._documents.actual(DocPath.parse(folder))
+                for entry in self._documents.list(spelt) if spelt else ():
                     if not entry.is_folder:
                         places.append(entry.path)
                     elif entry.name.startswith(IMPORT):
@@ -226,7 +230,7 @@ class Unreviewed:
         whole = Noted(id="", to=path, text=text, origins=frozenset({Origin.IMPORT}), place=path)
         if not whole.is_whole:
             return tuple(entry for entry, _, _ in parsed(path, text))
-        to = DocPath.parse(path.text.partition(f"{FOLDER}/{IMPORT}")[2].partition("/")[2])
+        to = DocPath.parse(path.text[len(whole.layer) :].split("/", 2)[2])
         return (replace(whole, id=name_of(to, None, text), to=to, time=document.time.isoformat(timespec="minutes")),)
 
     def recognised(self, text: str, layer: str) -> set[int]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
 from anima.gate.rules import said, untrusted
+from anima.layout.listener import layer_at
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, layer_folder, noted
@@ -139,7 +140,7 @@ class Writer:
             own = (
                 *scan_added(base, change, before=before),
                 *self._named(change, situation),
-                *self._recognised(base, change),
+                *self._recognised(base, change, situation),
                 *self._copied(base, change, situation),
             )
             found += own
@@ -173,12 +174,14 @@ class Writer:
             return ()
         return scan_name(path.text)
 
-    def _recognised(self, base: str | None, change: Change) -> list[Finding]:
+    def _recognised(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
         """What of a change was forgotten before. The owner's own hand is not asked."""
         if not self.forgotten or change.kind in (Kind.DELETE, Kind.MOVE):
             return []
         if change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None:
             return []
+        if change.actor is Actor.AGENT and (change.scope is not Scope.MAIN or situation.layer):
+            return []  # whoever does not see all learns nothing of it; `_noted` leaves it out
         added = _added(base, change)
         hits = sorted(self.forgotten.hits("".join(line for _, line in added)))
         return [_at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten") for n in hits]
@@ -197,14 +200,17 @@ class Writer:
     def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
         now = self.site.now()
-        waiting = self.unreviewed.all()
+        waiting = self.unreviewed.all(layer_folder(layer))
         place = self.unreviewed.place_for(layer_folder(layer), now)
         entries = [noted(change, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
         new = {id: entry for id, entry in found.items() if id not in known}
+        if changes[0].scope is not Scope.MAIN or layer:  # what the owner had forgotten does not come back by others
+            new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
         session = changes[0].session
-        if len(waiting) + len(new) > MOST or sum(e.session == session for e in waiting) + len(new) > MOST_OF_SESSION:
+        own = {entry.id for entry in waiting if entry.session == session}
+        if len(waiting) + len(new) > MOST or len(own | found.keys()) > MOST_OF_SESSION:
             full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
             return self._refused(changes, judged._replace(verdict=full))
         if new:
@@ -279,8 +285,8 @@ class Writer:
         approver: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
-        # A session that has read outside text writes no words of its own into history, unless the owner saw them.
-        changes = tuple(replace(c, reason="") if untrusted(c) and not approver else c for c in changes)
+        # Only the owner's own clean session writes words of its own into history, unless the owner saw them.
+        changes = tuple(c if approver or _may_give_reasons(c) else replace(c, reason="") for c in changes)
         written = self.store.write(Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver))
         judged = Judged(verdict, findings)
         if written.repeated:
@@ -380,6 +386,11 @@ def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
 
 def _at(kind: str, severity: Severity, line: int, message: str) -> Finding:
     return Finding(kind=kind, severity=severity, start=0, end=0, line=line, shown="", message=message)
+
+
+def _may_give_reasons(change: Change) -> bool:
+    is_owners = change.scope is Scope.MAIN and layer_at(change.path) is None
+    return change.actor is not Actor.AGENT or (is_owners and not untrusted(change))
 
 
 def _receipt(

@@ -6,7 +6,7 @@ reading untrusted text taints the session. Not here: the table and its arguments
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from anima.layout.listener import Sight, folder_of, layer_at
 from anima.memory.past import Past
 from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
-from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of
+from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
 from anima.sessions import self_report
 from anima.sessions.quote import found_in, quoted
 from anima.text.markdown import View, lines_of
@@ -221,6 +221,11 @@ class Calling:
         if folder and not self.listener.sees_all and not self._knows(folder):
             raise NoSuchDocument(folder)
         found = [entry for entry in self._tree(folder, depth) if self._lists(entry)]
+        if self.listener.is_owner:
+            if _is_others(f"{folder}/"):  # names are words too
+                self._hand.take_in("", origins={Origin.PEER})
+            else:
+                found = [entry for entry in found if not _is_others(entry) or entry.count("/") == entry.endswith("/")]
         return {"path": folder, "entries": found}
 
     def _tree(self, folder: str, depth: int) -> Iterator[str]:
@@ -260,7 +265,7 @@ class Calling:
                 "id": revision.id[:12],
                 "time": revision.time.isoformat(),
                 "actor": revision.actor,
-                "subject": revision.subject,
+                "subject": f"a change under {theirs}/" if (theirs := _others_in(revision.paths)) else revision.subject,
             }
             if revision.anchor is None:  # no commit of ours: nobody here knows whose words these are
                 self._hand.take_in(revision.subject, origins={Origin.PEER})
@@ -273,7 +278,9 @@ class Calling:
 
     def _memory_checkpoint(self, *, note: str) -> dict[str, Any]:
         told: dict[str, Any] = {}
-        if note.strip():
+        if not self.listener.sees_all:
+            note = CHECKPOINT
+        elif note.strip():
             log = self._target("daily_log")
             judged = self._hand.judged(self._hand.wish(log, Kind.APPEND, note))
             if any(is_secret(found) or is_danger(found) for found in judged.findings):
@@ -459,6 +466,16 @@ class Calling:
             if self.listener.sight(self._layout, path) is not Sight.NONE:
                 raise
             return None
+
+
+def _is_others(entry: str) -> bool:
+    """Whether a place is one where others choose the names: layers, and what nobody reviewed."""
+    return fold(entry).startswith(("users/", "groups/", "unreviewed/"))
+
+
+def _others_in(paths: Iterable[str]) -> str:
+    """The folder of others that a change touched: its paths hold names that they chose."""
+    return next((path.partition("/")[0] for path in paths if _is_others(path)), "")
 
 
 def framed(text: str) -> str:

@@ -340,8 +340,13 @@ def extract(turns: Iterable[Said], *, share: float = SHARE) -> tuple[Kept, ...]:
     return tuple(sorted([*marked, *plain[:room]], key=lambda k: k.number))
 
 
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|^[ \t]*>.*?$", re.MULTILINE | re.DOTALL)
+
+
 def _judged(turn: Said) -> Kept | None:
-    text = " ".join(turn.text.split())
+    text = " ".join(_FENCED.sub("", turn.text).split())  # what is quoted or fenced is somebody else's
+    if not text:
+        return None
     if turn.role == "assistant":
         found = _DECISION.search(text) or _PROMISE.search(text)
         if not found:

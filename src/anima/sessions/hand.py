@@ -234,8 +234,13 @@ class Hand:
             origin=Origin.AGENT,
             session=self.id,
             scope=self.listener.scope,
-            taint=self.tainted,
+            taint=self.all_read,
         )
+
+    @property
+    def all_read(self) -> frozenset[Origin]:
+        """What this session has read, and whoever called it: its question comes from there."""
+        return self.tainted | (self.parent.all_read if self.parent else frozenset())
 
     def owner_typed(self) -> tuple[str, ...]:
         """What the owner typed in this conversation, as far as this door shows it: an agent elsewhere could make it up."""

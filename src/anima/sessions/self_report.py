@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
+from anima.layout.listener import is_unreviewed
 from anima.model import Actor, DocPath, Nights
 from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of, without_tail
 from anima.text.words import tags
@@ -182,6 +183,8 @@ def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list
 def _lines_seen(site: Site, listener: Listener, path: str) -> list[str]:
     try:
         place = DocPath.parse(path)
+        if is_unreviewed(site.layout, place):
+            return []
         text = site.store.documents.read(place).text
     except HomeError:
         return []
@@ -204,7 +207,7 @@ class SessionLogs:
 
     def __init__(self, hand: Hand) -> None:
         self._transcripts, self._current = hand.rooms.transcripts, hand.id
-        self._asker = self._transcripts.asker(hand.listener)
+        self._asker, self._layer = self._transcripts.asker(hand.listener), hand.listener.layer
         self.touched: set[str] = set()
 
     def answer(
@@ -212,10 +215,9 @@ class SessionLogs:
     ) -> dict[str, Any]:
         if action == "list_sessions":
             rows = self._transcripts.list(self._asker, limit or 50)
-            self.touched |= {row.id for row in rows if not row.scope}  # others wrote these, summaries and all
             return {
                 "ok": True,
-                "sessions": [_listed(row, max_chars) for row in rows],
+                "sessions": [_listed(row, max_chars) | self._untold(row) for row in rows],
                 "total": rows.total,
             }
         if action == "search":
@@ -224,6 +226,11 @@ class SessionLogs:
         if not session_id and not recent:
             raise BadArguments("session_logs: read_session needs session_id; list_sessions names them")
         return self._read(session_id or self._current, limit or (RECENT if recent else 50), max_chars, newest=recent)
+
+    def _untold(self, row: Listed) -> dict[str, str]:
+        """What a list leaves out: the words of a conversation that others had a part in are read with read_session."""
+        is_own = row.id == self._current or not self._transcripts.doubts([row.id], self._layer)
+        return {} if row.scope and is_own else {"summary": ""}
 
     def _read(self, id: str, limit: int, max_chars: int, *, newest: bool) -> dict[str, Any]:
         if id == self._current and not self._transcripts.has(id):  # nothing was said yet

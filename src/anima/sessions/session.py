@@ -549,6 +549,9 @@ class Route:
     chat_type: str = ""
 
 
+_TAILS = ("thread", "topic")
+
+
 def route_of(key: str) -> Route:
     """What a session's key says; what it does not say clearly enough is GROUP. Raises BadArguments for no key at all."""
     parts = key.strip().split(":")
@@ -570,8 +573,11 @@ def _placed(agent: str, parts: list[str]) -> Route:
         return Route(scope=Scope.MAIN, agent=agent)
     if len(parts) < 3 or parts[1].casefold() not in _CHATS or not parts[2]:
         return Route(scope=Scope.GROUP, agent=agent, channel=parts[0] if len(parts) > 1 else "")
-    kind = parts[1].casefold()
-    return Route(scope=_CHATS[kind], agent=agent, channel=parts[0], chat=parts[2], chat_type=kind)
+    kind, rest = parts[1].casefold(), parts[2:]
+    if len(rest) > 2 and rest[-2].casefold() in _TAILS:
+        rest = rest[:-2]
+    # An id may hold colons itself (@ana:example.org): cut short, it would be somebody else's too.
+    return Route(scope=_CHATS[kind], agent=agent, channel=parts[0], chat=":".join(rest), chat_type=kind)
 
 
 def narrowed(scope: Scope, chat_type: str | None) -> Scope:

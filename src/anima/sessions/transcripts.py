@@ -236,9 +236,10 @@ class Transcripts:
     def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
         """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
         another sender than whoever has this layer; what members say in their group is the group's own."""
-        if turn.role == "tool" and turn.name not in self.site.config.own_tools:
+        is_tools = turn.role == "tool" or turn.name is not None  # whoever has a name is a tool or a helper
+        if is_tools and turn.name not in self.site.config.own_tools:
             return frozenset({Origin.TOOL})
-        if turn.role == "user" and turn.sender_id is not None and not is_groups(layer):
+        if turn.sender_id is not None and not is_groups(layer):
             speaker = self.site.listener(Scope.MAIN, turn.sender_id, turn.source_plugin or channel)
             return frozenset({Origin.PEER}) if speaker.layer != layer else frozenset()
         return frozenset()
