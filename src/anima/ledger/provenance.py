@@ -70,7 +70,7 @@ class Source:
         text += f", which had read {_read(self.taint)}" if self.taint else ""
         text += f"; approved by you at the {self.approver}" if self.approver else ""
         text += "; trusted by you" if self.trusted_at else ""
-        return text + ("" if self.trusted else "; not trusted, so prompts leave it out")
+        return text + ("" if self.trusted else "; nobody reviewed it yet")
 
 
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)

@@ -31,7 +31,7 @@ from anima.store.still import KEY, LEDGER, Still, key_of, kind_of, ledger_bytes,
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
-TRUST = "look through the lines that are left out, then `anima trust --all`, or forget them"
+TRUST = "look through what was written since (`anima history`); dreaming builds on none of it"
 _LOCK, _DOUBT, _FORGOTTEN = "lock", "doubt", "forgotten"
 _FILES = (LEDGER, KEY, _LOCK, "mending", "made", _DOUBT, _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
 _FOLDERS = ("pending", "stage", ASIDE)
@@ -328,7 +328,7 @@ class CheckedLedger:
         known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
         known.fold(still_ledger(self._store).records())
         if not is_marked and known.is_doubtful and not is_busy(self._store):
-            said = "The mark that this home has untrusted lines is gone, so prompts show them."
+            said = "The mark that lines of outside origin were written here is gone."
             yield Remark(name="doubt-missing", about=_DOUBT, message=said)
         for path in blank:
             if held := known.size_of(DocPath.parse(path)):
@@ -357,7 +357,7 @@ class CheckedLedger:
                 yield from self._renew(min(wrong))
             elif "doubt-missing" in found:
                 self._store.mark_doubt()
-                said = "put back; prompts leave untrusted lines out again"
+                said = "put back"
                 yield Deed(name="doubt-missing", about=_DOUBT, said=said)
 
     def _renew(self, why: str) -> Iterator[Deed]:
@@ -411,8 +411,8 @@ def _renewed(made: Renewed, place: str) -> str:
         said += f"; {made.doubted:,} of them cannot be proven, so only their doubts count"
     if made.unvouched:
         said += (
-            f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so prompts leave "
-            "them out until you say anima trust"
+            f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so dreaming "
+            "builds on none of them"
         )
     return said
 
