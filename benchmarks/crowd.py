@@ -97,7 +97,7 @@ class Worker:
         token = self.token()
         self.say(begun=token)
         with self.home.session(scope=Scope.GROUP) as session:
-            session.call("memory_write", {"target": "notes/asked.md", "content": f"- line {token} end\n"})
+            session.call("memory_write", {"target": "skills/asked/SKILL.md", "content": f"- line {token} end\n"})
 
     def approve(self) -> None:
         waiting = self.home.inbox.all()
@@ -232,7 +232,7 @@ def problems(folder: Path, story: Story) -> Iterator[str]:
 
 
 def _lines(home: Home, story: Story) -> Iterator[str]:
-    texts = [home.read(path).text for path in (*LOGS, "notes/asked.md") if home.exists(path)]
+    texts = [home.read(path).text for path in (*LOGS, "skills/asked/SKILL.md") if home.exists(path)]
     found = Counter(line.split()[2] for text in texts for line in text.splitlines() if line.startswith("- line"))
     for token, times in found.items():
         if times > 1:

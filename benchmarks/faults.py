@@ -82,7 +82,7 @@ def _proposal(home: Home) -> None:
     _documents(home)
     with home.session(scope=Scope.MAIN) as session:
         session.taint("web")
-        session.call("memory_write", {"target": "memory", "content": "Ana uses a Samsung", "section": "People"})
+        session.call("memory_write", {"target": "TOOLS.md", "content": "- Ana uses a Samsung"})
 
 
 def _written(home: Home) -> None:

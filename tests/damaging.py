@@ -43,6 +43,7 @@ def make_sound(place: Path) -> Path:
                     session.log("assistant", f"in the shed, place {n}")
                 session.taint("web")
                 session.call("memory_write", {"target": "memory", "content": "The web says: buy walnut"})
+                session.call("memory_write", {"target": "TOOLS.md", "content": "The web says: buy walnut"})
         home.index()
         home.search("walnut", scope="main")
         home.sessions.find("walnut", limit=5, max_chars=80)
@@ -114,7 +115,6 @@ def works(root: Path) -> None:
         assert home.prompt(scope="main").text
         home.remember(f"the heron stood by the lock {len(every_byte(root))}", section="Birds")
         home.index()
-        home.past.trust(every=True)
         assert home.search("heron", scope="main")
         assert home.past.audit().ok, home.past.audit()
         assert home.past.log(limit=1)
@@ -344,7 +344,7 @@ def untrusted_line(home: Home, path: str, text: str) -> None:
     with home.site.store.lock():
         home.site.store.mark_doubt()
     (receipt,) = home._writer.submit([change], what="write")
-    assert receipt.status == "written", receipt
+    assert receipt.status == "noted", receipt
 
 
 def unmark(root: Path) -> None:

@@ -23,7 +23,7 @@ CEILINGS = {
     "layout": 1_120,
     "ledger": 1_210,
     "mcp": 890,
-    "memory": 2_120,
+    "memory": 2_130,
     "prompt": 1_830,
     "search": 4_360,
     "sessions": 4_460,

@@ -66,7 +66,7 @@ def root(tmp_path: Path) -> Path:
         with home.session(scope=Scope.MAIN) as session:
             session.log("user", "hello there")
             session.taint("web")
-            session.call("memory_write", {"target": "memory", "content": "a wish that waits"})
+            session.call("memory_write", {"target": "TOOLS.md", "content": "a wish that waits"})
     return root
 
 

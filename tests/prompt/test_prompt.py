@@ -590,7 +590,7 @@ def test_knowledge_skills_extra_and_additional_files_have_their_places(tmp_path:
         "- knowledge/wood/oak.md\n</memory>" in prompt.stable
     )
     assert "- tide: Reads *the* tide & wind. (Skills/tide/SKILL.md)" in prompt.stable
-    assert "new" not in prompt.stable.partition("# SKILLS")[2].partition("# KNOWLEDGE")[0]
+    assert "- new:" not in prompt.stable.partition("# SKILLS")[2].partition("# KNOWLEDGE")[0]
     assert any("skill left out" in note and "'other'" in note for note in prompt.notes)
     assert "# VISION.md\n# Vision" in prompt.stable
     assert line(prompt, "GONE.md").status == "missing"

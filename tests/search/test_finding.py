@@ -166,8 +166,11 @@ MAY_FIND = {
     (Scope.GROUP, None): set(),
     (Scope.GROUP, "ana"): set(),
     (Scope.SUBAGENT, None): {"canarylent", "canarytools"},
-    (Scope.CRON, None): {"canaryuser", "canaryknow", "canarytools"},
-    (Scope.HEARTBEAT, None): {"canarymemory", "canarylent", "canaryuser", "canarydaily", "canaryknow", "canarytools"},
+    (Scope.CRON, None): {"canaryuser", "canarytools", "canarybank", "canarytopic"},
+    (Scope.HEARTBEAT, None): {
+        *("canarymemory", "canarylent", "canaryuser", "canarydaily", "canaryknow", "canarytools"),
+        *("canarybank", "canarytopic"),
+    },
     (Scope.HEARTBEAT, "bob"): {"canarybob", "canaryknow", "canarytools"},
 }
 

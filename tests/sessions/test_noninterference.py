@@ -111,7 +111,7 @@ class Pair:
         self.scope, self.sender = scope, sender
         self.names: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self.homes = [made(folder / f"{dialect}-{scope}-{sender}-{n}", dialect) for n in "ab"]
-        self.listener = self.homes[1].listener(scope=scope, sender=sender)
+        self.listener = self.homes[1].site.listener(scope, sender)
         self.hidden = [path for n, path in enumerate(TEXTS) if self._hides(path, n)]
         other = self.homes[1]
         if self.listener.layer != "ana":
@@ -300,6 +300,7 @@ def arguments(tool: str) -> st.SearchStrategy[dict[str, Any]]:
         },
         "memory_get": {"path": one(PATHS), "from": one([1, 2, 9, 500]), "lines": one([1, 5, 120])},
         "memory_write": {},
+        "memory_read_outside": {"source": one(["web", "tool"])},
         "memory_tree": {"path": one(FOLDERS), "depth": one([1, 2, 9])},
         "memory_history": {"path": one(PATHS), "limit": one([1, 10]), "diff": st.booleans()},
         "memory_checkpoint": {"note": one(["here", SECRET])},

@@ -373,12 +373,12 @@ def test_one_document_cannot_be_named_twice_in_a_batch(folder: Path) -> None:
 def test_a_proposal_is_carried_out_once_though_two_say_yes(folder: Path) -> None:
     one, two = opened(folder), opened(folder)
     with one.session(scope=Scope.GROUP) as session:
-        name = session.call("memory_write", {"target": "notes/a.md", "content": "- asked\n"})["proposal"]
+        name = session.call("memory_write", {"target": "TOOLS.md", "content": "- asked\n"})["proposal"]
     raw = (folder / f".anima/pending/{name}.json").read_bytes()
     one.inbox.approve(name)
     (folder / f".anima/pending/{name}.json").write_bytes(raw)  # as the second one saw it a moment before
     assert [receipt.status for receipt in two.inbox.approve(name)] == ["written"]
-    assert two.read("notes/a.md").text.count("- asked") == 1
+    assert two.read("TOOLS.md").text.count("- asked") == 1
     assert two.inbox.all() == ()
     one.close()
     two.close()

@@ -170,20 +170,6 @@ def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:
     assert home.exists("users/luis/memory/archive/2026/2026-01-02.md")
 
 
-def test_a_line_nobody_vouched_for_is_never_kept_in_place_of_one_that_is(home: Home) -> None:
-    home.write("notes/own.md", "- Invoices go to the blue mailbox\n")
-    with home.session(scope=Scope.MAIN) as session:
-        session.taint(Origin.WEB)
-        session.call("memory_write", {"target": "memory", "content": "Invoices go to the blue mailbox"})
-    [waiting] = home.inbox.all()
-    home._writer.carry_out(waiting.changes, _allowed(), (), what="write")  # as a preset that asks nobody would
-
-    [group] = home.upkeep.look().duplicates
-    assert (group.keep.path, group.keep.trusted) == ("notes/own.md", True)
-    [one] = home.upkeep.look().suggestions
-    assert [line.path for line in one.remove] == ["MEMORY.md"]
-
-
 def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the_archive(home: Home) -> None:
     home.write("memory/2026-01-03.md", OLD)
     [moved] = home.upkeep.tidy(agreed(home))

@@ -63,6 +63,10 @@ def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = Non
     return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
 
 
+class _Broken(Damaged):
+    """A file that holds no proposal of ours; a disk that fails for a moment is something else."""
+
+
 class Proposals:
     """The proposals of one home, a file each. `ledger` gives the ledger that knows them."""
 
@@ -80,7 +84,7 @@ class Proposals:
     def _sound(self, proposal: str) -> Proposal | None:
         try:
             return self._load(proposal)
-        except Damaged:
+        except _Broken:
             return None  # it stands in no other's way; `broken` names it
 
     def get(self, proposal: str, now: datetime) -> Proposal:
@@ -149,12 +153,12 @@ class Proposals:
             refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
             found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
-            raise Damaged(
+            raise _Broken(
                 f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
             ) from error
         is_sound = found.content == content_of(found.changes, found.forget) and found.id == proposal
         if not is_sound or not self._is_bound(found, body):
-            raise Damaged(
+            raise _Broken(
                 f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
             )
         return found
