@@ -186,7 +186,7 @@ def test_nexo_puts_one_heading_over_its_notes(tmp_path: Path) -> None:
     write(tmp_path, "notes/2026-05-07.md", "yesterday\n")
     write(tmp_path, "notes/2026-05-07-more.md", "and more\n")
     text = prompt_of(tmp_path, "nexo", "main").volatile
-    assert text.startswith("# RECENT NOTES\n## 2026-05-07\nyesterday\n\n## 2026-05-07-more\nand more\n\n# RUNTIME")
+    assert text.startswith("# RECENT NOTES\n## 2026-05-07\nyesterday\n\n## 2026-05-07\nand more\n\n# RUNTIME")
 
 
 @pytest.mark.parametrize("scope", ["group", "subagent"])
