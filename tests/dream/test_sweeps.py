@@ -142,14 +142,14 @@ def test_an_untrusted_line_never_becomes_memory_even_when_it_reached_the_log(hom
     assert swept.plan and [c.refusal.name for c in swept.plan.considered if c.refusal] == ["trusted"]
 
 
-def test_an_edit_from_outside_is_not_promoted_until_it_is_trusted(home: Home, clock: Clock) -> None:
+def test_what_the_owner_writes_into_a_log_with_an_editor_of_their_own_is_promoted(home: Home, clock: Clock) -> None:
     noted(home, "something to begin with")
     log = Path(home.name, f"memory/{clock.now.date()}.md")
     log.write_text(log.read_text("utf-8") + f"- [10:00] {FACT}\n", "utf-8")
     asked(home, clock, "what is Ana allergic to")
     home.dream()
 
-    assert FACT not in memory(home)
+    assert FACT in memory(home)
 
 
 def test_an_injected_instruction_that_reads_like_a_rule_stays_out(home: Home, clock: Clock) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NewerFormat
-from anima.ledger.chain import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, NewLine
+from anima.ledger.chain import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger
 from anima.ledger.verify import Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 
@@ -115,7 +115,7 @@ def fault_line(result: Verification) -> int:
 
 
 def an_intent(name: str = "c1", **more: Any) -> Intent:
-    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("x"), lines=(NewLine(digest=KEY.line("x")),))
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("x"), lines=(KEY.line("x"),))
     return Intent(id=name, what="write", edits=(edit,), actor=Actor.AGENT, origin=Origin.AGENT, **more)
 
 
@@ -273,7 +273,7 @@ def test_no_word_of_a_document_or_reason_is_in_the_file(tmp_path: Path) -> None:
     ledger = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
     ledger.begin("aria")
     text = "- Ana moved to Montevideo\n- her passphrase is swordfish\n"
-    lines = tuple(NewLine(digest=digest) for digest in KEY.lines(text) if digest)
+    lines = tuple(digest for digest in KEY.lines(text) if digest)
     edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of(text), lines=lines)
     intent = an_intent(reason=KEY.of("she told me about Montevideo"))
     ledger.intend(Intent(**{name: getattr(intent, name) for name in intent.__slots__} | {"edits": (edit,)}))
@@ -323,7 +323,6 @@ def test_a_ledger_without_its_first_record_is_damage() -> None:
 origins = st.frozensets(st.sampled_from(Origin))
 word = st.text(max_size=20).filter(lambda text: "\n" not in text and "\r" not in text)
 digests = st.text("0123456789abcdef", min_size=32, max_size=32)
-maybe_line = st.builds(NewLine, digest=digests, origin=st.none() | st.sampled_from(Origin), taint=origins)
 maybe_edit = st.builds(
     Edit,
     path=word,
@@ -334,7 +333,7 @@ maybe_edit = st.builds(
     after=st.none() | st.integers(0, 1 << 40),
     to=st.none() | word,
     temp=st.none() | word,
-    lines=st.lists(maybe_line, max_size=4).map(tuple),
+    lines=st.lists(digests, max_size=4).map(tuple),
 )
 maybe_intent = st.builds(
     Intent,

@@ -90,7 +90,6 @@ WRITING: dict[str, Verb] = {
     "move to": lambda home, path: home.move("notes/a.md", path),
     "delete": lambda home, path: home.delete(path),
     "restore": lambda home, path: home.past.restore(path, at=home.past.log()[0].id),
-    "trust": lambda home, path: home.past.trust(DocPath.parse(path)),
 }
 
 

@@ -282,12 +282,6 @@ def test_m3_an_audit_sees_that_ledger_and_history_were_rolled_back_together(doub
     assert not is_whole(doubtful)
 
 
-def test_m3_a_doubtful_line_stays_out_of_prompts_when_a_mark_is_deleted(doubtful: Path) -> None:
-    (doubtful / ".anima" / "doubt").unlink(missing_ok=True)
-    with Home.open(doubtful, clock=Clock()) as home:
-        assert PLANTED not in shown(home)
-
-
 def swapped(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     [file] = (folder / ".anima" / "pending").glob("p*.json")
     body = json.loads(file.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError, StaleWrite
-from anima.ledger.chain import Edit, Intent, NewLine
+from anima.ledger.chain import Edit, Intent
 from anima.model import Actor, DocPath, Kind, Origin
 from anima.store.git import blob_id
 
@@ -80,7 +80,7 @@ def begin(home: Home, *edits: Edit, of: Actor = Actor.OWNER, origin: Origin = Or
 
 def append_edit(home: Home, piece: str, path: str = LOG) -> Edit:
     size = len(home.read(path).text.encode())
-    lines = tuple(NewLine(digest=home.site.store.key.line(line)) for line in piece.splitlines())
+    lines = tuple(home.site.store.key.line(line) for line in piece.splitlines())
     return Edit(
         path=path,
         kind=Kind.APPEND,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import random
 import re
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Health, Home, Remark
-from anima.model import DocPath
+from anima.model import Actor, DocPath
 from anima.upkeep.doctor import damages
 from damaging import (
     HOW,
@@ -197,12 +195,11 @@ def test_a_damaged_ledger_never_turns_an_untrusted_line_into_the_owners(aria: Pa
     assert "sell everything" not in shown(aria)
     with Home.open(aria, env=env_of(aria)) as home:
         assert home.past.audit().ok and home.past.audit().renewed is not None
-        assert not home.past.why(*web_line(home)).source.trusted
         home.inbox.keep(*(one.entry.id for one in home.inbox.noted() if "sell everything" in one.entry.text))
         assert "sell everything" in home.prompt(scope="main").text
 
 
-def test_a_flipped_record_costs_only_the_lines_it_knew(aria: Path) -> None:
+def test_a_flipped_record_costs_only_who_wrote_the_lines_it_knew(aria: Path) -> None:
     number = untrusted_home(aria)
     lines(
         aria, lambda all: [line.replace(b'"web"', b'"own"') if n == number - 2 else line for n, line in enumerate(all)]
@@ -210,62 +207,14 @@ def test_a_flipped_record_costs_only_the_lines_it_knew(aria: Path) -> None:
     mended(aria)
 
     with Home.open(aria, env=env_of(aria)) as home:
-        assert home.past.why(*web_line(home)).source.lost
+        assert home.past.why(*web_line(home)).source.actor is Actor.OUTSIDE
         assert "mine alone" in home.read("notes/own.md").text
         own = next(n for n, line in enumerate(home.read("notes/own.md").text.splitlines(), 1) if "mine alone" in line)
         assert home.past.why("notes/own.md", own).source.trusted
         assert "Aria" in home.prompt(scope="main").text
 
 
-def test_without_the_mark_of_untrusted_lines_a_flipped_record_costs_no_more_trust_than_with_it(aria: Path) -> None:
-    number = untrusted_home(aria)
-    with Home.open(aria, env=env_of(aria), settings={"gate.preset": "open"}) as home:
-        untrusted_line(home, "notes/other.md", "- The web says: another thing\n")
-    (aria / ".anima/doubt").unlink()
-    lines(
-        aria, lambda all: [line.replace(b'"web"', b'"own"') if n == number - 2 else line for n, line in enumerate(all)]
-    )
-    assert mended(aria).ok
-    assert (aria / ".anima/doubt").exists()
-    assert "sell everything" not in shown(aria)
-
-
-def test_the_mark_of_untrusted_lines_comes_back_with_the_next_write(aria: Path) -> None:
-    untrusted_home(aria)
-    (aria / ".anima/doubt").unlink()
-    with Home.open(aria, env=env_of(aria)) as home:
-        home.note("something else")
-
-    assert (aria / ".anima/doubt").exists()
-    assert "sell everything" not in shown(aria)
-
-
-def test_a_folder_in_place_of_the_mark_leaves_the_mark(aria: Path) -> None:
-    untrusted_home(aria)
-    (aria / ".anima/doubt").unlink()
-    (aria / ".anima/doubt").mkdir()
-    mended(aria)
-
-    assert (aria / ".anima/doubt").is_file()
-    assert "sell everything" not in shown(aria)
-
-
-def test_the_time_of_a_file_need_not_be_finer_than_the_clock_of_the_ledger(aria: Path) -> None:
-    """A text is staged before its record is written, and file systems count in coarse steps."""
-    number = untrusted_home(aria)
-    before = datetime.fromisoformat(json.loads(ledger(aria).read_bytes().splitlines()[number - 3])["t"]).timestamp()
-    with Home.open(aria, env=env_of(aria)) as home:
-        log = aria / web_line(home)[0].text
-    os.utime(log, (before - 0.004, before - 0.004))
-    lines(
-        aria, lambda all: [line.replace(b'"web"', b'"own"') if n == number - 2 else line for n, line in enumerate(all)]
-    )
-    mended(aria)
-
-    assert "sell everything" not in shown(aria)
-
-
-def test_where_no_line_was_ever_untrusted_what_is_restored_after_a_repair_is_the_owners(aria: Path) -> None:
+def test_what_is_restored_after_a_repair_is_in_the_prompt(aria: Path) -> None:
     with Home.open(aria, env=env_of(aria)) as home:
         home.remember("the heron is grey", section="Birds")
         held, revision = home.read("MEMORY.md").text, home.past.log(limit=1)[0].id
@@ -280,7 +229,7 @@ def test_where_no_line_was_ever_untrusted_what_is_restored_after_a_repair_is_the
         assert "the heron is grey" in home.prompt(scope="main").text
 
 
-def test_where_no_line_was_ever_untrusted_a_flipped_record_costs_nothing(aria: Path) -> None:
+def test_a_flipped_record_changes_no_prompt(aria: Path) -> None:
     before = shown(aria)
     HOW["ledger-altered"][0](aria)
     mended(aria)
@@ -288,9 +237,7 @@ def test_where_no_line_was_ever_untrusted_a_flipped_record_costs_nothing(aria: P
     assert re.sub(r"\d\d:\d\d", "", shown(aria)) == re.sub(r"\d\d:\d\d", "", before)
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
-def test_without_history_nothing_proves_what_follows_a_flipped_record(tmp_path: Path, untrusted: bool) -> None:
-    """So it costs nothing where no line was ever untrusted, and everything that was written afterwards where one was."""
+def test_without_history_a_flipped_record_takes_nothing_from_a_prompt(tmp_path: Path) -> None:
     root = tmp_path / "plain"
     with Home.create(root, env=env_of(root)) as home:
         pass
@@ -301,8 +248,6 @@ def test_without_history_nothing_proves_what_follows_a_flipped_record(tmp_path: 
         home.remember("lost with its record", section="B")
         number = home.site.store.ledger.tip.n
         home.remember("after the damage", section="C")
-        if untrusted:
-            home.site.store.mark_doubt()
     lines(
         root, lambda all: [line.replace(b"owner", b"0wner") if n == number - 2 else line for n, line in enumerate(all)]
     )

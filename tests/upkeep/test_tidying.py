@@ -170,22 +170,6 @@ def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:
     assert home.exists("users/luis/memory/archive/2026/2026-01-02.md")
 
 
-def test_taking_an_archive_move_back_makes_no_line_the_owners_that_came_into_the_archive(home: Home) -> None:
-    home.write("memory/2026-01-03.md", OLD)
-    [moved] = home.upkeep.tidy(agreed(home))
-    from_the_web = "- The web says: the ferry is free"
-    home._writer.carry_out(
-        _webs("memory/archive/2026/2026-01-03.md", f"{from_the_web}\n"), _allowed(), (), what="write"
-    )
-    home.undo(change=moved.change)
-
-    log = DocPath.parse("memory/2026-01-03.md")
-    assert home.read(log).text == f"{OLD}{from_the_web}\n"
-    assert not home.site.store.provenance.source(log, from_the_web).trusted
-    assert home.site.store.provenance.has_doubt(log)
-    assert home.site.store.provenance.source(log, OLD.splitlines()[-1]).trusted
-
-
 def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own_lines(home: Home) -> None:
     line = "- Invoices go to the red mailbox"
     home.write("memory/archive/2026/2026-01-03.md", f"{line}\n")

@@ -410,8 +410,7 @@ class Reflection:
     def _may_be_built_on(self, path: str, lines: tuple[str, ...]) -> bool:
         for line in lines:
             source = self._site.store.provenance.source(DocPath.parse(path), line)
-            reviewed = source.approver is not None or source.trusted_at is not None
-            if not source.promotable or not (source.scope in (None, Scope.MAIN) or reviewed):
+            if not source.trusted or not (source.scope in (None, Scope.MAIN) or source.approver):
                 return False
         return True
 

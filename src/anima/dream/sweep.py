@@ -264,7 +264,7 @@ class Dreams:
 
     def _may_be_shown(self, held: Held) -> bool:
         """Whether a model may see a line of memory: it can be built on, and the scan sees nothing in it."""
-        return self._store.provenance.source(self._memory, held.raw).promotable and unsafe(held.raw) is None
+        return self._store.provenance.source(self._memory, held.raw).trusted and unsafe(held.raw) is None
 
     def _tallies_since(self, since: date) -> Tallies:
         tallies = Tallies()
@@ -319,8 +319,8 @@ class Dreams:
         path, view = DocPath.parse(note.path), self._store.provenance
         for raw in note.raws:
             source = view.source(path, raw)
-            if not source.promotable:
-                return "nobody reviewed it" if source.actor is Actor.OUTSIDE else "untrusted words went into it"
+            if not source.trusted:
+                return "untrusted words went into it"
             if source.scope not in (None, Scope.MAIN) and not source.approver:
                 return f"it was noted in a {source.scope} session"
         if note.text not in self._scanned:  # kept between sweeps: the scan is the dearest of all looks
@@ -429,8 +429,8 @@ class Dreams:
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for raw in note.raws:
                 source = self._store.provenance.source(DocPath.parse(note.path), raw)
-                if not source.promotable:
-                    found |= ({source.origin} | source.taint) & (UNTRUSTED | {Origin.OUTSIDE})
+                if not source.trusted:
+                    found |= ({source.origin} | source.taint) & UNTRUSTED
         return frozenset(found)
 
     def _diff(self, changes: list[Change]) -> str:

@@ -42,25 +42,6 @@ _SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie beh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewLine:
-    """A new line, by its digest. Without an origin of its own it has that of its batch."""
-
-    digest: str
-    origin: Origin | None = None
-    taint: frozenset[Origin] = frozenset()
-
-    def dump(self) -> str:
-        parts = [self.digest, self.origin or "", ",".join(sorted(self.taint))]
-        return " ".join(parts).rstrip()
-
-    @classmethod
-    def load(cls, raw: str) -> NewLine:
-        digest, _, rest = raw.partition(" ")
-        origin, _, taint = rest.partition(" ")
-        return cls(digest=digest, origin=Origin(origin) if origin else None, taint=_origins(taint.split(",")))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """What a batch does to one file. Digests are keyed; an append names its piece and the sizes around it."""
 
@@ -72,17 +53,16 @@ class Edit:
     after: int | None = None
     to: str | None = None
     temp: str | None = None
-    lines: tuple[NewLine, ...] = ()
+    lines: tuple[str, ...] = ()  # the digests of those that are new
 
     def dump(self) -> dict[str, Any]:
         every = {name: getattr(self, name) for name in ("base", "digest", "before", "after", "to", "temp")}
-        every["lines"] = [line.dump() for line in self.lines] or None
+        every["lines"] = list(self.lines) or None
         return {"path": self.path, "kind": str(self.kind)} | _present(every)
 
     @classmethod
     def load(cls, raw: Mapping[str, Any]) -> Edit:
-        lines = tuple(NewLine.load(line) for line in raw.get("lines", ()))
-        return cls(**{**raw, "kind": Kind(raw["kind"]), "lines": lines})
+        return cls(**{**raw, "kind": Kind(raw["kind"]), "lines": tuple(raw.get("lines", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,4 +364,4 @@ def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-__all__ = ["FORMAT", "ORIGINAL", "Edit", "Intent", "Key", "Ledger", "Log", "NewLine", "Record", "Tip", "sealed"]
+__all__ = ["FORMAT", "ORIGINAL", "Edit", "Intent", "Key", "Ledger", "Log", "Record", "Tip", "sealed"]

@@ -1,10 +1,9 @@
 """Where every line came from: a view of the ledger, folded record by record.
 
 Promise: keyed by the line's own digest, so it survives moves inside a file; a line is untrusted when it came from a
-tool, the web, a skill or a peer, or from a session that had read such text, until the owner approves or trusts it. A
-line no record names is the owner's if the file was here before the ledger, else an edit from outside; one whose record
-was lost with a damaged ledger is nobody's, and untrusted. Pure: records in,
-answers out. Not here: reading the ledger (writing), what an untrusted line means to a prompt (reading).
+tool, the web, a skill or a peer, or from a session that had read such text, unless the owner approved it. A line no
+record names is the owner's if the file was here before the ledger, else an edit from outside. Pure: records in, answers
+out. Not here: reading the ledger (store), where such lines wait for the owner (memory.unreviewed).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from anima.ledger.chain import Edit, Intent, Key, NewLine, Record
+from anima.ledger.chain import Edit, Intent, Key, Record
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 
@@ -31,35 +30,17 @@ class Source:
     rule: str | None = None
     approver: str | None = None
     change: str | None = None
-    trusted_at: datetime | None = None
-    lost: bool = False  # the record that knew it was lost with a damaged ledger
 
     @property
     def trusted(self) -> bool:
-        if self.approver is not None or self.trusted_at is not None:
-            return True
-        return not self.lost and not (({self.origin} | self.taint) & UNTRUSTED)
-
-    @property
-    def doubts(self) -> frozenset[Origin]:
-        """The untrusted origins it may have, and so gives to whoever reads it; of a lost record it could be any."""
-        if self.trusted:
-            return frozenset()
-        return UNTRUSTED if self.lost else (self.taint | {self.origin}) & UNTRUSTED
-
-    @property
-    def promotable(self) -> bool:
-        """Whether dreaming may build on it: trusted, and not an edit from outside that nobody reviewed."""
-        return self.trusted and (self.actor is not Actor.OUTSIDE or self.trusted_at is not None)
+        """Whether dreaming may build on it: nothing foreign went into it, or the owner said yes to it."""
+        return self.approver is not None or not (({self.origin} | self.taint) & UNTRUSTED)
 
     @property
     def sentence(self) -> str:
         """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
         when = f"{self.time:%Y-%m-%d %H:%M} UTC" if self.time else ""
-        if self.lost:
-            text = "nobody can tell any more who wrote it: its record was lost with a damaged ledger"
-            text += f", {when}" if when else ""
-        elif self.actor is Actor.OUTSIDE:
+        if self.actor is Actor.OUTSIDE:
             text = "edited outside anima" + (f", first seen {when}" if when else "")
         elif self.time is None:
             text = "here before the ledger began, so it counts as the owner's"
@@ -69,14 +50,12 @@ class Source:
         text += f", in session {self.session}" if self.session else ""
         text += f", which had read {_read(self.taint)}" if self.taint else ""
         text += f"; approved by you at the {self.approver}" if self.approver else ""
-        text += "; trusted by you" if self.trusted_at else ""
         return text + ("" if self.trusted else "; nobody reviewed it yet")
 
 
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
-LOST = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE, lost=True)
-_STANDING = {"found": OWNERS, "outside": OUTSIDE, "lost": LOST}
+_STANDING = {"found": OWNERS, "outside": OUTSIDE}
 _BACK = ("undo", "restore")  # what only brings back texts that were here before
 
 
@@ -101,8 +80,6 @@ class Provenance:
         self._key = key
         self._known: dict[str, _Known] = {}
         self._begun: dict[str, tuple[Intent, Record]] = {}
-        self._doubtful: set[str] = set()  # documents that ever had an untrusted line
-        self._renewed: datetime | None = None  # since when a line no record names may be one whose record was lost
         self.through = 0
 
     def fold(self, records: Iterable[Record]) -> None:
@@ -111,41 +88,12 @@ class Provenance:
             if record.kind == "intent":
                 intent = Intent.from_record(record)
                 self._begun[intent.id] = (intent, record)
-                self._announced(intent, record)
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
                 self._carried_out(*begun)
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
                 self._standing(record)
-            elif record.kind == "trust":
-                self._trust(record)
-            elif record.kind == "renewed" and record.fields.get("doubtful", True):
-                self._renewed = record.time
-
-    def _announced(self, intent: Intent, record: Record) -> None:
-        """Untrusted lines are known for what they are before they can be read, and also if their batch never ends."""
-        source = _source(intent, record)
-        for edit in intent.edits:
-            for line in edit.lines:
-                self._note_line(_key(edit.to or edit.path), line, source, only_doubtful=True)
-        if intent.what in _BACK:
-            self._brought_back(intent)
-
-    def _brought_back(self, intent: Intent) -> None:
-        """What an undo or a restore brings to a document is no more trusted there than where it comes from: a document that
-        goes with the same change, as when a move is taken back, or a time whose records a damaged ledger lost."""
-        gone = [self._known.get(_key(edit.path)) for edit in intent.edits if edit.kind is Kind.DELETE]
-        doubted = {d: source for known in gone if known for d, source in known.lines.items() if not source.trusted}
-        lost = replace(LOST, time=self._renewed) if self._renewed else None
-        for edit in intent.edits:
-            path = _key(edit.to or edit.path)
-            known = self._known.setdefault(path, _Known())
-            for digest in (line.digest for line in edit.lines):
-                source = doubted.get(digest) or (lost if digest not in known.lines else None)
-                if source is not None:
-                    known.lines[digest] = source
-                    self._doubtful.add(path)
 
     def _carried_out(self, intent: Intent, record: Record) -> None:
         source = _source(intent, record)
@@ -163,46 +111,22 @@ class Provenance:
             old = self._known.setdefault(_key(edit.path), _Known())
             known.lines = {**known.lines, **old.lines}  # it is the moved text that stands there now
             old.digest, old.size, old.pieces = None, 0, []
-            if _key(edit.path) in self._doubtful:
-                self._doubtful.add(path)
         if edit.kind is Kind.APPEND:
             known.pieces.append((edit.before or 0, edit.after or 0, edit.digest or ""))
         else:
             known.digest, known.size, known.pieces = edit.digest, edit.after or 0, []
-        for line in edit.lines:
-            if not (back and line.digest in known.lines):
-                self._note_line(path, line, source)
-
-    def _note_line(self, path: str, line: NewLine, source: Source, *, only_doubtful: bool = False) -> None:
-        own = line.origin or line.taint
-        found = replace(source, origin=line.origin or source.origin, taint=source.taint | line.taint) if own else source
-        if only_doubtful and found.trusted:
-            return
-        known = self._known.setdefault(path, _Known())
-        known.lines[line.digest] = found
-        if not found.trusted:
-            self._doubtful.add(path)
+        for digest in edit.lines:
+            if not (back and digest in known.lines):
+                known.lines[digest] = source
 
     def _standing(self, record: Record) -> None:
-        """A document as it stood when we looked: found there before we ever wrote it, edited from outside, or with lines
-        whose records were lost."""
+        """A document as it stood when we looked: found there before we ever wrote it, or edited from outside."""
         path = _key(str(record.fields["path"]))
         known = self._known.setdefault(path, _Known())
         known.digest, known.size, known.pieces = record.fields.get("digest"), int(record.fields.get("size", 0)), []
         source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
-        if source.lost:
-            self._doubtful.add(path)
         for digest in record.fields.get("lines", ()):
             known.lines[digest] = source
-
-    def _trust(self, record: Record) -> None:
-        path, lines = record.fields.get("path"), record.fields.get("lines")
-        session = record.fields.get("session")
-        for key in [_key(str(path))] if path else list(self._known):
-            known = self._known.get(key)
-            for digest, source in list(known.lines.items()) if known else ():
-                if (lines is None or digest in lines) and (session is None or source.session == session):
-                    known.lines[digest] = replace(source, trusted_at=record.time)  # type: ignore[union-attr]
 
     # -- answers --------------------------------------------------------------------------------------------------------
 
@@ -238,29 +162,11 @@ class Provenance:
         digest = self._key.line(line)
         return known.lines.get(digest, OUTSIDE if digest else OWNERS)
 
-    def has_doubt(self, path: DocPath) -> bool:
-        """Whether a document may hold untrusted lines, so that it is worth a look at each."""
-        return path.key in self._doubtful
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether any document ever had an untrusted line."""
-        return bool(self._doubtful)
-
     def new_lines(self, path: DocPath, text: str) -> list[str]:
         """The digests of lines that no record of ours explains."""
         known = self._known.get(path.key)
         found = dict.fromkeys(self._key.lines(text))
         return [digest for digest in found if digest and (known is None or digest not in known.lines)]
-
-    def distrusted(self) -> int:
-        """How many lines are untrusted now."""
-        return sum(not source.trusted for known in self._known.values() for source in known.lines.values())
-
-    def distrusted_in(self, path: DocPath) -> int:
-        """How many lines of one document are untrusted now."""
-        known = self._known.get(path.key)
-        return sum(not source.trusted for source in known.lines.values()) if known else 0
 
     def intents(self) -> dict[str, tuple[Intent, Record]]:
         """Batches begun and not finished, as far as this view has read."""

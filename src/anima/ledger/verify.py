@@ -2,40 +2,31 @@
 
 Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off. In a new chain every
 record keeps its number, so that ids, history and proposals still mean the same; what was lost is a gap, and the last
-record of the copy says when and why. Only the records before the first fault vouch for a line, of all others the doubts
-alone count; lines that nothing explains are nobody's, untrusted until the owner trusts them. No batch is carried out again.
+record of the copy says when and why. No batch is carried out again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Proof, Record, blocks, first_of, proof_of, sealed
-from anima.ledger.provenance import Provenance
-from anima.model import UNTRUSTED, DocPath
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
-_EPOCH = datetime.fromtimestamp(0, UTC)
-_GRAIN = timedelta(seconds=2)  # times of files are coarser than ours, and a text is staged before its record is written
-_PUT_IN = ("unlinked", "repeated", "order")  # the record before it may be the one that was put in
-Texts = Callable[[], Iterable[tuple[DocPath, bytes, datetime]]]
 _Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number; the first `sound` records
-    are beyond doubt."""
+    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number."""
 
     line: int
     offset: int
     kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
     what: str
-    sound: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +72,7 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
             fault = _found_later(fault, record, line)
         elif wrong := _wrong(record, line, before, is_other=is_other):
             kind, what = wrong
-            vouched = max(0, line - 2 if kind in _PUT_IN else line - 1)
-            fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}", sound=vouched)
+            fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}")
         elif record is not None:
             records, before = records + 1, record.hash
             expected = noted.pop(line, None)
@@ -91,13 +81,13 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
             elif expected is not None and rewritten is None:
                 since = f"after record {agreed} " if agreed else ""
                 what = f"another record {line} is noted elsewhere; the ledger was rewritten somewhere {since}up to here"
-                rewritten = Fault(line=line, offset=start, kind="rewritten", what=f"line {line}: {what}", sound=agreed)
+                rewritten = Fault(line=line, offset=start, kind="rewritten", what=f"line {line}: {what}")
             if record.kind == "renewed":  # what was noted of the chain before this one says nothing about the copies
                 renewed, rewritten, agreed = record, None, line
                 noted = {n: digests for n, digests in noted.items() if n > line}
     if fault is None and rewritten is None and noted:
         what = f"the ledger ends at record {line}, but record {max(noted)} is noted elsewhere; its end was cut off"
-        fault = Fault(line=line + 1, offset=end, kind="truncated", what=what, sound=line)
+        fault = Fault(line=line + 1, offset=end, kind="truncated", what=what)
     first = min((each for each in (fault, rewritten) if each), key=lambda each: each.line, default=None)
     return Verification(records=records, fault=first, torn=log.size() - end, renewed=renewed)
 
@@ -133,7 +123,7 @@ def _found_later(fault: Fault, record: Record | None, line: int) -> Fault:
     if record is None or fault.kind != "missing" or record.n != fault.line:
         return fault
     what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
-    return replace(fault, kind="order", what=what, sound=max(0, fault.sound - 1))
+    return replace(fault, kind="order", what=what)
 
 
 # -- a new chain ----------------------------------------------------------------------------------------------------------
@@ -146,14 +136,6 @@ class Renewed:
     data: bytes
     carried: int
     lost: int
-    unvouched: int  # lines that nothing vouches for now
-    documents: int  # in so many documents
-    doubted: int  # records that were carried over for their doubts alone
-    doubtful: bool  # whether there may have been untrusted lines
-
-    @property
-    def costs_trust(self) -> bool:
-        return bool(self.unvouched or self.doubted)
 
 
 def renew(
@@ -163,53 +145,33 @@ def renew(
     proof: Proof,
     key: Key,
     anchors: Iterable[tuple[int, str]],
-    texts: Texts,
     now: datetime,
     why: str,
-    doubtful: bool,
 ) -> Renewed:
     """A whole ledger in the place of a damaged one.
 
-    `proof` says which of its records are what was written, `key` seals the new one. `texts` gives every document with
-    the time it was last written. With `doubtful`, there may have been untrusted
-    lines, and whatever the lost records could have said of a line counts against it; so it does where a record that is
-    left knows such a line.
+    `proof` says which of its records are what was written, `key` seals the new one.
     """
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     most = len(lines) + MOST_PADDED
     found: dict[int, Record] = {}
     for record in (record for line in lines if (record := proof.sound(line)) and 0 < record.n <= most):
         found.setdefault(record.n, record)
-    known = Provenance(key)
-    known.fold(found.values())
-    doubtful = doubtful or known.is_doubtful
-    vouched = fault.sound if fault and doubtful else most  # on a bad disk alone there is nothing anybody could gain
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
-    first = found.get(1) if vouched else None
+    first = found.get(1)
     chain = _NewChain(now, key)
     chain.add(_beginning(first, key, now))
     for n in range(2, last + 1):
-        body = _body(found[n], vouches=n <= vouched) if n in found else None
+        body = _body(found[n]) if n in found else None
         chain.add(body or (chain.t, "gap", {}))
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
-    told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost, "doubtful": doubtful}
+    told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
     chain.add((_stamp(now), "renewed", told))
     if lost or max(noted, default=0) > len(lines) or first is None:
         chain.give_up_unsettled()
-    same_key = first is not None and first.fields.get("key") == key.id
-    since = _window(found, min(vouched, last)) if same_key else None
-    unvouched = list(_doubt_lines(chain, key, texts, since, now)) if doubtful else []
-    return Renewed(
-        data=b"".join(chain.lines),
-        carried=len(found),
-        lost=lost,
-        unvouched=sum(unvouched),
-        documents=len(unvouched),
-        doubted=sum(n > vouched for n in found),
-        doubtful=doubtful,
-    )
+    return Renewed(data=b"".join(chain.lines), carried=len(found), lost=lost)
 
 
 class _NewChain:
@@ -243,7 +205,7 @@ def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:
     return _stamp(now), "home", {**fields, "key": key.id}
 
 
-def _body(record: Record, *, vouches: bool) -> _Body | None:
+def _body(record: Record) -> _Body | None:
     """What is carried over of a record; None where nothing can be."""
     try:
         datetime.fromisoformat(record.t)
@@ -251,37 +213,7 @@ def _body(record: Record, *, vouches: bool) -> _Body | None:
         return None
     if record.kind == "format":  # what it sealed is sealed anew, record by record
         return record.t, "format", {"format": record.fields.get("format")}
-    if vouches:
-        return record.t, record.kind, record.fields
-    if record.kind in ("trust", "home", "renewed"):
-        return None
-    if record.kind in ("found", "outside"):
-        return record.t, "lost", record.fields
-    if record.kind == "intent":
-        fields = {name: value for name, value in record.fields.items() if name != "approver"}
-        return record.t, "intent", {**fields, "taint": sorted(UNTRUSTED)}
     return record.t, record.kind, record.fields
-
-
-def _window(found: Mapping[int, Record], vouched: int) -> datetime | None:
-    """When the last record before the first gap was written: no document older than that has a line from a lost record."""
-    last = next((n - 1 for n in range(1, vouched + 1) if n not in found), vouched)
-    return found[last].time if last in found else None
-
-
-def _doubt_lines(chain: _NewChain, key: Key, texts: Texts, since: datetime | None, now: datetime) -> Iterator[int]:
-    """Adds a record for every document with lines that nothing explains; gives how many lines those are."""
-    known = Provenance(key)
-    known.fold(chain.records)
-    since = since - _GRAIN if since is not None and since <= now else _EPOCH  # a clock that was wrong tells nothing
-    for path, data, written in texts():
-        if written < since:
-            continue
-        text = data.decode("utf-8", "replace")
-        if lines := known.new_lines(path, text):
-            fields = {"path": path.text, "digest": key.of(text), "size": len(data), "lines": lines}
-            chain.add((_stamp(now), "lost", fields))
-            yield len(lines)
 
 
 def _stamp(now: datetime) -> str:

@@ -262,7 +262,7 @@ class Past:
         lines = lines_of(text)
         keyed = [self.store.key.line(line) for line in lines]
         solid = [n for n, digest in enumerate(keyed) if digest]
-        wanted = [line.digest for line in edit.lines]
+        wanted = list(edit.lines)
         found = last_run([keyed[n] for n in solid], wanted)
         if found is None:
             raise StaleWrite(edit.path, theirs=text, ours=None)
@@ -323,30 +323,6 @@ class Past:
         if found is None:
             raise NoSuchRevision(f"history begins after {at}")
         return found.id
-
-    def trust(
-        self,
-        path: str | DocPath | None = None,
-        *,
-        line: int | None = None,
-        session: str | None = None,
-        every: bool = False,
-    ) -> int:
-        """Trusts one line, all of a document, all a session wrote, or every line; gives the number of lines that changed."""
-        fields: dict[str, object] = {"session": session} if session else {}
-        if path is not None:
-            document = self.store.documents.read(DocPath.parse(path))
-            lines = lines_of(document.text)
-            if line is not None and not 1 <= line <= len(lines):
-                raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
-            chosen = lines if line is None else [lines[line - 1]]
-            digests = [d for d in dict.fromkeys(map(self.store.key.line, chosen)) if d]
-            fields |= {"path": document.path.text, "lines": digests}
-        if bool(fields) == every:
-            raise BadArguments("say what to trust: a document, a line of it, a session, or everything (--all)")
-        before = self.store.provenance.distrusted()
-        self.store.append("trust", fields)
-        return before - self.store.provenance.distrusted()
 
     # -- small ----------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Batch:
     """Changes that are written together or not at all, with the verdict that allows them.
 
     `what` and `of` name the batch in the ledger (an undo is of a change, an approval of a proposal); an approval that was
-    carried out before is not carried out again. `marked` are lines nobody is to obey until the owner vouches for them.
+    carried out before is not carried out again.
     """
 
     changes: tuple[Change, ...]
@@ -37,7 +37,6 @@ class Batch:
     what: str = "write"
     of: str | None = None
     approver: str | None = None
-    marked: frozenset[str] = frozenset()
 
     @property
     def is_log(self) -> bool:
@@ -395,11 +394,6 @@ class Store(Protocol):
     @property
     def begun(self) -> bool:
         """Whether anything was ever written through us here."""
-        ...
-
-    @property
-    def doubted(self) -> bool:
-        """Whether a line that nobody vouched for may stand here: one was written, or the ledger that knew is gone."""
         ...
 
     @property

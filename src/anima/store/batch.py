@@ -21,7 +21,7 @@ from typing import Literal
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger.chain import Edit, Intent, Ledger
 from anima.ledger.provenance import Provenance
-from anima.model import UNTRUSTED, Answer, Change, DocPath, Kind, Verdict, digest_of
+from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
 from anima.store.folder import Folder, Signature, Unconfirmed, signature_of, write_all
@@ -285,11 +285,10 @@ class Batches:
         provenance: Callable[[], Provenance],
         is_closed: Callable[[DocPath], bool],
         keep_torn: Callable[[bytes], None],
-        mark_doubt: Callable[[], None],
     ) -> None:
         self._folder, self._steps = folder, steps
         self._ledger, self._provenance, self._is_closed = ledger, provenance, is_closed
-        self._keep_torn, self._mark_doubt = keep_torn, mark_doubt
+        self._keep_torn = keep_torn
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -312,9 +311,6 @@ class Batches:
 
     def _carry_out(self, intent: Intent, steps: list[FileStep], batch: Batch) -> None:
         try:
-            marked = any(line.taint for edit in intent.edits for line in edit.lines)
-            if intent.approver is None and (marked or ({intent.origin} | intent.taint) & UNTRUSTED):
-                self._mark_doubt()
             if len(steps) > 1:
                 self._steps.hold_staged()
             self._ledger().intend(intent)
@@ -481,7 +477,7 @@ class Batches:
         if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
             return _State.STANDS
         *whole, _ = tail.split(b"\n")
-        ours = {"", *(line.digest for line in edit.lines)}
+        ours = {"", *edit.lines}
         fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
         if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
             return _State.LOST

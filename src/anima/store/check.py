@@ -13,7 +13,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import chain
 
 from anima.errors import HomeError, printable
@@ -24,22 +24,19 @@ from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
 from anima.store import Store
 from anima.store.aside import Aside, everything_in, free_bytes, leads_somewhere, set_mode, swap_in_folder
-from anima.store.folder import MAX_BYTES, Folder
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
 from anima.store.still import KEY, LEDGER, Still, key_of, kind_of, ledger_bytes, still_ledger
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
-TRUST = "look through what was written since (`anima history`); dreaming builds on none of it"
-_LOCK, _DOUBT, _FORGOTTEN = "lock", "doubt", "forgotten"
-_FILES = (LEDGER, KEY, _LOCK, "mending", "made", _DOUBT, _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
+_LOCK, _FORGOTTEN = "lock", "forgotten"
+_FILES = (LEDGER, KEY, _LOCK, "mending", "made", _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
-    r"(?:ledger\.jsonl|key|lock|made|doubt|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
+    r"(?:ledger\.jsonl|key|lock|made|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
     r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
-_BY_HAND = ("missing", "order", "repeated", "unlinked", "rewritten")  # faults that tell of a hand, not of a disk
 
 
 def _aside(store: FolderStore) -> Aside:
@@ -254,8 +251,6 @@ class CheckedFiles:
                 said = "it has one name again"
             else:
                 said = f"set aside in {_aside(self._store).move(path)}"
-                if name == _DOUBT:
-                    self._machine.put(_DOUBT, b"")  # whatever stood there, it said that there are untrusted lines
             yield Deed(name="machine-broken", about=path, said=said)
 
     def _close_to_others(self) -> int:
@@ -322,14 +317,11 @@ class CheckedLedger:
         if not documents:
             said = "Every document is gone; ledger and history are there."
             yield Remark(name="home-wiped", about=self._store.name, message=said)
-        blank, is_marked = [each.path for each in documents if not each.size], kind_of(self._store, _DOUBT) is not None
-        if is_marked and not blank:
+        blank = [each.path for each in documents if not each.size]
+        if not blank:
             return
         known = Provenance(Key(bytes(32)))  # nothing is asked of it that takes the key
         known.fold(still_ledger(self._store).records())
-        if not is_marked and known.is_doubtful and not is_busy(self._store):
-            said = "The mark that lines of outside origin were written here is gone."
-            yield Remark(name="doubt-missing", about=_DOUBT, message=said)
         for path in blank:
             if held := known.size_of(DocPath.parse(path)):
                 said = f"{path} is empty, and held {held:,} bytes when anima last wrote it."
@@ -355,10 +347,6 @@ class CheckedLedger:
             found = {each.name for each in self.check()}
             if wrong := found & {"key-damaged", "ledger-damaged", "ledger-missing"}:
                 yield from self._renew(min(wrong))
-            elif "doubt-missing" in found:
-                self._store.mark_doubt()
-                said = "put back"
-                yield Deed(name="doubt-missing", about=_DOUBT, said=said)
 
     def _renew(self, why: str) -> Iterator[Deed]:
         machine, aside, data = self._machine, _aside(self._store), ledger_bytes(self._store)
@@ -370,24 +358,19 @@ class CheckedLedger:
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         told, key = None if is_other else key, key or Key(machine.key())
         fault = self._verified(data, told).fault
-        by_hand = not data or is_other or (fault is not None and (fault.kind in _BY_HAND or fault.line == 1))
         made = renew(
             data,
             fault,
             proof=proof_of(Still(data), told),
             key=key,
             anchors=self._store.anchors(),
-            texts=lambda: _texts(self._store.documents),
             now=self._store.clock(),
             why=why,
-            doubtful=by_hand or machine.get(_DOUBT) is not None,
         )
         place = aside.keep(LEDGER, data) if data else ""
-        if made.doubtful:
-            self._store.mark_doubt()
         with self._store.noted.renewing(self._store.whole.last_record):
             machine.put(LEDGER, made.data)
-        yield Deed(name=why, about=LEDGER, said=_renewed(made, place), owner=TRUST if made.costs_trust else "")
+        yield Deed(name=why, about=LEDGER, said=_renewed(made, place), owner="")
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = aside.move(f"{FOLDER}/{_FORGOTTEN}")
             said = f"it means nothing without its key, and is set aside in {where}"
@@ -407,25 +390,10 @@ def _renewed(made: Renewed, place: str) -> str:
     lost = f"{made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
     said = f"a new chain begins; {made.carried:,} records were carried over, {lost}"
     said += f"; the damaged ledger is in {place}" if place else ""
-    if made.doubted:
-        said += f"; {made.doubted:,} of them cannot be proven, so only their doubts count"
-    if made.unvouched:
-        said += (
-            f"; nothing vouches for {made.unvouched:,} lines in {made.documents:,} documents now, so dreaming "
-            "builds on none of them"
-        )
     return said
 
 
-def _texts(store: Folder) -> Iterator[tuple[DocPath, bytes, datetime]]:
-    """Every document with its bytes, whether they are text or not, and the time it was written."""
-    for entry in store.list_all():
-        path = DocPath.parse(entry.path)
-        if path.is_markdown:
-            try:
-                yield path, store.raw(path, most=8 * MAX_BYTES), entry.time.astimezone(UTC)
-            except HomeError:
-                continue
+
 
 
 # -- batches and history ------------------------------------------------------------------------------------------------

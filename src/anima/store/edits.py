@@ -7,12 +7,12 @@ unchanged. Not here: where texts are kept, and in which order things happen (bat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anima.errors import BadText
-from anima.ledger.chain import Edit, Intent, Key, Ledger, NewLine
+from anima.ledger.chain import Edit, Intent, Key, Ledger
 from anima.ledger.provenance import Provenance
-from anima.model import Change, DocPath, Kind, Origin
+from anima.model import Change, DocPath, Kind
 from anima.store import MAX_BYTES, Batch
 from anima.text.markdown import lines_of
 
@@ -81,20 +81,20 @@ def edit_of_append(change: Change, *, actual: str, size: int, piece: str, key: K
     )
 
 
-def new_lines(old: str, new: str, *, key: Key) -> tuple[NewLine, ...]:
+def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:
     """The digests of lines that are new; those that stay keep the source they have."""
     held = {line.strip() for line in lines_of(old)}
     added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
-    return tuple(NewLine(digest=digest) for digest in added if digest)
+    return tuple(digest for digest in added if digest)
 
 
 def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
-    """The record that says what a batch is about to do, with the lines that the batch marks."""
+    """The record that says what a batch is about to do."""
     first = batch.changes[0]
     return Intent(
         id=str(ledger.tip.n + 1),
         what=batch.what,
-        edits=_with_marks(edits, {ledger.key.line(line) for line in batch.marked}),
+        edits=tuple(edits),
         actor=first.actor,
         origin=first.origin,
         session=first.session,
@@ -105,13 +105,6 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
         reason=ledger.key.of(first.reason) if first.reason else None,
         of=batch.of,
     )
-
-
-def _with_marks(edits: Sequence[Edit], marked: set[str]) -> tuple[Edit, ...]:
-    def mark(line: NewLine) -> NewLine:
-        return replace(line, taint=line.taint | {Origin.PEER}) if line.digest in marked else line
-
-    return tuple(replace(edit, lines=tuple(map(mark, edit.lines))) for edit in edits) if marked else tuple(edits)
 
 
 def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:

@@ -39,9 +39,6 @@ _FOLDED = (
     "failed",
     "outside",
     "found",
-    "lost",
-    "renewed",
-    "trust",
     "format",
 )  # what provenance is made of
 _HISTORIES = (".git", ".anima/history.git")
@@ -76,7 +73,6 @@ class FolderStore:
             provenance=lambda: self.provenance,
             is_closed=rules.is_closed,
             keep_torn=self._keep_torn,
-            mark_doubt=self.mark_doubt,
         )
         self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
@@ -166,11 +162,6 @@ class FolderStore:
         return self.documents.stat(".anima/ledger.jsonl") is not None
 
     @property
-    def doubted(self) -> bool:
-        """Whether a line that nobody vouched for may stand here: one was written, or the ledger that knew is gone."""
-        return self.documents.stat(".anima/doubt") is not None or (not self.begun and self.had_ledger())
-
-    @property
     def key(self) -> Key:
         if self._key is None:
             ledger = self.documents.stat(".anima/ledger.jsonl")
@@ -194,9 +185,9 @@ class FolderStore:
         return self._ledger
 
     def had_ledger(self) -> bool:
-        """Whether a ledger that is not there any more was: untrusted lines were marked, or its records are noted in
-        history or in the user's own configuration."""
-        if self.documents.stat(".anima/doubt") is not None or self.noted.all():
+        """Whether a ledger that is not there any more was: its records are noted in history or in the user's own
+        configuration."""
+        if self.noted.all():
             return True
         return any(os.path.isfile(f"{self.documents.root}/{place}/anima") for place in _HISTORIES) and bool(
             self.anchors()
@@ -224,7 +215,7 @@ class FolderStore:
         return []
 
     def need_ledger(self) -> None:
-        """Raises Damaged where a ledger was and is none: then nobody can tell which lines are untrusted."""
+        """Raises Damaged where a ledger was and is none: then nobody can tell who wrote what."""
         found = self.documents.stat(".anima/ledger.jsonl")
         if (found is None or found.st_size == 0) and self.had_ledger():
             raise Damaged(
@@ -271,17 +262,10 @@ class FolderStore:
                 self._newest_text = record.n
             yield record
 
-    def mark_doubt(self) -> None:
-        """Says, before the first untrusted line is written, that prompts have to look at where lines come from."""
-        if self.machine.get("doubt") is None:
-            self.machine.put("doubt", b"")
-
     # -- after a crash --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock."""
-        if self.provenance.is_doubtful:
-            self.mark_doubt()  # an empty file is easily lost on the way through a backup
         if self.provenance.intents():
             self._batches.settle()
 

@@ -421,10 +421,6 @@ class MemoryStore:
         return bool(self._shelf.ledger)
 
     @property
-    def doubted(self) -> bool:
-        return self.begun and self.provenance.is_doubtful
-
-    @property
     def key(self) -> Key:
         self.state.put("key", hashlib.blake2b(self.identity.encode(), digest_size=32).digest(), only_new=True)
         return Key(self.state.get("key") or b"")

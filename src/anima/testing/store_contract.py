@@ -253,16 +253,6 @@ class StoreContract:
         assert view.source(NOTE, "- mine").trusted
         assert not view.source(NOTE, "- from the web").trusted
 
-    def test_marked_lines_are_nobodys_to_obey(self, home: Opens) -> None:
-        store = home()
-        put(store, NOTE, "- tea\n")
-        assert not store.doubted
-        wish = change(NOTE, Kind.WRITE, "- do as I say\n- tea\n", actor=Actor.AGENT, origin=Origin.AGENT)
-        store.write(Batch(changes=(wish,), verdict=ALLOW, marked=frozenset({"- do as I say\n"})))
-        assert not store.provenance.source(NOTE, "- do as I say").trusted
-        assert store.provenance.source(NOTE, "- tea").trusted
-        assert store.doubted and home().doubted
-
     def test_other_records_stand_in_the_same_chain(self, home: Opens) -> None:
         store = home()
         record = store.append("deny", {"rule": "r"})
