@@ -150,7 +150,7 @@ def test_an_import_waits_document_by_document(home: Home, tmp_path: Path) -> Non
     waiting = {each.entry.to.text: each.entry for each in home.inbox.noted()}
     assert set(waiting) == {"memory/2026-05-01.md", "notes.md"}
     with home.session(scope=Scope.MAIN) as session:
-        session.call("memory_get", {"path": waiting["notes.md"].place.text})  # type: ignore[union-attr]
+        session.call("memory_get", {"path": waiting["notes.md"].place.text})
         assert session.tainted == {"import"}
     home.inbox.keep(waiting["memory/2026-05-01.md"].id)
     home.write("notes.md", "# Mine\n")

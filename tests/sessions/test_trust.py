@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from anima import Home, HomeError, Scope, restore
+from anima import Home, HomeError, Scope, Session, restore
 from anima.testing import Clock
 
 COUNT = int(os.environ.get("ANIMA_SEQUENCES", "12"))
@@ -60,7 +60,7 @@ class World:
             self.read_outside(session, line)
             self.write(session, line)
 
-    def read_outside(self, session, line: str) -> None:  # type: ignore[no-untyped-def]
+    def read_outside(self, session: Session, line: str) -> None:
         way = self.dice.randrange(4)
         if way == 0:
             session.taint(self.dice.choice(["web", "tool", "peer", "skill", "host"]))
@@ -73,7 +73,7 @@ class World:
             sub.log("tool", line)
             sub.close()
 
-    def write(self, session, line: str) -> None:  # type: ignore[no-untyped-def]
+    def write(self, session: Session, line: str) -> None:
         wish: dict[str, object] = {"target": self.dice.choice(TARGETS + ASKED), "content": f"{line}\n"}
         way = self.dice.randrange(5)
         if way == 0:

@@ -276,7 +276,7 @@ def test_no_damage_to_the_ledger_moves_what_nobody_reviewed(aria: Path) -> None:
         assert "buy walnut" not in home.prompt(scope="main").text
         assert any("buy walnut" in waiting.entry.text for waiting in home.inbox.noted())
         with home.session(scope="main") as session:
-            session.call("memory_get", {"path": home.inbox.noted()[0].entry.place.text})  # type: ignore[union-attr]
+            session.call("memory_get", {"path": home.inbox.noted()[0].entry.place.text})
             answer = session.call("memory_write", {"target": "memory", "content": "the plank is dry"})
 
     assert answer["status"] == "noted"

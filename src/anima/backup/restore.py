@@ -29,7 +29,7 @@ from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import fold
 from anima.store import File, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
-from anima.store.noted import Noted
+from anima.store.noted import Heads
 from anima.store.outside import expanded
 from anima.store.place import make_home_folder
 from anima.store.revision import Note, without_text
@@ -248,7 +248,7 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
             "digest": source.manifest.digest,
             "before": before.digest if before else None,
         }
-        noted = Noted(place.register.head(whole.name, whole.identity))
+        noted = Heads(place.register.head(whole.name, whole.identity))
         with nullcontext() if is_same else _distrusted(place), noted.renewing(whole.last_record):
             swap.begin((*found.new, *found.changed), found.gone, json.dumps(said))
     notes = found.notes

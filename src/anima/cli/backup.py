@@ -297,7 +297,9 @@ def _show_imported(done: Imported) -> None:
         say("Documents wait in unreviewed/; anima review keeps or drops them.")
     if done.differs:
         listed(done.differs, _SHOWN_MOVED, before="differs: ", tell=whisper)
-        whisper("Those stand here with another text, and were left as they are; --replace writes documents over.")
+        whisper(
+            "Those stand here with another text, and were left as they are; --mine --replace writes documents over."
+        )
     if done.doubtful:
         doubtful = [f"{path}: {why}" for path, why in done.doubtful]
         listed(doubtful, _SHOWN_MOVED, before="look at: ", tell=whisper)

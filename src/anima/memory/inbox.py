@@ -203,7 +203,7 @@ class Inbox:
         return [*texts.values(), *self._without(entries)]
 
     def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
-        for place in dict.fromkeys(entry.place for entry in entries if entry.place):
+        for place in dict.fromkeys(entry.place for entry in entries):
             text = self._writer.text_of(place) or ""
             is_whole = any(entry.is_whole for entry in entries if entry.place == place)
             yield place, text, None if is_whole else without(text, place, [entry.id for entry in entries])

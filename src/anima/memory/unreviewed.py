@@ -42,23 +42,22 @@ class Noted:
     id: str
     to: DocPath
     text: str
+    place: DocPath  # the document it stands in
     section: str | None = None
     origins: frozenset[Origin] = frozenset()
     session: str | None = None
     scope: Scope | None = None
     time: str = ""
-    place: DocPath | None = None  # the document it stands in
 
     @property
     def layer(self) -> str:
         """The folder before the place, with its slash: "" for the owner's own."""
-        at = self.place.key.find(f"{FOLDER}/") if self.place else 0
-        return self.place.text[:at] if self.place else ""
+        return self.place.text[: self.place.key.find(f"{FOLDER}/")]
 
     @property
     def is_whole(self) -> bool:
         """Whether it is a document of its own, which an import brought."""
-        return self.place is not None and self.place.key.startswith(f"{fold(self.layer)}{FOLDER}/{IMPORT}")
+        return self.place.key.startswith(f"{fold(self.layer)}{FOLDER}/{IMPORT}")
 
 
 def name_of(to: DocPath, section: str | None, text: str) -> str:
@@ -78,13 +77,14 @@ def place_of_import(site: Site) -> str:
     return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)
 
 
-def noted(change: Change, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
+def noted(change: Change, place: DocPath, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
     """The entries of an addition that waits for the owner; each point of a list is one, to be kept or dropped by itself."""
     return [
         Noted(
             id=name_of(change.path, change.section, text),
             to=change.path,
             text=text,
+            place=place,
             section=change.section,
             origins=frozenset(origins),
             session=change.session,
@@ -247,11 +247,11 @@ class Unreviewed:
         return found or frozenset[Origin]().union(*(entry.origins for entry in self._entries(path.text)))
 
 
-def addition(entry: Noted, place: DocPath, change: Change) -> Change:
+def addition(entry: Noted, change: Change) -> Change:
     """The change that writes an entry down, by whoever wished for it."""
-    day = place.name.removesuffix(".md")
+    day = entry.place.name.removesuffix(".md")
     return Change(
-        path=place,
+        path=entry.place,
         kind=Kind.APPEND,
         text=drawn(entry),
         opening=heading_of(day),

@@ -202,7 +202,7 @@ class Writer:
         now = self.site.now()
         waiting = self.unreviewed.all(layer_folder(layer))
         place = self.unreviewed.place_for(layer_folder(layer), now)
-        entries = [noted(change, now, untrusted(change)) for change in changes]
+        entries = [noted(change, place, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
         new = {id: entry for id, entry in found.items() if id not in known}
@@ -214,7 +214,7 @@ class Writer:
             full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
             return self._refused(changes, judged._replace(verdict=full))
         if new:
-            pieces = [addition(entry, place, change) for entry, change in new.values()]
+            pieces = [addition(entry, change) for entry, change in new.values()]
             whole = replace(pieces[0], text="".join(piece.text for piece in pieces))
             to_write = replace(judged.verdict, answer=Answer.ALLOW)  # what the gate lets happen is that it is noted
             try:

@@ -182,7 +182,7 @@ class Field:
         self._parts: dict[int, list[HeldPart]] = {}  # by document
         self._matrix = _Column("<f4", 0)
         self._clear_words()
-        self._sights: dict[Filter, Sight] = {}
+        self._sights: dict[Filter, Horizon] = {}
 
     def _clear_words(self) -> None:
         self._low, self._high, self._place = _Column("<u4"), _Column("<u4"), _Column("<u4")
@@ -224,11 +224,11 @@ class Field:
         place = self._place.rows[at[self._high.rows[at] == high]]
         return (place >> 8).astype(np.int64), (place & 0xFF) / 2.0
 
-    def sight(self, filter: Filter) -> Sight:
+    def sight(self, filter: Filter) -> Horizon:
         if filter not in self._sights:
             if len(self._sights) > 8:
                 self._sights = {}
-            self._sights[filter] = Sight(self, filter)
+            self._sights[filter] = Horizon(self, filter)
         return self._sights[filter]
 
     # -- following the tables -------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ class Field:
             at += len(run)
 
 
-class Sight:
+class Horizon:
     """What a filter lets through of a field, as arrays over the visible units in document and line order."""
 
     def __init__(self, whole: Field, filter: Filter) -> None:
@@ -392,7 +392,7 @@ def _in_order(units: NDArray[Any], at: Ints) -> Ints:
 class FieldView:
     """One consistent sight of an index. `postings` holds the words that were asked for; positions are 0..count-1."""
 
-    sight: Sight
+    sight: Horizon
     total: int  # units in the index, visible or not
     model: str | None  # what made the vectors; None when none is visible
     missing: int  # visible units that still have no vector

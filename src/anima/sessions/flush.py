@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.quote import quotable, quoted
+from anima.sessions.quote import quotable, quoted, without_blocks
 from anima.sessions.replay import time_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
@@ -340,11 +340,8 @@ def extract(turns: Iterable[Said], *, share: float = SHARE) -> tuple[Kept, ...]:
     return tuple(sorted([*marked, *plain[:room]], key=lambda k: k.number))
 
 
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|^[ \t]*>.*?$", re.MULTILINE | re.DOTALL)
-
-
 def _judged(turn: Said) -> Kept | None:
-    text = " ".join(_FENCED.sub("", turn.text).split())  # what is quoted or fenced is somebody else's
+    text = " ".join(without_blocks(turn.text).split())
     if not text:
         return None
     if turn.role == "assistant":

@@ -15,21 +15,28 @@ from anima.model import Change, Origin
 
 MOST = 2_000  # characters of a message; who types more has pasted it
 _HOLE = "\0"
-_NOT_OWN = re.compile(
-    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[^\n]*$|\Z)"
-    r"|^[ \t]*>.*(?:\n(?![ \t]*(?:\n|\Z)).*)*"  # with the lines that Markdown counts to it
-    r"|`[^`]*(?:`|\Z)"
+_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~)[\s\S]*?(?:^[ \t]*(?P=fence)[^\n]*$|\Z)"
+    r"|^[ \t]*>.*(?:\n(?![ \t]*(?:\n|\Z)).*)*",  # with the lines that Markdown counts to it
+    re.MULTILINE,
+)
+_INLINE = re.compile(
+    r"`[^`]*(?:`|\Z)"
     r"|\"[^\"]*(?:\"|\Z)|[“„«「『][^”“»」』]*(?:[”“»」』]|\Z)|‘[^’]*(?:’|\Z)|(?<!\w)'[^'\n]*(?:'(?!\w)|$)",
     re.MULTILINE,
 )
-_FENCED = re.compile(r"^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE)
 _END = re.compile(r"(?<=[.!?…])\s+(?=[^\s\W]|[\d“\"(])|(?<=[。！？])")
 _SHORT = re.compile(r"(?:^|\s)(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|z\.b|bzw|sr|sra|[^\W\d_])\.$", re.IGNORECASE)
 
 
+def without_blocks(text: str, hole: str = "") -> str:
+    """A text without its fences and what stands behind `>`: that is somebody else's."""
+    return _BLOCK.sub(hole, text)
+
+
 def sentences(text: str) -> list[str | None]:
     """The sentences of a text in their order, blanks folded; None stands for one that holds what is not its writer's own."""
-    own = _NOT_OWN.sub(_HOLE, _FENCED.sub(_HOLE, text.replace(_HOLE, " ")))
+    own = _INLINE.sub(_HOLE, without_blocks(text.replace(_HOLE, " "), _HOLE))
     found: list[str] = []
     for line in own.split("\n"):
         parts: list[str] = []

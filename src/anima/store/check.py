@@ -393,9 +393,6 @@ def _renewed(made: Renewed, place: str) -> str:
     return said
 
 
-
-
-
 # -- batches and history ------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ class Head(Protocol):
     def drop(self) -> None: ...
 
 
-class Noted:
+class Heads:
     """What is noted of one home; nothing, where nobody keeps it."""
 
     def __init__(self, head: Head | None) -> None:
@@ -58,4 +58,4 @@ class Noted:
                 self._head.put(last.n, last.hash)
 
 
-__all__ = ["Head", "Noted"]
+__all__ = ["Head", "Heads"]

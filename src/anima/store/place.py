@@ -26,7 +26,7 @@ from anima.store.batch import Batches, Steps
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
-from anima.store.noted import Head, Noted
+from anima.store.noted import Head, Heads
 from anima.store.private import TORN, Machine
 from anima.store.whole import FolderWhole
 
@@ -64,7 +64,7 @@ class FolderStore:
     def __init__(self, folder: Folder, rules: Rules) -> None:
         self.documents, self.rules, self.clock, self.author = folder, rules, rules.clock, rules.author
         self.machine = Machine(folder)
-        self.noted = Noted(rules.head)
+        self.noted = Heads(rules.head)
         self._steps = Steps(folder, self.machine)
         self._batches = Batches(
             folder,

@@ -37,7 +37,7 @@ THREADS = 12  # more only wait for each other, and each keeps memory of its own
 PROBLEMS = (400, 401, 403, 404, 405, 412, 413, 415, 421, 423, 429, 500, 501)
 
 
-class Guest(Protocol):
+class Mounted(Protocol):
     """An application that is served beside ours, behind the same guard, while it runs."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
@@ -50,7 +50,7 @@ def create_app(
     *,
     keyring: Keyring | None = None,
     limits: RateLimits | None = None,
-    mcp: Guest | None = None,
+    mcp: Mounted | None = None,
     chores: Sequence[Chore] = (),
 ) -> FastAPI:
     """The web face of a home. `mcp` answers under /mcp, and knows from `guarding.who_of(scope)` who asks; `chores` run
@@ -78,7 +78,7 @@ def create_app(
     return app
 
 
-def _living(served: Served, rounds: Rounds, mcp: Guest | None) -> Callable[[FastAPI], Any]:
+def _living(served: Served, rounds: Rounds, mcp: Mounted | None) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS

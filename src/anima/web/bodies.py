@@ -437,7 +437,7 @@ class Approving(In):
     text: Text | None = None
 
 
-class Seen(In):
+class SeenCard(In):
     id: Annotated[str, Field(max_length=40)]
     content: Annotated[str, Field(max_length=64)]
 
@@ -445,7 +445,7 @@ class Seen(In):
 class ApprovingAll(In):
     """What was seen, each with its `content`: these, and no others."""
 
-    cards: Annotated[list[Seen], Field(min_length=1, max_length=1_000)]
+    cards: Annotated[list[SeenCard], Field(min_length=1, max_length=1_000)]
 
 
 class ApprovedAll(Out):

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from anima.errors import BadArguments
 from anima.home import Home
-from anima.web.app import Guest, create_app
+from anima.web.app import Mounted, create_app
 from anima.web.chores import CHORES
 from anima.web.served import Served
 from anima.web.tokens import Keyring
@@ -102,7 +102,7 @@ def server_for(app: FastAPI) -> uvicorn.Server:
 
 
 def serve(
-    home: Home, *, port: int | None = None, mcp: Guest | None = None, ready: Callable[[Address], None] | None = None
+    home: Home, *, port: int | None = None, mcp: Mounted | None = None, ready: Callable[[Address], None] | None = None
 ) -> None:
     """Serves a home until a signal comes. `ready` is told where, with a link that works once."""
     listening = bound(port)
