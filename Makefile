@@ -40,7 +40,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[serve]'
+	$(PIP) --editable '.[serve,chat]'
 	touch $@
 
 $(VENV)/.test-installed: $(VENV)/.installed

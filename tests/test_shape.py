@@ -28,7 +28,7 @@ CEILINGS = {
     "search": 4_360,
     "sessions": 4_460,
     "store": 6_650,
-    "testing": 1_590,
+    "testing": 1_910,
     "text": 2_600,
     "upkeep": 3_040,
     "web": 4_310,
