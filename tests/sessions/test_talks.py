@@ -136,6 +136,12 @@ def test_words_of_any_language_are_found(place: Place, text: str, query: str) ->
     assert (found.backend, [hit.entry for hit in found.hits]) == ("fts5", [1])
 
 
+def test_a_search_does_not_tell_whether_anybody_else_ever_talked(place: Place) -> None:
+    nobody = place.ask("boat")
+    place.say("a", "the boat is blue", agent="somebody")
+    assert place.ask("boat") == nobody
+
+
 @pytest.mark.parametrize("query", ["🌿", "→", "%", "🌿 →"])
 def test_a_query_without_words_is_looked_for_as_it_is_written(place: Place, query: str) -> None:
     place.say("a", "nothing", "a leaf 🌿 → 50%", "nothing again")

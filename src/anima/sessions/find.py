@@ -373,7 +373,9 @@ class TranscriptIndex:
         found = self._tried(read, again=False) if words and self._file.exists else None
         if found is None:
             hits = tuple(self._plainly(query, logs, asker, limit, max_chars))
-            return Quotes(hits=hits, backend="plain", notes=self._file.notes())
+            # An index is made with the first transcript, which may be one that the asker must not know of.
+            as_if_made = bool(words) and not hits and not self._file.exists
+            return Quotes(hits=hits, backend="fts5" if as_if_made else "plain", notes=self._file.notes())
         hits = tuple(
             _mention(name, entry, time, role, source, preview(text, query, max_chars=max_chars))
             for name, entry, time, role, source, text in found
