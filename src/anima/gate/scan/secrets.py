@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     pattern: str
     head: str = ""  # what stands before, read backwards
     line: str = ""  # what stands earlier on the line
-    sign: str = ""  # a character that it cannot do without, where there is such a one
+    in_word: bool = False  # whether it cannot reach over a blank
 
 
 class Grade(IntEnum):
@@ -85,9 +85,8 @@ def _table() -> _Table:
 
 def _shape(row: dict[str, str]) -> Shape:
     pattern = one_line(row["pattern"])
-    opening = re.match(r"[\w:~-]+", pattern)  # what stands for itself
-    sign = next((sign for sign in "_~:-" if opening and sign in opening[0]), "")
-    return Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), sign)
+    in_word = re.search(r"\\[sSWDn.]|\[\^|[ .]", pattern.replace(r"\.", "")) is None
+    return Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), in_word)
 
 
 @cache
@@ -97,8 +96,9 @@ def _pattern(name: str) -> Pattern[str]:
 
 
 def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
-    yield from _shaped(text)
-    yield from _named_secrets(text)
+    words = "\n".join(set(text.split()))  # each word once: what no word holds need not be looked for in the text
+    yield from _shaped(text, words)
+    yield from _named_secrets(text, plain_lower(words))
     yield from own(text, patterns)
 
 
@@ -131,14 +131,13 @@ _NEED_MIXTURE = frozenset({"telegram-token", "discord-token"})
 _NEARBY = 400  # characters around an access key in which its secret half is looked for
 
 
-def _shaped(text: str) -> Iterator[Found]:
-    if "PRIVATE KEY" in text:
+def _shaped(text: str, words: str) -> Iterator[Found]:
+    if "PRIVATE" in words:
         yield from _private_keys(text, "pem")
-    if "PuTTY-User" in text:
+    if "PuTTY-User" in words:
         yield from _private_keys(text, "putty")
-    signs = {sign for sign in "_~:-" if sign in text}
     for shape in _table().shapes:
-        if not shape.sign or shape.sign in signs:
+        if not shape.in_word or compiled(shape.pattern).search(words):
             yield from _of_shape(text, shape)
 
 
@@ -214,13 +213,13 @@ class _Value(NamedTuple):
     purpose: bool = False  # between word and separator it says what the secret is for
 
 
-def _named_secrets(text: str) -> Iterator[Found]:
+def _named_secrets(text: str, words: str) -> Iterator[Found]:
     """Values that the words before them call a secret."""
     lowered = plain_lower(text)
-    if (yield from _by_words(text, lowered)):
+    if (yield from _by_words(text, lowered, words)):
         return
-    yield from _headers(text, lowered)
-    if any(sign in lowered for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
+    yield from _headers(text, lowered, words)
+    if any(sign in words for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
         yield from _phrases(lowered)
     yield from _long_hex(lowered)
 
@@ -246,22 +245,22 @@ def _crowd(text: str) -> Iterator[Found]:
         yield first, last, CROWDED
 
 
-def _headers(text: str, lowered: str) -> Iterator[Found]:
+def _headers(text: str, lowered: str, words: str) -> Iterator[Found]:
     for kind, sign, pattern in (
         ("bearer-token", "bearer", "bearer"),
         ("basic-auth", "authorization", "basic"),
         ("token", "=", "query"),
     ):
-        for found in _pattern(pattern).finditer(lowered) if sign in lowered else ():
+        for found in _pattern(pattern).finditer(lowered) if sign in words else ():
             start, end = found.span("secret")
             value = text[start:end]
             if _has_letter(value) and _has_digit(value) and not _pattern("reference").match(found["secret"]):
                 yield start, end, kind
 
 
-def _by_words(text: str, lowered: str) -> Generator[Found, None, bool]:
+def _by_words(text: str, lowered: str, words: str) -> Generator[Found, None, bool]:
     """Values behind words; says whether there were too many to weigh each of them."""
-    for count, at in enumerate(chain(_words(lowered), _elsewhere(text, lowered)), start=-_CROWD):
+    for count, at in enumerate(chain(_words(lowered, words), _elsewhere(text, lowered, words)), start=-_CROWD):
         if at is None or count * _SURE > len(text):
             yield from _crowd(text)
             return True
@@ -276,18 +275,19 @@ def _by_words(text: str, lowered: str) -> Generator[Found, None, bool]:
     return False
 
 
-def _words(lowered: str) -> Iterator[tuple[int, Grade] | None]:
+def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
     """Where a word for a secret ends that a value seems to follow, and how strong it is; None, where there are too many."""
     tails, ahead, bare = _pattern("tail"), _pattern("ahead"), _pattern("bare")
-    count = 0
+    count, many = 0, max(_CROWD, len(lowered) // _SURE)
     for sign, group, pattern in _table().keywords:
         value = _pattern("value" if group in ("password", "code") else "key_value")
-        for word in compiled(pattern).finditer(lowered) if sign.isascii() or sign in lowered else ():
+        for word in compiled(pattern).finditer(lowered) if sign.partition(" ")[0] in words else ():
             count += 1
-            if count == _CROWD and _is_crowded(lowered):
+            if count == many and _is_crowded(lowered):
                 yield None
                 return
-            end = tails.match(lowered, word.end()).end()  # type: ignore[union-attr]  # it matches the empty text
+            tail = tails.match(lowered, word.end())
+            end = tail.end() if tail else word.end()
             mark = ahead.search(lowered, end, end + _REACH)
             if (mark is None or not value.match(lowered, mark.end())) and not bare.match(lowered, end):
                 continue
@@ -295,10 +295,10 @@ def _words(lowered: str) -> Iterator[tuple[int, Grade] | None]:
                 yield end, grade
 
 
-def _elsewhere(text: str, lowered: str) -> Iterator[tuple[int, None]]:
+def _elsewhere(text: str, lowered: str, words: str) -> Iterator[tuple[int, None]]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
     yield from ((found.end(), None) for found in _pattern("flag").finditer(lowered))
-    if any(sign in lowered for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
+    if any(sign in words for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
         yield from ((found.start("secret"), None) for found in _pattern("pair").finditer(lowered))
     yield from ((found.start("secret"), None) for found in _pattern("pin").finditer(text))
 
