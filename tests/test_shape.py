@@ -24,7 +24,7 @@ CEILINGS = {
     "ledger": 1_030,
     "mcp": 890,
     "memory": 2_100,
-    "prompt": 1_830,
+    "prompt": 1_860,
     "search": 4_360,
     "sessions": 4_460,
     "store": 6_650,

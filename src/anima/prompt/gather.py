@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from anima.model import Finding
 
 MAX_LISTED = 200
+_LARGE, _SETTLED = 500_000, timedelta(seconds=2)
 _MARKED = 120_000  # characters of a marked document that are looked through for a prompt, at least
 LISTED_DEPTH = 5  # folders of knowledge, one in the other
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
@@ -60,6 +61,20 @@ class Prompts:
         )  # whether another soul is ever worn
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
+        self._large: dict[str, tuple[str, Document]] = {}  # by path: a version, and the document that it was of
+
+    def document(self, path: str) -> Document:
+        """A document; a very large one is read again only when it changed."""
+        documents = self.site.store.documents
+        version, (held, document) = documents.version(path), self._large.get(path, ("", None))
+        if document is not None and version == held:
+            return document
+        self._large.pop(path, None)
+        document = documents.read(DocPath.parse(path))
+        is_settled = self.site.clock() - document.time > _SETTLED  # times of files are coarse
+        if len(document.text) >= _LARGE and is_settled and version and version == documents.version(path):
+            self._large = {**dict(list(self._large.items())[-3:]), path: (version, document)}
+        return document
 
     def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
         """The prompt for a listener, from what stands in the store now.
@@ -152,7 +167,7 @@ class _Gathering:
     def _read_document(self, path: str) -> Document:
         """A document, read once a prompt, so that all of a prompt is about the same text."""
         if path not in self._read:
-            self._read[path] = self._documents.read(DocPath.parse(path))
+            self._read[path] = self._prompts.document(path)
         return self._read[path]
 
     def _file(self, row: Row) -> Piece:
@@ -180,37 +195,48 @@ class _Gathering:
             reasons.append(f"it is long and marked, so only its first {self._most_marked:,} characters were looked at")
         if part.hidden and self._for_owner:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
-        text = part.text
+        text = seen = part.text.rstrip() if len(part.text) >= _LARGE else part.text  # once, and not at every look
         in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
         odd = bool(hidden(in_sight))
         if self._is_begun and (odd or suspicious(in_sight)):
-            text = self._without_danger(document, text, reasons)
+            room = len(text) if row.form == "identity" else self._prompts.limits.file
+            text = self._without_danger(document, text, reasons, room)
         piece = Piece(
             row=row,
             path=path,
             text=self._listener.framed(document.path, text),
-            chars_raw=len(part.text.strip()),  # a blank line may stand before what is hidden
-            whole=text is part.text,  # lines are counted in what is seen, as memory_get does
+            chars_raw=len(seen.strip()),  # a blank line may stand before what is hidden
+            whole=text is seen,  # lines are counted in what is seen, as memory_get does
             reason="; ".join(reasons),
             source=document.path,
         )
         return _revealed(piece) if odd else piece
 
-    def _without_danger(self, document: Document, text: str, reasons: list[str]) -> str:
+    def _without_danger(self, document: Document, text: str, reasons: list[str], room: int) -> str:
         """The text without lines that came from an edit outside of anima and in which the scan sees danger."""
         try:
             known = self._store.provenance
         except Damaged:
             known = None  # nothing tells now who wrote which line
-        lines = lines_of(text)
-        kept = [line for line in lines if not _is_dangerous(line) or not _is_outside(known, document.path, line)]
-        if not (gone := len(lines) - len(kept)):
+        is_bad = partial(_is_dangerous_from_outside, known, document.path)
+        gone, kept = 0, list[str]()
+        first, last = len(text), len(text)
+        if len(text) > 6 * room:  # only the ends of a long text are ever shown
+            first = text.find("\n", 2 * room) + 1
+            last = max(first, text.rfind("\n", 0, -2 * room) + 1)
+        for part in (text[:first], text[last:]):
+            lines = lines_of(part)
+            sound = [line for line in lines if not is_bad(line)]
+            gone += len(lines) - len(sound)
+            kept.append("".join(sound))
+        if not gone:
             return text
+        middle = text[first:last] if min(map(len, kept)) > room else ""  # what nobody looked at is never in sight
         said = f"{gone} dangerous line{'s' if gone > 1 else ''} from outside left out"
         place = document.path
         self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why")
         reasons.append(said)
-        return "".join(kept)
+        return kept[0] + middle + kept[1]
 
     @property
     def _most_marked(self) -> int:
@@ -441,11 +467,13 @@ def _revealed(piece: Piece) -> Piece:
     )
 
 
-def _is_outside(known: Provenance | None, path: DocPath, line: str) -> bool:
-    """Whether no write of ours explains a line."""
-    return known is None or known.source(path, line).actor is Actor.OUTSIDE
+def _is_dangerous_from_outside(known: Provenance | None, path: DocPath, line: str) -> bool:
+    """Whether no write of ours explains a line in which the scan sees danger."""
+    is_dangerous = _is_dangerous if len(line) <= _MARKED else _is_dangerous.__wrapped__
+    return is_dangerous(line) and (known is None or known.source(path, line).actor is Actor.OUTSIDE)
 
 
+@lru_cache(maxsize=8192)
 def _is_dangerous(line: str) -> bool:
     """Whether the scan sees danger in a line, secrets apart; it is imported only when there may be some."""
     if not (suspicious(line) or hidden(line)):
