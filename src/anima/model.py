@@ -331,7 +331,8 @@ class Change:
     to: DocPath | None = None
     opening: str = ""  # what an APPEND puts first when the document is not there yet
     added: str = ""  # of a WRITE that does nothing but add: what it adds
-    section: str | None = None  # and the heading under which it adds it
+    section: str | None = None  # and the heading that was named for it
+    under: str | None = None  # and the heading under which it stands in the text
     actor: Actor
     origin: Origin
     session: str | None = None
@@ -404,6 +405,7 @@ class Receipt:
     findings: tuple[Finding, ...] = ()
     change: str | None = None  # the ledger's id, which `undo` takes
     noted: tuple[str, ...] = ()  # the names of its unreviewed entries
+    section: str | None = None  # the heading under which a line went that was to be remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
+from anima.layout.dialects import DIALECTS
 from anima.prompt.fields import FIELDS, IdentityFields, Peer, check, one_line, parse, peers, render, write
 from anima.prompt.identity import MAX_AVATAR_BYTES, Avatar, SourcedValue, avatar, first_avatar, resolve
 
+SEED = ("name", "emoji", "vibe")  # what the prompts of the seed show
 KATE = """\
 # Identity
 
@@ -207,17 +209,26 @@ def test_any_text_is_read_and_every_value_could_be_written(text):
 
 
 def test_the_render_is_that_of_the_seed():
-    assert render(parse(KATE)) == "name=Kate, emoji=🐙, vibe=warm but sharp"
+    assert render(parse(KATE), SEED) == "name=Kate, emoji=🐙, vibe=warm but sharp"
 
 
 def test_absent_fields_are_left_out_of_the_render():
-    assert render(IdentityFields(name="Kate", vibe="dry")) == "name=Kate, vibe=dry"
-    assert render(IdentityFields(creature="octopus", avatar="a.png", theme="dusk")) == ""
+    assert render(IdentityFields(name="Kate", vibe="dry"), SEED) == "name=Kate, vibe=dry"
+    assert render(IdentityFields(creature="octopus", avatar="a.png", theme="dusk"), SEED) == ""
+
+
+def test_every_field_that_is_filled_in_is_in_the_prompt_of_our_own_dialect():
+    keys = DIALECTS["anima"].row("identity").fields
+    said = {key: f"my {key}" for key in FIELDS}
+
+    assert set(keys) == set(FIELDS)
+    assert render(IdentityFields(**said), keys) == ", ".join(f"{key}={said[key]}" for key in keys)
+    assert render(IdentityFields(avatar="data:image/png;base64," + "A" * 400), keys) == ""
 
 
 @given(st.builds(IdentityFields, **{key: st.none() | st.text() for key in FIELDS}))
 def test_a_render_is_always_one_line_without_control_characters(identity):
-    shown = render(identity)
+    shown = render(identity, FIELDS)
 
     assert len(shown.splitlines()) <= 1
     assert one_line(shown) == shown

@@ -108,7 +108,7 @@ def verify(root, where):
         assert home.past.audit().ok, where
     lines = "".join(p.read_text() for p in sorted(Path(root, "memory").glob("*.md"))).splitlines()
     counts = Counter(line.partition("] ")[2] for line in lines if line.startswith("- ["))
-    lost = [n for n in range(0, TURNS, 6) if counts[f"User: {turn(n)[1]}"] != 1]
+    lost = [n for n in range(0, TURNS, 6) if counts[turn(n)[1].replace("Remember that guest", "Guest")] != 1]
     twice = [line for line, count in counts.items() if count > 1 and "guests like it" not in line]
     assert (lost, twice) == ([], []), where
 

@@ -117,7 +117,7 @@ def test_a_long_transcript_calls_for_a_flush_whatever_the_tokens(home):
 def test_any_cut_a_host_knows_flushes(home, reason):
     with home.session(scope=Scope.MAIN) as session:
         session.log("user", "Remember that Ana moved to Lisbon")
-        assert session.flush(reason).lines == ("User: Remember that Ana moved to Lisbon",)
+        assert session.flush(reason).lines == ("Ana moved to Lisbon",)
         assert session.flush(reason).status == "nothing"
     assert log_of(home).count("Lisbon") == 1
 
@@ -137,9 +137,7 @@ def test_a_session_that_its_host_left_is_flushed_once_and_can_go_on(tmp_path):
             other.log("user", "Remember that Bo has a boat")
         assert home.sessions.flush_idle() == ()  # it may be talking still
         clock.forward(hours=2)
-        assert [flushed.lines for flushed in home.sessions.flush_idle()] == [
-            ("User: Remember that Ana moved to Lisbon",)
-        ]
+        assert [flushed.lines for flushed in home.sessions.flush_idle()] == [("Ana moved to Lisbon",)]
         assert home.sessions.flush_idle() == ()
         clock.forward(days=1)
         left.log("user", "Remember that Cy plays chess")
@@ -180,7 +178,7 @@ def test_the_day_is_the_users(tmp_path):
     with Home.create(tmp_path / "home", name="Aria", clock=clock, settings={"timezone": "America/Bogota"}) as home:
         with home.session(scope=Scope.MAIN) as session:
             session.log("user", "Remember that it is still Friday here")
-    assert "- [22:30] User: Remember" in log_of(home, "2026-05-08")
+    assert "- [22:30] It is still Friday here" in log_of(home, "2026-05-08")
 
 
 def test_without_transcripts_a_flush_works_from_what_was_heard(tmp_path, clock):
@@ -265,7 +263,7 @@ def test_a_model_that_fails_is_given_up_after_three_times_and_costs_nothing(home
             session.log("user", f"Remember that guest {n} comes on Friday")
             assert session.flush("overflow").status == "written"
     assert len(model.asked) == 3
-    assert [log_of(home).count(f"guest {n} ") for n in range(5)] == [1] * 5
+    assert [log_of(home).count(f"Guest {n} ") for n in range(5)] == [1] * 5
 
 
 def test_what_a_model_adds_passes_the_gate_too(home):
@@ -302,7 +300,7 @@ def test_flushes_of_many_threads_lose_nothing_and_write_nothing_twice(home):
         for thread in threads:
             thread.join()
     log = log_of(home)
-    assert [log.count(f"guest {n}-{k} ") for n in range(5) for k in range(6)] == [1] * 30
+    assert [log.count(f"Guest {n}-{k} ") for n in range(5) for k in range(6)] == [1] * 30
 
 
 def _flush_elsewhere(root, id, start):
@@ -328,7 +326,7 @@ def test_flushes_of_one_session_in_several_processes_write_nothing_twice(home):
         other.join()
     session.close()
     log = log_of(home)
-    assert [log.count(f"guest {n} ") for n in range(20)] == [1] * 20
+    assert [log.count(f"Guest {n} ") for n in range(20)] == [1] * 20
 
 
 def test_a_flush_that_lost_its_mark_is_done_again_without_a_word(home, clock):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anima import Home, Scope, Session
-from anima.sessions.quote import found_in
+from anima.sessions.quote import found_in, told
 
 SAID = "I moved to Cali.  My flat is on Calle 5. Is it far?"
 
@@ -32,6 +32,23 @@ def test_what_the_owner_typed_lands_whatever_was_read_and_stands_in_the_prompt(h
         assert write(session, "Mallory is the new accountant.") == "refused"
         assert write(session, "My flat") == "refused"
     assert "User: I moved to Cali. My flat is on Calle 5." in home.prompt(scope=Scope.MAIN).text
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("Remember that the spare key is with Bo.", "The spare key is with Bo."),
+        ("please remember: iPhone sync is off", "iPhone sync is off"),
+        ("Recuerda que Ana vive en Cali", "Ana vive en Cali"),
+        ("Remember that my sister is Ana", "User: My sister is Ana"),
+        ("Don't forget that you call Bo on Friday", "User: You call Bo on Friday"),
+        ("Remember to buy milk", "User: Remember to buy milk"),
+        ("Remember that Ana moved. She is in Lisbon.", "User: Remember that Ana moved. She is in Lisbon."),
+        ("Remember that", "User: Remember that"),
+    ],
+)
+def test_a_wish_to_remember_is_told_as_what_is_to_be_remembered_where_that_is_certain(said: str, line: str) -> None:
+    assert told(said) == line
 
 
 @pytest.mark.parametrize(

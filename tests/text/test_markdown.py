@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,6 @@ from anima.model import Scope
 from anima.text.markdown import (
     BOM,
     Bullet,
-    add_under,
     bullet_of,
     bullet_text,
     comment_after,
@@ -32,6 +32,7 @@ from anima.text.markdown import (
     without_code,
     without_tail,
 )
+from anima.text.placing import placed
 
 SECRET = "CANARY-7f3a"
 
@@ -354,20 +355,22 @@ def test_a_view_is_lines_of_the_text_in_order_and_never_more(
 def test_a_line_goes_to_the_end_of_its_section_and_touches_nothing_else() -> None:
     text = "# Memory\n\n## People\n\n- Ana sails.\n\n## Boat <!-- share: subagent -->\n\nAn oak hull.\n"
 
-    assert add_under(text, heading="people", line="- Luis bakes.") == text.replace(
-        "- Ana sails.\n", "- Ana sails.\n- Luis bakes.\n"
+    assert placed(text, "- Luis bakes.", section="people") == (
+        text.replace("- Ana sails.\n", "- Ana sails.\n- Luis bakes.\n"),
+        "People",
     )
-    assert add_under(text, heading="Boat", line="- x").endswith("An oak hull.\n\n- x\n")
+    assert placed(text, "- x", section="Boat").text.endswith("An oak hull.\n\n- x\n")
 
 
 @pytest.mark.parametrize(
     ("text", "heading", "result"),
     [
-        ("", None, "- x\n"),
-        ("", "A", "## A\n\n- x\n"),
-        ("a", None, "a\n- x"),
-        ("a\r\n", None, "a\r\n- x\r\n"),
-        (BOM, "A", f"{BOM}## A\n\n- x\n"),
+        ("", None, "# Memory\n\n- x\n"),
+        ("", "A", "# Memory\n\n## A\n\n- x\n"),
+        ("a", None, "a\n\n- x"),
+        ("a\r\n", None, "a\r\n\r\n- x\r\n"),
+        ("- y\n", None, "- y\n- x\n"),
+        (BOM, "A", f"{BOM}# Memory\n\n## A\n\n- x\n"),
         ("text\n", "A", "text\n\n## A\n\n- x\n"),
         ("text", "A", "text\n\n## A\n\n- x"),
         ("## A", "A", "## A\n\n- x"),
@@ -387,7 +390,7 @@ def test_a_line_goes_to_the_end_of_its_section_and_touches_nothing_else() -> Non
     ],
 )
 def test_a_line_is_added_as_a_careful_person_would(text: str, heading: str | None, result: str) -> None:
-    assert add_under(text, heading=heading, line="- x") == result
+    assert placed(text, "- x", section=heading).text == result
 
 
 HEADINGS = st.sampled_from([None, "One", "two", "Boat", "Mine", "Under", "At the end", "New one"])
@@ -397,29 +400,44 @@ HEADINGS = st.sampled_from([None, "One", "two", "Boat", "Mine", "Under", "At the
 @example("## Mine <!-- private\r\n\r\n", "Mine")
 @example("## One\n  ", "One")
 def test_taking_the_added_line_out_gives_the_old_text_back(text: str, heading: str | None) -> None:
-    new = add_under(text, heading=heading, line="- added here")
+    new = placed(text, "- added here", section=heading).text
 
     at = new.index("- added here")
     start = next(i for i in range(at + 1) if new[: at - i] == text[: at - i])
     end = len(new) - (len(text) - (at - start))
     assert new[: at - start] + new[end:] == text
     put_in = new[at - start : end]
-    assert put_in.replace(f"## {heading}", "").replace("- added here", "").strip("\r\n") == ""
-    assert put_in.count("\n") <= 5
+    assert re.sub(r"# Memory|##? (?:Notes|\w[\w ]+)", "", put_in.replace("- added here", "")).strip("\r\n") == ""
+    assert put_in.count("\n") <= 6
     if text.count("\r\n") == text.count("\n") == text.count("\r"):  # one kind of line end, and no other
         assert put_in.count("\r\n") == (put_in.count("\n") if text.count("\n") else 0)
-    if text.strip(BOM):
+    if text.strip(BOM).strip():
         assert new.endswith("\n") == text.endswith("\n")
 
 
 @given(TEXTS, HEADINGS)
 def test_an_added_line_is_found_under_its_heading(text: str, heading: str | None) -> None:
-    new = add_under(text, heading=heading, line="- added here")
+    new, told = placed(text, "- added here", section=heading)
     at = new.index("- added here")
     around = [s.title.casefold() for s in sections(new) if s.start <= at < s.end and not s.claimed]
 
     swallowed = "<!--" in text or "```" in text or "~~~" in text or text.removeprefix(BOM).startswith("---")
-    assert heading is None or swallowed or heading.casefold() in around
+    assert swallowed or told is None or told.casefold() in around
+    assert heading is None or str(told).casefold() == heading.casefold()
+
+
+@given(TEXTS)
+@example("## Team <!-- share: group -->\n\n### Notes\n")
+@example("# All <!-- share: group -->\n\n## Team\n")
+@example("## A\n\n```\n## B <!-- private -->\n")
+def test_what_is_given_no_place_never_comes_under_a_marked_heading(text: str) -> None:
+    new = placed(text, "- added here").text
+    at = new.index("- added here")
+    for scope in Scope:
+        seen = view(new, scope=scope, visible=False, owner=False).text
+        assert "- added here" not in seen
+    unmarked_part = view(new, scope=Scope.GROUP, visible=True, owner=False)
+    assert any(start <= at < end for start, end in unmarked_part.spans) or "<!--" in text
 
 
 # -- front matter, line ends, frames -------------------------------------------------------------------------------------
@@ -530,7 +548,8 @@ def test_tags_that_are_not_ours_stay_as_they_are() -> None:
 def test_no_text_takes_longer_than_its_length_asks_for(text: str) -> None:
     # A quadratic rule would need minutes for each of these, and the suite would not end.
     view(text + "\n<!-- private -->", scope=Scope.GROUP, visible=True, owner=False)
-    add_under(text, heading="A", line="- x")
+    placed(text, "- x", section="A")
+    placed(text, "- x")
     defuse_tags(text, ("memory",))
     front_matter_end("---\n" + text)
 

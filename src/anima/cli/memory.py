@@ -21,7 +21,7 @@ BASE = option("--base", help="Only if the document still has this digest (anima 
 
 @command(
     argument("fact", help="One fact, in one line."),
-    option("--section", help="The heading to put it under; made when it is missing."),
+    option("--section", help="The heading to put it under, made when it is missing; else where it fits best."),
     REASON,
     HOME,
     JSON,
@@ -180,7 +180,8 @@ def show_receipts(receipts: Sequence[Receipt]) -> None:
     for receipt in receipts:
         if receipt.status == "written":
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
-            say(f"written: {inert(receipt.path.text)}{tail}")
+            under = f" under {inert(receipt.section)}" if receipt.section else ""
+            say(f"written: {inert(receipt.path.text)}{under}{tail}")
         elif receipt.status == "pending":
             say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima review shows it")
         elif receipt.status == "noted":

@@ -65,8 +65,9 @@ def _borders(hashes: str, rows: Iterable[Row], *more: str) -> str:
 
 # -- our own: the file table of the design ---------------------------------------------------------------------------
 
+_FIELDS = ("name", "emoji", "vibe", "creature", "theme", "avatar")
 _ROWS_OF_ANIMA = (
-    _row("identity", "IDENTITY", form="identity", expected=True),
+    _row("identity", "IDENTITY", form="identity", expected=True, fields=_FIELDS),
     _row("soul", "SOUL", expected=True),
     _row("agents", "AGENTS", expected=True),
     _row("user", "USER", expected=True),

@@ -58,6 +58,7 @@ class Row:
     personal: bool = False  # replaced by a user's own layer for senders who are not the owner
     chars: int | None = None  # a cap of its own
     text: str = ""  # for form "fixed"
+    fields: tuple[str, ...] = ("name", "emoji", "vibe")  # for form "identity": what of them the prompt shows, in order
 
 
 class TalkPlace(NamedTuple):

@@ -20,7 +20,7 @@ from anima.gate.rules import file_policy
 from anima.layout.table import Policy
 from anima.memory.proposals import Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without
-from anima.memory.verbs import apart, opening_for, remembered
+from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, owners
 from anima.model import (
     Actor,
@@ -39,6 +39,7 @@ from anima.model import (
 from anima.site import Site
 from anima.text.diff import merge
 from anima.text.markdown import lines_of
+from anima.text.placing import opening_for
 
 if TYPE_CHECKING:
     from anima.config import Rule
@@ -215,7 +216,7 @@ class Inbox:
                 raise StaleWrite(entry.to.text, theirs=text, ours=entry.text)
             return entry.text
         if entry.section is not None or self._layout.row_of(entry.to).kind == "curated":
-            return remembered(text or "", entry.text, section=entry.section)
+            return remembered(text or "", entry.text, section=entry.section).text
         if text is None:
             day = self._layout.date_of(entry.to)
             return (f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else "") + entry.text

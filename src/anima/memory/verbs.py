@@ -18,18 +18,15 @@ from anima.errors import BadArguments
 from anima.memory.write import Writer, owners
 from anima.model import DocPath, Kind, Receipt, digest_of
 from anima.text.markdown import (
-    BOM,
     View,
-    add_under,
     bullet_of,
     bullet_text,
     ended,
     lines_of,
-    marked_at,
     newline_of,
-    sections,
     without_tail,
 )
+from anima.text.placing import Placed, opening_for, placed
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -41,8 +38,6 @@ _NEGATIONS = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEAR = 0.9
-_DREAMED = re.compile(r"Dreamed (?:until )?\d{4}-\d\d-\d\d\b")
-NOTES = "Notes"  # where a line goes that was given no place, when the last section is somebody else's to read or write
 
 
 # -- the owner's verbs --------------------------------------------------------------------------------------------------
@@ -55,8 +50,9 @@ def remember(writer: Writer, fact: str, *, section: str | None, reason: str) -> 
         said = f"{path} line {twin.line} says so already: {twin.text}"
         return Receipt(status="refused", path=path, rule="duplicate", reason=said)
     base = digest_of(text) if text is not None else ""
-    change = owners(path, Kind.WRITE, remembered(text or "", fact, section=section), base=base, reason=reason)
-    return writer.submit([change])[0]
+    page = remembered(text or "", fact, section=section)
+    change = owners(path, Kind.WRITE, page.text, base=base, reason=reason)
+    return writer.submit([replace(change, under=page.section)])[0]
 
 
 def note(writer: Writer, content: str, *, reason: str) -> Receipt:
@@ -104,44 +100,14 @@ class SaidAlready:
     exact: bool
 
 
-def remembered(text: str, fact: str, *, section: str | None) -> str:
-    """MEMORY.md with one more bullet, under its section or at the end of the text.
-
-    One that was given no section never comes under a heading that is marked shared or private, or was dreamed.
-    """
-    line = as_bullet(fact)
-    if not text.strip(BOM).strip():
-        newline = newline_of(text)
-        text = f"{text}# Memory{newline}"
-        return add_under(text, heading=section, line=line) if section else f"{text}{newline}{line}{newline}"
-    if section is None and marked_at(text, len(text), also=_DREAMED) is not None:
-        return add_under(text, heading=NOTES, line=line) if _has_notes(text) else apart(text, f"{line}\n")
-    if section is None:
-        last = lines_of(ended(text))[-1]
-        bullet = bullet_of(last)
-        gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
-        return ended(text) + gap + line + newline_of(text)
-    return add_under(text, heading=section, line=line)
-
-
-def _has_notes(text: str) -> bool:
-    """Whether the place for such lines is there, and is no part of a marked section."""
-    named = [s for s in sections(text) if s.level and not s.claimed and s.title.casefold() == NOTES.casefold()]
-    return bool(named) and marked_at(text, named[0].body, also=_DREAMED) is None
+def remembered(text: str, fact: str, *, section: str | None) -> Placed:
+    """MEMORY.md with one more bullet, where it belongs, and the heading it stands under."""
+    return placed(text, as_bullet(fact), section=section)
 
 
 def apart(text: str, added: str) -> str:
     """The text with lines added at its end, under a heading of their own where the last section is a marked one."""
     return ended(text) + opening_for(text) + added
-
-
-def opening_for(text: str) -> str:
-    """What must stand between a text and lines added at its end: nothing, unless its last section is marked."""
-    level = marked_at(text, len(text), also=_DREAMED)
-    if level is None:
-        return ""
-    newline = newline_of(text)
-    return f"{newline}{'#' * min(level, 2)} {NOTES}{newline}{newline}"
 
 
 def as_bullet(fact: str) -> str:

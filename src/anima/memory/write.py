@@ -413,6 +413,7 @@ def _receipt(
         reason=judged.verdict.reason,
         findings=judged.findings,
         change=number,
+        section=change.under if status in ("written", "pending") else None,
     )
 
 

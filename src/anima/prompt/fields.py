@@ -17,7 +17,7 @@ from anima.errors import BadArguments, printable
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter_end, heading_of, newline_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
-RENDERED = ("name", "emoji", "vibe")
+LONGEST = 300  # characters of an avatar that a prompt shows: a picture may be drawn in one
 
 # Texts of templates that people leave standing. The first ones are those of our own template (a test compares them);
 # they count even when somebody has taken the parentheses away.
@@ -46,10 +46,10 @@ def parse(text: str) -> IdentityFields:
     return IdentityFields(**{found.key: found.value for found in _bullets(_lines(text)) if found.value is not None})
 
 
-def render(fields: IdentityFields) -> str:
+def render(fields: IdentityFields, keys: Iterable[str]) -> str:
     """One line for the prompt, such as `name=Kate, emoji=🐙, vibe=warm but sharp`; absent fields are left out."""
-    values = ((key, one_line(getattr(fields, key) or "")) for key in RENDERED)
-    return ", ".join(f"{key}={value}" for key, value in values if value)
+    values = ((key, one_line(getattr(fields, key) or "")) for key in keys)
+    return ", ".join(f"{key}={value}" for key, value in values if value and (key != "avatar" or len(value) <= LONGEST))
 
 
 def check(key: str, value: str) -> None:

@@ -175,7 +175,7 @@ class _Gathering:
             return self._soul(row)
         piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
         if row.form == "identity" and not piece.problem:
-            line = render(parse(piece.text))
+            line = render(parse(piece.text), row.fields)
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
         return piece
 

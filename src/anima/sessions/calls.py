@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.gate.rules import is_danger, is_secret
 from anima.layout.listener import Sight, folder_of, layer_at
+from anima.layout.table import Policy
 from anima.memory.past import Past
 from anima.memory.unreviewed import layer_folder
-from anima.memory.verbs import as_bullet, log_heading, log_line, opening_for, remembered, replaced, replaced_in, twin_of
+from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
 from anima.sessions import self_report
-from anima.sessions.quote import found_in, quoted
+from anima.sessions.quote import found_in, quoted, told
 from anima.text.markdown import View, lines_of
+from anima.text.placing import filled, opening_for
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
@@ -32,6 +34,7 @@ MAX_RECALLED_LINES = 40
 TALK_CHARS = 700
 CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
 UNREVIEWED_KINDS = frozenset({"unreviewed"})
+ROLES = frozenset({"memory", "user", "identity", "soul", "tools", "heartbeat", "bootstrap"})
 MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
 
 
@@ -377,8 +380,7 @@ class Calling:
                 if self._hand.guest is not None:
                     why = "an agent elsewhere cannot show what the owner typed; write it as content"
                 return Receipt(status="refused", path=self._target(target), rule="quote", reason=why)
-            said = f"User: {words}"
-            change = self._noted(said) if target == "daily_log" else self._remembered(said, None)
+            change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
             return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
@@ -408,11 +410,10 @@ class Calling:
         layout = self._layout
         if target == "daily_log":
             return self.listener.daily_path(layout, self._site.today(self.listener))
-        roles = {"memory": "memory", "heartbeat": "heartbeat", "bootstrap": "bootstrap"}
-        if target in roles:
-            if not layout.has(roles[target]):
+        if target in ROLES:
+            if not layout.has(target):
                 raise BadArguments(f"memory_write: this home has no {target}")
-            return DocPath.parse(self.listener.path_of(layout.row(roles[target])))
+            return DocPath.parse(self.listener.path_of(layout.row(target)))
         return self._place(target)
 
     def _noted(self, content: str) -> Change:
@@ -432,8 +433,9 @@ class Calling:
                 reason=f"{path} line {twin.line} says so already: {twin.text}",
             )
         text = self._text(path)
-        change = self._hand.wish(path, Kind.WRITE, remembered(text or "", content, section=section), base=_digest(text))
-        return replace(change, added=as_bullet(content), section=section)
+        page = remembered(text or "", content, section=section)
+        change = self._hand.wish(path, Kind.WRITE, page.text, base=_digest(text))
+        return replace(change, added=as_bullet(content), section=section, under=page.section)
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
         """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
@@ -445,9 +447,17 @@ class Calling:
         return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
+        if append and content.strip() and self._fills(path):
+            text = self._text(path)
+            return self._hand.wish(path, Kind.WRITE, filled(text or "", content), base=_digest(text))
         if append:
             return self._hand.wish(path, Kind.APPEND, self._opening(path) + content)
         return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
+
+    def _fills(self, path: DocPath) -> bool:
+        """Whether it says who somebody is, and this listener sees all of it: what they add then goes to its fields."""
+        is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
+        return is_seen and self._layout.row_of(path).policy is Policy.IDENTITY
 
     def _opening(self, path: DocPath) -> str:
         """A heading for what is added at the end, where it would come under one that is shared, private or dreamed."""
@@ -496,6 +506,7 @@ def _answer(receipt: Receipt) -> dict[str, Any]:
         "proposal": receipt.proposal,
         "rule": receipt.rule,
         "findings": findings,
+        **({"section": receipt.section} if receipt.section else {}),
     }
     if receipt.status != "written" and receipt.reason:
         found["reason"] = receipt.reason

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.quote import quotable, quoted, without_blocks
+from anima.sessions.quote import quotable, quoted, told, without_blocks
 from anima.sessions.replay import time_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
@@ -43,7 +43,6 @@ SILENT = "flush-silent"
 MAX_TURN = 200_000  # characters of one turn that are looked at
 SHOWN, SHOWN_TURN = 60_000, 4_000  # characters of the conversation, and of one turn, that the model is shown
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")
-_SPEAKER = {"user": "User", "assistant": "Agent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +254,7 @@ def _said(turn: Turn) -> Said:
 
 
 def _line(kept: Kept) -> str:
-    return f"{_SPEAKER.get(kept.role, kept.role)}: {kept.text}"
+    return told(kept.text) if kept.role == "user" else f"Agent: {kept.text}"
 
 
 def _status(receipts: Iterable[Receipt]) -> str:

@@ -283,8 +283,8 @@ class Hand:
             receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
-            # A revision has an id only where something changed, and so tells what stood there.
-            return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None)
+            # A revision has an id only where something changed, and so tells what stood there; so does a place.
+            return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None, section=None)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""

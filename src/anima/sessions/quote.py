@@ -2,7 +2,8 @@
 
 Promise: a quotation stands word for word in one message, sentence after sentence (blanks apart), and is given back as it
 stands there. Nothing is quoted from code, from text in quotation marks or behind `>`, from a message of more than 2,000
-characters, or from one in which the scan finds anything. Pure. Not here: which messages are the owner's (hand).
+characters, or from one in which the scan finds anything. A wish to remember is told as what is to be remembered, where
+that is certain. Pure. Not here: which messages are the owner's (hand).
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 from anima.model import Change, Origin
+from anima.text.words import first_person, one_line, read_table, word_set
 
 MOST = 2_000  # characters of a message; who types more has pasted it
 _HOLE = "\0"
@@ -68,6 +72,29 @@ def found_in(quote: str, messages: Iterable[str]) -> str | None:
             if run == wanted or [*run[:-1], run[-1].removesuffix(".")] == wanted:
                 return " ".join(run)
     return None
+
+
+def told(words: str) -> str:
+    """What a user said, as a line of memory. One sentence that asks to remember something is that something, and without
+    a speaker where nobody is spoken of or to; of all else a line says that they said it."""
+    found = sentences(words)
+    asked = _request().match(words) if len(found) == 1 else None
+    fact = words[asked.end() :].strip() if asked else ""
+    if not fact:
+        return f"User: {words}"
+    fact = fact[:1].upper() + fact[1:] if fact.split()[0].islower() else fact
+    addressed = not word_set(_table()["addressed"]).isdisjoint(re.findall(r"[^\W\d_]+", fact.casefold()))
+    return f"User: {fact}" if addressed or first_person(fact) else fact
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return read_table("sessions", "worth")
+
+
+@cache
+def _request() -> re.Pattern[str]:
+    return re.compile(one_line(_table()["request"]), re.IGNORECASE)
 
 
 def quoted(change: Change) -> Change:

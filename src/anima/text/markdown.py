@@ -10,7 +10,7 @@ Not here: files, scopes of whole files (layout), cutting for the index (search.u
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -447,12 +447,20 @@ def may_be_marked(text: str) -> bool:
     return "<" in text and _HAS_MARK.search(text) is not None  # one sign alone is found many times faster
 
 
+def all_sections(text: str) -> tuple[Section, ...]:
+    """The sections where marks count, those after a lone carriage return among them; places are those of the text."""
+    return sections(_plain(text))
+
+
+def _plain(text: str) -> str:
+    return _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before
+
+
 def marks_in(text: str) -> Marks:
     """All that is marked in a text."""
     if not may_be_marked(text):
         return Marks()
-    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text  # as long as before, so places stay the same
-    found = sections(plain)
+    plain, found = _plain(text), all_sections(text)
     return Marks(
         shared=tuple((s.start, s.shared_end, s.shared) for s in found if s.shared),
         private=tuple((s.start, s.private_end) for s in found if s.private),
@@ -496,13 +504,12 @@ def lines_shown(text: str, part: View) -> list[bool]:
     return found
 
 
-def marked_at(text: str, at: int, *, also: re.Pattern[str]) -> int | None:
-    """The level of the outermost section a line at this place would stand in that is marked shared or private, or whose
-    title `also` knows; None where there is none. A heading of that level ends it."""
-    plain = _LONE_RETURN.sub("\n", text) if "\r" in text else text
+def marked_at(found: Iterable[Section], at: int, *, also: re.Pattern[str]) -> int | None:
+    """The level of the outermost of a text's `all_sections` that a line at this place would stand in and that is marked
+    shared or private, or whose title `also` knows; None where there is none. A heading of that level ends it."""
     levels = [
         section.level
-        for section in sections(plain)
+        for section in found
         if section.level
         and section.start < at
         and (
@@ -534,26 +541,31 @@ def defuse_tags(text: str, names: tuple[str, ...]) -> str:
     return _tag_pattern(names).sub("‹", text) if "<" in text else text
 
 
-def add_under(text: str, *, heading: str | None, line: str) -> str:
-    """The text with one line added at the end of a section of that name; a `##` section is made when there is none.
+def add_to(text: str, found: Sequence[Section], section: Section, line: str) -> str:
+    """The text with one line added at the end of a section's own part; `found` are all its headings.
 
-    With no heading the line goes to the very end. Something is put in and nothing else is touched: the text's own line
-    end is used, and a text that ends without one still does.
+    Something is put in and nothing else is touched: the text's own line end is used.
     """
-    newline, line = newline_of(text), line.rstrip("\r\n")
-    if heading is None:
-        return _add_last(text, line, newline)
-    found = [section for section in sections(text) if section.level and not section.claimed]
-    target = next((section for section in found if section.title.casefold() == heading.casefold()), None)
-    if target is None:
-        gap = newline if text.strip(BOM).strip() else ""
-        return _add_last(text, f"{gap}## {heading}{newline}{newline}{line}", newline)
-    end = min([target.end, *(s.start for s in found if target.start < s.start < target.end)])
-    at, added = _place(text, target.body, end, line, newline)
+    newline = newline_of(text)
+    at, added = _place(text, section.body, own_end(found, section), line.rstrip("\r\n"), newline)
     return text[:at] + added + text[at:]
 
 
-def _add_last(text: str, added: str, newline: str) -> str:
+def own_end(found: Sequence[Section], section: Section) -> int:
+    """Where the part of a section ends that stands before its first deeper heading."""
+    return min([section.end, *(s.start for s in found if section.start < s.start < section.end)])
+
+
+def add_section(text: str, title: str, line: str, *, level: int = 2) -> str:
+    """The text with one more section at its end, and a line in it. A text that ends without a line end still does."""
+    newline = newline_of(text)
+    gap = newline if text.strip(BOM).strip() else ""
+    return add_last(text, f"{gap}{'#' * level} {title}{newline}{newline}{line}")
+
+
+def add_last(text: str, added: str) -> str:
+    """The text with lines added at its very end."""
+    newline, added = newline_of(text), added.rstrip("\r\n")
     if not text.strip(BOM) or text.endswith("\n"):
         return text + added + newline
     return text + newline + added

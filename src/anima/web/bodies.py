@@ -148,7 +148,7 @@ class WhyOut(Out, of=anima.Why):
     source: SourceOut
 
 
-class WishOut(Out, of=Change, without="base opening session"):
+class WishOut(Out, of=Change, without="base opening session under"):
     """One change of a proposal."""
 
 

@@ -1,0 +1,151 @@
+"""Where a line goes: the section that was named, the one it is most like, or Notes; and never one that others read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from anima.text.placing import MOST_LINES, filled, placed
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from placement import GOAL, facts, landed  # the benchmark says what is right
+
+MEMORY = """# Memory
+
+## Boat
+
+- The Sandpiper is moored at Kirkwall
+- Antifouling every second spring
+
+## Bees
+
+- The northern hive swarmed in May
+
+## Notes
+
+- The bakery closes at noon
+"""
+
+
+def heading_of(memory: str, line: str, **more: str) -> str | None:
+    return placed(memory, line, **more).section
+
+
+def test_a_line_goes_where_lines_like_it_are() -> None:
+    assert heading_of(MEMORY, "- The Sandpiper leaks at the mast") == "Boat"
+    assert heading_of(MEMORY, "- The northern hive has a new queen") == "Bees"
+
+
+def test_a_line_that_is_like_none_goes_to_the_notes() -> None:
+    assert heading_of(MEMORY, "- The wifi is called larch-5G") == "Notes"
+    assert placed(MEMORY, "- The wifi is called larch-5G").text == MEMORY + "- The wifi is called larch-5G\n"
+
+
+def test_notes_are_made_at_the_end_where_there_are_none() -> None:
+    page = "# Memory\n\n## Boat\n\n- Moored at Kirkwall\n\n## Bees\n"
+
+    assert placed(page, "- The wifi is larch-5G") == (f"{page}\n## Notes\n\n- The wifi is larch-5G\n", "Notes")
+
+
+def test_a_section_that_is_named_is_taken_whatever_the_line_is_like() -> None:
+    assert heading_of(MEMORY, "- The Sandpiper leaks", section="bees") == "Bees"
+    assert heading_of(MEMORY, "- The Sandpiper leaks", section="Repairs") == "Repairs"
+
+
+def test_a_page_without_sections_is_one_list() -> None:
+    page = "# Memory\n\n- Ana sails\n"
+
+    assert placed(page, "- Bo bakes") == (page + "- Bo bakes\n", None)
+
+
+@pytest.mark.parametrize("mark", [" <!-- share: group -->", " <!-- private -->", " <!-- share: subagent, cron -->"])
+def test_a_marked_section_is_not_taken_unless_it_is_named(mark: str) -> None:
+    page = MEMORY.replace("## Boat", f"## Boat{mark}")
+
+    assert heading_of(page, "- The Sandpiper leaks at the mast") == "Notes"
+    assert heading_of(page, "- The Sandpiper leaks at the mast", section="Boat") == "Boat"
+
+
+def test_nor_is_a_section_within_one_or_a_dreamed_one() -> None:
+    within = MEMORY.replace("## Boat", "## Ours <!-- share: group -->\n\n### Boat")
+    dreamed = MEMORY.replace("## Boat", "## Dreamed 2026-05-01 03:00 UTC")
+
+    assert heading_of(within, "- The Sandpiper leaks at the mast") == "Notes"
+    assert heading_of(dreamed, "- The Sandpiper leaks at the mast") == "Notes"
+
+
+def test_a_section_made_below_a_shared_page_is_no_part_of_it() -> None:
+    page = "# Ours <!-- share: group -->\n\n- Ana sails\n"
+
+    assert placed(page, "- Bo bakes").text == f"{page}\n# Notes\n\n- Bo bakes\n"
+    assert placed(page, "- Bo bakes", section="Food").text == f"{page}\n# Food\n\n- Bo bakes\n"
+
+
+def test_only_the_newest_lines_of_a_section_are_read() -> None:
+    old = "".join(f"- reading {n}\n" for n in range(MOST_LINES))
+    page = MEMORY.replace("- The northern hive swarmed in May\n", f"- The walnut press is sold\n{old}")
+
+    assert heading_of(page, "- The walnut press is missed") == "Notes"
+
+
+def test_what_people_write_in_other_line_ends_and_scripts_is_placed_too() -> None:
+    page = MEMORY.replace("\n", "\r\n").replace("The northern hive swarmed in May", "猫は魚が好きです")
+
+    assert heading_of(page, "- 猫は魚を食べた") == "Bees"
+    assert "\n" not in placed(page, "- 猫は魚を食べた").text.replace("\r\n", "")
+
+
+def test_most_of_two_hundred_facts_land_where_a_person_would_put_them_and_none_where_others_read() -> None:
+    places = [(fact, *landed(fact)) for fact in facts()]
+
+    assert len(places) == 200
+    assert not [fact.text for fact, _, marked in places if marked]
+    assert sum(section in fact.right for fact, section, _ in places) >= GOAL * len(places)
+
+
+# -- fields ------------------------------------------------------------------------------------------------------------
+
+USER = """# The person
+
+- **Name:** _(their name)_
+- **Timezone:** _(such as America/Bogota)_
+
+## What matters to them
+
+<!-- - **Name:** this is no field -->
+
+## How they work
+"""
+
+
+def test_what_is_learned_fills_the_fields_of_the_page() -> None:
+    page = filled(USER, "- **Name:** Ana Ruiz\nTimezone: Europe/Madrid\n")
+
+    assert page == USER.replace("_(their name)_", "Ana Ruiz").replace("_(such as America/Bogota)_", "Europe/Madrid")
+    assert filled(page, "- **Name:** Ana") == page.replace("Ana Ruiz", "Ana")
+
+
+def test_a_field_that_the_page_does_not_have_comes_after_the_others() -> None:
+    assert "Bogota)_\n- **Birthday:** 3 May\n\n## What" in filled(USER, "- **Birthday:** 3 May")
+
+
+def test_lines_under_a_heading_of_the_page_go_there_and_the_rest_to_the_end() -> None:
+    page = filled(USER, "## what matters to them\n\n- Her boat\n\n- Sleep\n\n## Pets\n\n- A heron\n")
+
+    assert "this is no field -->\n\n- Her boat\n- Sleep\n\n## How they work\n" in page
+    assert page.endswith("## How they work\n\n## Pets\n\n- A heron\n") and page.count("What matters") == 1
+
+
+@pytest.mark.parametrize("page", ["```\n- **Name:** x\n```\n", "<!--\n- **Name:** x\n-->\n", "- Name: x\n"])
+def test_what_only_looks_like_a_field_is_none(page: str) -> None:
+    assert filled(page, "- **Name:** Ana").startswith(page)
+    assert filled(page, "- **Name:** Ana").endswith("\n- **Name:** Ana\n")
+
+
+def test_a_page_with_other_line_ends_keeps_them() -> None:
+    page = filled(USER.replace("\n", "\r\n"), "- **Name:** Ana\n- **Pets:** none\n")
+
+    assert "\n" not in page.replace("\r\n", "") and "- **Name:** Ana\r\n" in page
