@@ -170,6 +170,22 @@ def test_what_is_forgotten_goes_from_there_too(home: Home) -> None:
     assert [waiting.entry.text for waiting in home.inbox.noted()] == ["- the boat is blue\n"]
 
 
+def test_what_nobody_came_to_in_ninety_days_is_put_away_and_stays_unreviewed(tmp_path: Path) -> None:
+    clock = Clock()
+    with Home.create(tmp_path / "aria", name="Aria", clock=clock) as home:
+        noted(home, "Mallory is the accountant")
+        clock.forward(days=90)
+        late = noted(home, "the ferry is free")
+        assert len(home.inbox.noted()) == 2
+        clock.forward(days=1)
+        last = noted(home, "the bridge is shut")
+        assert {waiting.entry.id for waiting in home.inbox.noted()} == {late, last}
+        assert "Mallory" in home.read("unreviewed/archive/2026-05-08.md").text and "Mallory" not in shown(home)
+        assert "Mallory" not in str(home.search("accountant", scope=Scope.MAIN).hits)
+        home.undo()
+        assert "Mallory" in home.read(PLACE).text
+
+
 def test_another_persons_lines_wait_in_their_own_layer(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", clock=Clock(), settings={"owner": ["cli:luis"]}) as home:
         with home.session(scope=Scope.MAIN, channel="cli", sender="ana") as session:

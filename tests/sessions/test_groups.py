@@ -45,7 +45,8 @@ def test_what_a_group_has_written_down_lands_in_its_layer_and_comes_back_to_it_f
     with club(home) as session:
         assert FACT in session.prompt.text and "What members of this group said" in session.prompt.text
         assert FACT in reads(session, "MEMORY.md")
-        assert FACT in str(session.call("memory_search", {"query": "club Thursdays"}))
+        hit = session.call("memory_search", {"query": "club Thursdays"})["hits"][0]
+        assert FACT in hit["text"] and "What members of this group said" in hit["text"]
         assert not session.tainted
 
 

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from itertools import chain, count
 from typing import Any
 
@@ -22,11 +22,13 @@ from anima.errors import BadPath, HomeError
 from anima.layout.listener import folder_of
 from anima.model import Change, DocPath, Document, Kind, Origin, Scope, fold
 from anima.site import Site
+from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of
 
 FOLDER = "unreviewed"
 ARCHIVE = "archive"
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
+_UNSEEN = timedelta(days=90)
 MOST_OF_SESSION = 500  # entries of one session that may wait
 MOST = 20_000
 _HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
@@ -194,6 +196,14 @@ class Unreviewed:
         """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
         found = [entry for place in self._places() for entry in self._entries(place)]
         return tuple(entry for entry in found if layer is None or fold(entry.layer) == fold(layer))
+
+    def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
+        """The days of a layer that nobody came to in so long that they are put away, and where they go."""
+        spelt = self._documents.actual(DocPath.parse(f"{layer}{FOLDER}"))
+        for entry in self._documents.list(spelt) if spelt else ():
+            day = day_in_name(entry.name)
+            if not entry.is_folder and day and today - day > _UNSEEN:
+                yield DocPath.parse(entry.path), DocPath.parse(f"{spelt}/{ARCHIVE}/{entry.name}")
 
     def _places(self) -> list[str]:
         folders = [FOLDER]

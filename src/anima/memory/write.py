@@ -216,9 +216,13 @@ class Writer:
         if new:
             pieces = [addition(entry, change) for entry, change in new.values()]
             whole = replace(pieces[0], text="".join(piece.text for piece in pieces))
+            away = [
+                replace(whole, path=old, kind=Kind.MOVE, text="", opening="", to=to)
+                for old, to in self.unreviewed.unseen(layer_folder(layer), now.date())
+            ]
             to_write = replace(judged.verdict, answer=Answer.ALLOW)  # what the gate lets happen is that it is noted
             try:
-                self.carry_out((whole,), to_write, judged.findings, what="note")
+                self.carry_out((whole, *away), to_write, judged.findings, what="note")
             except HomeError:  # what stands there does not let it; who notes does not see that, and the owner is asked
                 self._proposed(tuple(changes), judged, Situation(submitted=whole.text))
         return tuple(

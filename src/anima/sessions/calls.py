@@ -25,7 +25,7 @@ from anima.text.markdown import View, lines_of
 from anima.text.placing import filled, opening_for
 
 if TYPE_CHECKING:
-    from anima.search.rank import SearchAnswer
+    from anima.search.rank import Hit, SearchAnswer
     from anima.sessions.hand import Hand
 
 MAX_TEXT = 12_000
@@ -75,7 +75,7 @@ class Calling:
                 "path": hit.path.text,
                 "start_line": hit.start_line,
                 "end_line": hit.end_line,
-                "text": hit.text[:MAX_HIT] if hit.trusted else framed(hit.text[:MAX_HIT]),
+                "text": self._told(hit),
                 "score": round(hit.score, 4),
                 "citation": hit.citation,
                 "provider": hit.provider,
@@ -88,6 +88,11 @@ class Calling:
         talked, notes = self._talked(query, limit)
         both = [hit for pair in zip_longest(hits, talked) for hit in pair if hit and hit["score"] >= min_score]
         return {"hits": both[:limit], "notes": [*answer.notes, *notes]}
+
+    def _told(self, hit: Hit) -> str:
+        """What a hit says: what nobody reviewed in its frame, a group's words as its members'."""
+        text = hit.text[:MAX_HIT]
+        return self.listener.framed(hit.path, text) if hit.trusted else framed(text)
 
     def _with_unreviewed_counted(self, query: str, answer: SearchAnswer) -> SearchAnswer:
         """A clean session's answer, which says how much it leaves out because nobody reviewed it."""
