@@ -26,7 +26,7 @@ CEILINGS = {
     "memory": 2_090,
     "prompt": 1_860,
     "search": 4_360,
-    "sessions": 4_510,
+    "sessions": 4_690,
     "store": 6_650,
     "testing": 1_910,
     "text": 2_810,

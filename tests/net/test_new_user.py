@@ -123,7 +123,6 @@ def test_what_is_remembered_after_a_dream_does_not_stand_among_what_was_dreamed(
 # -- 2: sessions on the page -------------------------------------------------------------------------------------------
 
 
-@not_yet(2, "a visit over MCP is no session on the page")
 def test_a_conversation_over_mcp_is_on_the_page_of_sessions(desk: Desk) -> None:
     async def talk() -> None:
         async with visiting(Path(desk.home.name), ("stdio", "handshake")) as client:
@@ -134,7 +133,6 @@ def test_a_conversation_over_mcp_is_on_the_page_of_sessions(desk: Desk) -> None:
     assert re.findall(r'href="/sessions/([^"?#]+)"', desk.page.get("/sessions").text)
 
 
-@not_yet(2, "tool calls are not in the transcript")
 def test_the_replay_of_a_session_shows_the_tools_that_were_called(desk: Desk) -> None:
     with desk.home.session(scope="main", channel="cli") as session:
         session.log("user", "What is the boat called?")

@@ -198,7 +198,7 @@ def _show_turn(turn: Turn, zone: tzinfo | None) -> None:
 
     head = Text(f"{turn.time.astimezone(zone):%H:%M:%S} " if turn.time else " " * 9, style="dim")
     head.append(f"{turn.role:<9} ", style=_ROLES.get(turn.role, ""))
-    console().print(head.append(inert(turn.content)), soft_wrap=True)
+    console().print(head.append(inert(turn.text)), soft_wrap=True)
 
 
 @command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), HOME, AGENT, JSON)

@@ -44,7 +44,7 @@ from anima.store.logs import BLOCK
 from anima.text.words import ask, cut, fold
 
 NAME = "talks.sqlite"
-FORMAT = 3
+FORMAT = 4
 SUMMARY = 80
 INDEXED = 200_000  # characters of an entry whose words are in the index
 MAX_WORDS = 32  # of a query
@@ -352,7 +352,7 @@ class TranscriptIndex:
     def _put(self, logs: Logs, parts: Sequence[_Part]) -> int | None:
         """Takes entries in, in one transaction; None when that failed. A part is left out when its session is no longer
         at `since`: somebody else was faster."""
-        words = [[_words(turn.content[:INDEXED]) for turn in part.turns] for part in parts]
+        words = [[_words(turn.words[:INDEXED]) for turn in part.turns] for part in parts]
 
         def write(db: sqlite3.Connection) -> int:
             return sum(_put_part(db, logs, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
@@ -389,7 +389,7 @@ class TranscriptIndex:
             found = _holding(logs, row.id, asker, parts, limit)
             limit -= len(found)
             for turn in reversed(found):
-                shown = preview(turn.content, query, max_chars=max_chars)
+                shown = preview(turn.words, query, max_chars=max_chars)
                 yield _mention(row.id, turn.number, _time(turn), turn.role, turn.source_plugin, shown)
             if limit <= 0:
                 return
@@ -521,7 +521,7 @@ def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part, words: Sequence[s
         for id, turn in enumerate(part.turns, first)
     )
     db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", rows)
-    texts = ((id, turn.content[:INDEXED]) for id, turn in enumerate(part.turns, first))
+    texts = ((id, turn.words[:INDEXED]) for id, turn in enumerate(part.turns, first))
     db.executemany("insert into spoken values(?, ?)", texts)
     db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
     return len(part.turns)
@@ -560,7 +560,7 @@ def _holding(logs: Logs, id: str, asker: Asker, parts: Collection[str], limit: i
         with logs.open(id) as file:
             for item in scan(file) if asker.sees(header_of(file, agent_of(logs.name))) else ():
                 turn = item.record if isinstance(item, Placed) else None
-                if isinstance(turn, Turn) and all(part in _bare(turn.content) for part in parts):
+                if isinstance(turn, Turn) and all(part in _bare(turn.words) for part in parts):
                     found.append(turn)
     except HomeError:
         pass

@@ -167,11 +167,13 @@ class Flushing:
         else:  # somebody may have flushed for us while we were silent
             self.through = max(self.through, talk.flushed_through())
         entries, total = talk.since(self.through)
-        return [_said(turn) for turn in entries], max(self.through, total)
+        return [_said(turn) for turn in entries if turn.call is None], max(self.through, total)
 
     def _cycle(self, talk: Transcript | None) -> list[Said]:
         """What was said in this cycle, all of it looked at before."""
-        return [_said(turn) for turn in talk.since(self._cycle_from)[0]] if talk is not None else []
+        return (
+            [_said(turn) for turn in talk.since(self._cycle_from)[0] if turn.call is None] if talk is not None else []
+        )
 
     def _written(
         self, lines: Sequence[str], now: datetime, turns: Sequence[Said], *, what: str = "flush", owned: bool = False

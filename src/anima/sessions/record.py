@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from typing import Any, Literal
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.model import Finding
+from anima.sessions.called import kept as called
 from anima.sessions.replay import (
     ENTRY_MARK,
     KINDS,
@@ -53,7 +54,7 @@ Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 Clock = Callable[[], datetime]
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _RACE = 100_000  # entries that others may have added to a session that two processes carry on
-_SYNCED: frozenset[Role] = frozenset({"user", "assistant"})
+_SYNCED: frozenset[str] = frozenset({"user", "assistant"})
 
 
 def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs:
@@ -249,8 +250,28 @@ class Transcript:
             name=name,
             redacted=kinds,
         )
+        return self._added(turn)
+
+    def call(
+        self, name: str, arguments: object, answer: Mapping[str, Any], *, read: Iterable[str], id: str | None = None
+    ) -> Turn:
+        """Records a call of one of the home's own tools, secrets struck out and cut."""
+        named, call, text, kinds = called(name, arguments, answer, read=read, redact=self._redacted)
+        return self._added(
+            Turn(
+                timestamp=self._now(),
+                role="tool",
+                content=text,
+                message_id=id,
+                name=named,
+                call=call,
+                redacted=kinds,
+            )
+        )
+
+    def _added(self, turn: Turn) -> Turn:
         with self._mutex:
-            offset = self._add(turn, sync=role in _SYNCED)
+            offset = self._add(turn, sync=turn.role in _SYNCED)
             if self._context is not None:
                 self._beside(lambda file: file.append(encode(turn), sync=False))
             return replace(turn, number=self._count.entries - 1, offset=offset)
@@ -410,7 +431,7 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
         case Header() | TrustState() | Flush() | Tombstone():
             return raw
         case Turn():
-            return None if picks(record) or touches(record.content) else raw
+            return None if picks(record) or touches(record.text) else raw
         case Boundary():
             return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
         case Close():

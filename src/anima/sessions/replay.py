@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from anima.sessions.called import told
 from anima.store import Readable
 from anima.store.logs import block_before, blocks, line_at
 
@@ -78,6 +79,9 @@ class Turn:
     source_plugin: str = ""
     sender_id: str | None = None
     name: str | None = None  # of the tool that says it
+    call: Mapping[str, Any] | None = (
+        None  # of a tool of the home's own: its arguments, receipt, and what was read by then
+    )
     number: int = -1
     offset: int = -1
     redacted: tuple[str, ...] = ()
@@ -85,6 +89,28 @@ class Turn:
     @property
     def time(self) -> datetime | None:
         return time_of(self.timestamp)
+
+    @property
+    def receipt(self) -> Mapping[str, Any]:
+        """What became of a write that this call asked for: status, path, revision, proposal, rule."""
+        found = self.call.get("receipt") if self.call else None
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def asked(self) -> str:
+        """The arguments of a call, as lines."""
+        return told(self.call.get("arguments")) if self.call else ""
+
+    @property
+    def words(self) -> str:
+        """What search knows it by: what was said, and of a call what it wanted written. A question that was asked of memory
+        is no answer to the same question."""
+        return self.content if self.call is None else self.asked if self.receipt else ""
+
+    @property
+    def text(self) -> str:
+        """All that the entry holds."""
+        return self.content if self.call is None else "\n".join(filter(None, (self.name, self.asked, self.content)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +224,12 @@ def _rows(value: Any) -> tuple[Mapping[str, Any], ...]:
     return tuple(row for row in _list(value) if isinstance(row, dict))
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError
@@ -209,6 +241,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "str | None": _text,
     "int": _whole,
     "tuple[str, ...]": _words,
+    "Mapping[str, Any] | None": _mapping,
     "tuple[Mapping[str, Any], ...]": _rows,
 }
 _KEYS = {

@@ -287,7 +287,7 @@ def _listed(row: Listed, max_chars: int) -> dict[str, Any]:
 
 
 def _entry(turn: Turn, max_chars: int) -> dict[str, Any]:
-    text = turn.content
+    text = turn.text
     return {
         "entry": turn.number,
         "timestamp": turn.timestamp,

@@ -4,23 +4,19 @@ Promise: an agent reaches documents only through `call`; what it reads passes th
 the road with its session's taint. What was said is on the disk before `log` returns, and what is worth keeping of it is
 written down before the context is cut. A key or a chat type that is not understood is GROUP, a channel narrows a scope
 and never widens it, and no agent speaks in the place of another. Both are safe to share by threads.
-Not here: what it has read (hand), tools (tools, calls), how a flush is done (flush), what was said (transcripts).
-
-Keys are words parted by colons, as OpenClaw writes them: `main`, `agent:<id>:main`, `agent:<id>:subagent:<name>`,
-`agent:<id>:<channel>:direct:<peer>`, `agent:<id>:<channel>:group:<chat>`, `agent:<id>:<channel>:channel:<chat>`,
-`…:thread:<n>` behind any of them, `cron:<job>`, `heartbeat`, `hook:<name>`.
+Not here: what it has read (hand), tools (tools, calls), how a flush is done (flush), what was said (transcripts),
+what a session key says (routing).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from anima.config import Binding
 from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
@@ -30,6 +26,7 @@ from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, Rooms
 from anima.sessions.record import Transcript, redaction, stamp
 from anima.sessions.replay import Header, Turn
+from anima.sessions.routing import CHATS, agent_for, narrowed, route_of
 from anima.sessions.tools import Tool, chosen, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent
@@ -121,7 +118,7 @@ class Session(Hand):
         """Records one line of the conversation, secrets struck out; None where transcripts are switched off.
 
         What a tool says is text from outside, unless its `name` is one of `own_tools`; so is what another sender says.
-        The transcript begins with the first line, so a session in which nothing is said leaves none.
+        The transcript begins with the first line or call; a session in which nothing happens leaves none.
         """
         with self.at_work():
             speaker = sender_id if sender_id is not None or role != "user" else self.sender
@@ -137,12 +134,14 @@ class Session(Hand):
             text = redaction(self.site.config.sessions)(said.content)[0]
             self._flushing.heard(Said(role=role, text=text, number=0, time=self.site.clock()))
             return None
-        if self._talk is None:
-            self._talk = self._begun()
-        return self._talk.log(role, said.content, message_id=said.message_id, sender_id=said.sender_id, name=said.name)
+        return self._begun().log(
+            role, said.content, message_id=said.message_id, sender_id=said.sender_id, name=said.name
+        )
 
     def _begun(self) -> Transcript:
-        """A transcript whose header says who listened, which soul was worn, and what the prompt was made of."""
+        """The transcript; a new one's header says who listened, which soul was worn, and what the prompt was made of."""
+        if self._talk is not None:
+            return self._talk
         manifest = tuple(
             {
                 "path": line.path,
@@ -166,11 +165,11 @@ class Session(Hand):
             parent=self.parent.id if self.parent else None,
             guest=self.guest.mark if self.guest else None,
         )
-        talk = self.rooms.transcripts.create(header)
+        self._talk = self.rooms.transcripts.create(header)
         if self.tainted or self.flows:
-            self._record_trust(talk)
+            self._record_trust(self._talk)
         self._note_persona()
-        return talk
+        return self._talk
 
     def close(self) -> None:
         """Writes down what is worth keeping, ends the transcript and commits. Closing twice does no harm."""
@@ -204,11 +203,26 @@ class Session(Hand):
         """The tool of that name. Raises BadArguments; one that exists elsewhere only is not there."""
         return chosen(name, self.tools())
 
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments."""
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: str | None = None) -> dict[str, Any]:
+        """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments.
+
+        The call is part of the transcript, with the host's own `id` for it; so is one that went wrong.
+        """
         self._check_open()
-        given = chosen(name, self.tools()).checked({} if arguments is None else arguments)
-        return self._calling.run(name, given)
+        given = {} if arguments is None else arguments
+        try:
+            answer = self._calling.run(name, chosen(name, self.tools()).checked(given))
+        except HomeError as error:
+            self._record_call(name, given, {"error": str(error)}, id)
+            raise
+        self._record_call(name, given, answer, id)
+        return answer
+
+    def _record_call(self, name: str, given: object, answer: Mapping[str, Any], id: str | None) -> None:
+        """What the tool did is done: that it cannot be recorded, or not any more, does not undo it."""
+        with self._mutex, suppress(HomeError):
+            if self.rooms.transcripts.kept and not self._closed:
+                self._begun().call(name, given, answer, read=self.all_read, id=id)
 
     def documents(self) -> tuple[Seen, ...]:
         """Every Markdown document this listener may see, in the order of their paths."""
@@ -381,7 +395,7 @@ class Sessions(Transcripts):
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
         self._check_bound(channel, account, chat)
-        if sender is None and chat and chat_type and _CHATS.get(chat_type.casefold()) is Scope.MAIN:
+        if sender is None and chat and chat_type and CHATS.get(chat_type.casefold()) is Scope.MAIN:
             sender = chat
         channel, sender = place_of(sender, channel)
         return Session(
@@ -520,79 +534,3 @@ class Sessions(Transcripts):
                     f"a binding gives this to agent {agent!r}, and this home is open as {self.site.agent!r}",
                     hint=f"Home.open(path, agent={agent!r})",
                 )
-
-
-# -- where a message belongs ----------------------------------------------------------------------------------------------
-
-_CHATS = {
-    "direct": Scope.MAIN,
-    "dm": Scope.MAIN,
-    "private": Scope.MAIN,
-    "group": Scope.GROUP,
-    "channel": Scope.GROUP,
-    "room": Scope.GROUP,
-    "supergroup": Scope.GROUP,
-    "forum": Scope.GROUP,
-}
-_ALONE = {"main": Scope.MAIN, "subagent": Scope.SUBAGENT, "cron": Scope.CRON, "heartbeat": Scope.HEARTBEAT}
-_MAX_KEY = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """What a session key says. `agent`, `channel` and `chat` are empty where it does not say."""
-
-    scope: Scope
-    agent: str = ""
-    channel: str = ""
-    chat: str = ""
-    chat_type: str = ""
-
-
-_TAILS = ("thread", "topic")
-
-
-def route_of(key: str) -> Route:
-    """What a session's key says; what it does not say clearly enough is GROUP. Raises BadArguments for no key at all."""
-    parts = key.strip().split(":")
-    if not parts[0] or len(key) > _MAX_KEY:
-        raise BadArguments("a session key is words parted by colons, such as agent:main:telegram:group:42")
-    agent = ""
-    if parts[0].casefold() == "agent":
-        agent, parts = (parts[1] if len(parts) > 1 else ""), parts[2:]
-        if not agent or not parts:
-            return Route(scope=Scope.GROUP, agent=agent)
-    return _placed(agent, [*parts])
-
-
-def _placed(agent: str, parts: list[str]) -> Route:
-    first = parts[0].casefold()
-    if first in _ALONE and (len(parts) == 1 or first != "main"):
-        return Route(scope=_ALONE[first], agent=agent)
-    if first == "main" and len(parts) == 3 and parts[1].casefold() == "thread":
-        return Route(scope=Scope.MAIN, agent=agent)
-    if len(parts) < 3 or parts[1].casefold() not in _CHATS or not parts[2]:
-        return Route(scope=Scope.GROUP, agent=agent, channel=parts[0] if len(parts) > 1 else "")
-    kind, rest = parts[1].casefold(), parts[2:]
-    if len(rest) > 2 and rest[-2].casefold() in _TAILS:
-        rest = rest[:-2]
-    # An id may hold colons itself (@ana:example.org): cut short, it would be somebody else's too.
-    return Route(scope=_CHATS[kind], agent=agent, channel=parts[0], chat=":".join(rest), chat_type=kind)
-
-
-def narrowed(scope: Scope, chat_type: str | None) -> Scope:
-    """A scope in a kind of chat: a direct chat, or none, leaves it as it is; any other makes the owner's own a GROUP."""
-    if not chat_type or _CHATS.get(chat_type.casefold()) is Scope.MAIN:
-        return scope
-    return Scope.GROUP if scope in (Scope.MAIN, Scope.HEARTBEAT, Scope.CRON) else scope
-
-
-def agent_for(
-    bindings: Sequence[Binding], *, channel: str | None, account: str | None, chat: str | None, default: str
-) -> str:
-    """The agent of the first binding whose given fields all fit, or the default one."""
-    said = {"channel": channel or "", "account": account or "", "chat": chat or ""}
-    for binding in bindings:
-        if all(not (wanted := getattr(binding, name)) or wanted == value for name, value in said.items()):
-            return binding.agent
-    return default

@@ -235,7 +235,11 @@ class Transcripts:
 
     def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
         """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
-        another sender than whoever has this layer; what members say in their group is the group's own."""
+        another sender than whoever has this layer; what members say in their group is the group's own. A call of a tool of
+        ours came from what the session had read by then."""
+        if turn.call is not None:
+            read = turn.call.get("read", [])
+            return origins(map(str, read)) if isinstance(read, list) else UNTRUSTED
         is_tools = turn.role == "tool" or turn.name is not None  # whoever has a name is a tool or a helper
         if is_tools and turn.name not in self.site.config.own_tools:
             return frozenset({Origin.TOOL})
@@ -372,7 +376,7 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
         return bool, lambda turn: True
 
     def picks(turn: Turn) -> bool:
-        return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.content)
+        return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.text)
 
     return sought.words.touches, picks
 

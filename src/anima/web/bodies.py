@@ -268,10 +268,14 @@ class SessionRow(Out):
 
 
 class TurnOut(Out):
+    """One line of a conversation. `call` is there where it is a call of a tool of the home's own, and `content` its answer."""
+
     timestamp: str
     role: str
     content: str
     sender_id: str | None
+    name: str | None = None
+    call: dict[str, Any] | None = None
 
 
 class TranscriptOut(Out):
