@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: up test test-long bench pictures snapshots shape lint clean help
+.PHONY: docs up test test-long bench pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -25,6 +25,10 @@ lint: $(VENV)/.test-installed
 
 bench: $(VENV)/.test-installed  ## every benchmark, one after the other
 	@for file in benchmarks/*.py; do echo "== $$file"; $(VENV)/bin/python $$file || exit 1; done
+
+docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network, into build/site
+	$(VENV)/bin/zensical build --strict
+	@echo "open build/site/index.html"
 
 pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictures
 	$(VENV)/bin/python docs/pictures.py
@@ -48,5 +52,9 @@ $(VENV)/.test-installed: $(VENV)/.installed
 	$(VENV)/bin/python tests/chromium.py
 	touch $@
 
+$(VENV)/.docs-installed: $(VENV)/.installed
+	$(PIP) --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

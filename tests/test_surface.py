@@ -7,8 +7,6 @@ added to it in the same change that adds it to `anima.__all__`.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +133,12 @@ DOCUMENTS = [
     "docs/mcp.md",
     "docs/moving.md",
     "docs/snapshots.md",
+    "docs/index.md",
+    "docs/concepts.md",
+    "docs/start/person.md",
+    "docs/start/python.md",
+    "docs/start/mcp.md",
+    "docs/start/team.md",
 ]
 
 
@@ -158,14 +162,8 @@ def test_every_link_to_a_file_leads_somewhere(name: str) -> None:
         assert (folder / target).exists(), f"{name} links to {target}"
 
 
-def test_the_readme_names_the_two_commands_and_its_example_says_what_it_says(tmp_path: Path) -> None:
-    text = page("README.md")
-    [(code, output)] = re.findall(r"^```python\n(.*?)^```\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:1]
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    assert {"make up", "make test"} <= set(command_lines(text))
-    assert (done.stdout, done.stderr) == (output, "")
-    assert len(code.splitlines()) <= 20
+def test_the_readme_names_the_two_commands() -> None:
+    assert {"make up", "make test"} <= set(command_lines(page("README.md")))
 
 
 # -- configuration -------------------------------------------------------------------------------------------------------------
