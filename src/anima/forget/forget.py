@@ -365,7 +365,7 @@ class Forget:
 @cache
 def _common_lines() -> frozenset[str]:
     """What every home says: no line of a template tells anything of anybody."""
-    return frozenset(said_in(line) for text in starter.texts("", None).values() for line in lines_of(text))
+    return frozenset(map(said_in, starter.lines()))
 
 
 def _why(asked: Asked, source: Source, is_chosen: bool, is_hit: bool) -> str:

@@ -35,9 +35,9 @@ SHARED = "*"  # the layer of documents that are nobody's own
 _FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
 _OWNER_ALONE = 1 << len(Scope)  # the owner in MAIN, and nobody else who is in MAIN
-# What every prompt holds anyway, or is a ritual: instructions, not memory.
+# What every prompt holds anyway, or is a ritual: instructions, not memory; and the diary, which tells of dreaming.
 _NOT_MEMORY = frozenset(
-    {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent"}
+    {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent", "diary"}
 )
 _KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session", "unreviewed"})
 

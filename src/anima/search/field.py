@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 Posting = tuple[Ints, Floats]
 
 ALL_SCOPES: Final = 0x7FFFFFFF
-PACKING: Final = "packed-2"  # changes whenever UNIT or the form of places does
+PACKING: Final = "packed-3"  # changes whenever UNIT or the form of places does
 # Unit vectors times this are rounded to whole numbers. (SCALE + rounding)**2 stays below 2**24, where float32 is exact.
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
@@ -46,7 +46,6 @@ UNIT = np.dtype(
         ("first", "<i2"),  # words in the first person
         ("speaker", "<i2"),  # from 1, among the part's speakers; 0 for nobody
         ("trusted", "?"),
-        ("heading", "?"),
         ("embedded", "?"),  # whether it has a vector
         ("text", "<u8"),  # the hash of what was embedded
     ]
@@ -359,7 +358,6 @@ class Horizon:
     def _measure(self) -> None:
         self.count = len(self.at)
         self.length: Floats = self.rows["length"] / 2.0
-        self.is_text: Bools = ~self.rows["heading"]
         self.same = [self.doc[step:] == self.doc[:-step] for step in range(1, REACH + 1)]
         self.window_length = self.windowed(self.length)
         self.window_count = np.maximum(self.windowed(np.ones(self.count)), 1.0)
@@ -367,11 +365,7 @@ class Horizon:
         self.document_length: Floats = sums
 
     def windowed(self, values: Floats) -> Floats:
-        """For each unit the sum over itself and its neighbours in the same document.
-
-        A heading has no part in it: it stands in the trail of what is below it, and says nothing of what is above.
-        """
-        values = np.where(self.is_text, values, 0.0)
+        """For each unit the sum over itself and its neighbours in the same document."""
         total = values.copy()
         for step, same in enumerate(self.same, 1):
             total[:-step] += np.where(same, values[step:], 0.0)

@@ -450,8 +450,7 @@ def _unit(unit: Unit, document: DocumentIn, length: int, speaker: int, text: int
     """The fields of `field.UNIT`."""
     scopes, trusted = _label(document, unit)
     first = min(first_person(unit.text), 32767)
-    is_heading = unit.block == "heading"
-    return (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, is_heading, False, text)
+    return (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, False, text)
 
 
 def _number_of(unit: Unit, speakers: list[str]) -> int:

@@ -39,7 +39,6 @@ SPEAKER_LINES: Final = 3  # a name at the head of fewer lines, or of fewer than 
 SPEAKER_SHARE: Final = 0.02
 NEAR_ENOUGH: Final = 0.2  # without a shared word a unit must be at least this near to be a hit
 CLEAR_MEANING: Final = 0.3  # a best cosine below this is noise and is not scaled up
-HEADING: Final = 0.5
 EVERGREEN: Final = frozenset({"curated", "topic", "bank", "knowledge"})
 
 # Each signal is scaled to 0..1 before it is weighed; see docs/ranking.md for how the weights were found.
@@ -317,7 +316,6 @@ def _word_scores(view: FieldView, words: Sequence[str], own: frozenset[str]) -> 
 def _around(view: FieldView, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
     """The units whose window holds a word, and how often. Sums of halves are exact in whatever order."""
     sight = view.sight
-    places, counts = places[sight.is_text[places]], counts[sight.is_text[places]]
     dense = np.zeros(view.count)
     dense[places] = counts
     for step, same in enumerate(sight.same, 1):
@@ -381,7 +379,7 @@ def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     total = np.zeros(view.count)
     for part in parts.values():
         total += part
-    total = np.where(view.sight.rows["heading"], total * HEADING, total) / max(most, 1e-9)
+    total /= max(most, 1e-9)
     eligible = (signals.window_words > 0) | (signals.words > 0) | (signals.date > 0)
     if signals.has_meaning:
         eligible |= signals.meaning >= (NEAR_ENOUGH if query.legs == "both" else 1e-9)

@@ -1,8 +1,9 @@
 """Units: a document cut along its Markdown into small pieces that know their lines.
 
-Promise: every line that is not blank belongs to a unit; a unit's lines are exact and never cross a label's border;
-several units may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens;
-cutting can begin again at any part, and gives what cutting the whole would have given.
+Promise: every line that tells something belongs to a unit; litter does not (`_is_litter`; headings, and the first row of
+a table, are the trail of what is below them). A unit's lines are exact and never cross a label's border; several units
+may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens; cutting can begin
+again at any part, and gives what cutting the whole would have given.
 Not here: words (`words`), and who may see a line (the caller's labels).
 """
 
@@ -14,21 +15,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anima.errors import BadArguments
-from anima.text.markdown import bullet_of, fence_after, heading_of
+from anima.layout import starter
+from anima.text.markdown import bullet_of, comment_after, fence_after, heading_of
 from anima.text.words import fold
 
-CUTTING = "lines-5"  # changes whenever the same text would be cut otherwise
+CUTTING = "lines-6"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole
 PIECE = 250  # longer ones are cut into pieces of about this size
 LONGEST_TRAIL = 200
 PART = 32  # a part ends with the first block that brings it to so many units
 LONGEST_FRONT = 400  # lines
+LONGEST_COMMENT = 2000  # what is not closed after so many characters is text that begins like a comment
 
 _SENTENCE = re.compile(r"[^.!?。！？]*(?:[.!?]+(?:[\"'”’)*_\]]*)(?=\s|$)\s*|[。！？]+|[.!?]+|$)")
 _SPEAKER = re.compile(
     r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*|__)?([^\W\d_][\w.'’ -]{0,30}?)(?::(?:\*\*|__)|(?:\*\*|__)?:)(?:\s|$)"
 )
-_COMMENT = re.compile(r"<!--.*?-->")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TOLD = re.compile(r"[^\W_]")
+_RULED = re.compile(r"[ \t]*\|[ \t|:-]*-[ \t|:-]*\r?\Z")  # what stands between the first row of a table and the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class Unit:
     end_line: int
     text: str
     trail: str
-    block: str  # heading, item, row, code, front, text
+    block: str  # item, row, code, front, text
     speaker: str
 
 
@@ -104,28 +109,37 @@ def front_of(text: str) -> int:
 
 
 class _Reading:
-    """What is known when a line is reached: the headings above, who was last named as speaking, and an open fence."""
+    """What is known when a line is reached: the headings above, those of an open table, who was last named as speaking,
+    and an open fence."""
 
     def __init__(self, place: Place) -> None:
         self._titles: list[tuple[int, str]] = []
-        self.text = self.speaker = self.fence = ""
+        self.table = self.speaker = self.fence = ""
         self.front = place.front
         if place.above:
-            titles, self.text, self.speaker, self.fence = json.loads(place.above)
+            titles, self.table, self.speaker, self.fence = json.loads(place.above)
             self._titles = [(level, title) for level, title in titles]
+        self._join()
 
     def place(self, line: int) -> Place:
-        above = json.dumps([self._titles, self.text, self.speaker, self.fence])
+        above = json.dumps([self._titles, self.table, self.speaker, self.fence])
         return Place(line=line, front=self.front, above=above)
 
     def enter(self, level: int, title: str) -> None:
         self._titles = [held for held in self._titles if held[0] < level]
-        self.text = " > ".join(held[1] for held in self._titles)[-LONGEST_TRAIL:]
         self._titles.append((level, _COMMENT.sub("", title[: 2 * LONGEST_TRAIL]).strip()[:LONGEST_TRAIL]))
         self.speaker = ""
+        self._join()
 
-    def below(self) -> None:
-        self.text = " > ".join(held[1] for held in self._titles if held[1])[-LONGEST_TRAIL:]
+    def in_table(self, first: str) -> None:
+        """The first row of a table has been read; none, at its end."""
+        if first != self.table:
+            self.table = first
+            self._join()
+
+    def _join(self) -> None:
+        titles = [*(held[1] for held in self._titles), self.table]
+        self.text = " > ".join(title for title in titles if title)[-LONGEST_TRAIL:]
 
 
 def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Reading) -> Iterator[_Block]:
@@ -133,29 +147,37 @@ def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Read
 
     Whenever a block is given, `reading` is as it must be for the line after that block.
     """
-    start, block, size = 0, "", 0
+    start, block, size, is_open = 0, "", 0, False
     speaker = ""
     beyond = base + len(lines)
     for number, line in enumerate([*lines, ""], base):
         kind = _kind(line, number, reading.front, reading.fence)
+        if start and is_open and number < beyond and size <= LONGEST_COMMENT and number not in borders:
+            is_open, size = comment_after(line, True), size + len(line) + 1
+            if not is_open:
+                yield _Block(start, number, block, reading.text, speaker)
+                start = 0
+            continue
         if start and (number == beyond or number in borders or _breaks(block, kind, size, line)):
             yield _Block(start, number - 1, block, reading.text, speaker)
             start = 0
         if kind == "fence":
             reading.fence = fence_after(line, reading.fence)
             kind = "code"
+        if kind != "row":
+            reading.in_table("")
         if kind == "blank" or number == beyond:
             continue
-        if kind == "heading":
-            if heading := heading_of(line):
-                reading.enter(*heading)
-            made = _Block(number, number, "heading", reading.text, "")
-            reading.below()
-            yield made
+        if heading := heading_of(line) if kind == "heading" else None:
+            reading.enter(*heading)
+            continue
+        if kind == "row" and not reading.table and number + 1 < beyond and _RULED.match(lines[number + 1 - base]):
+            reading.in_table(" ".join(line.replace("|", " ").split())[:LONGEST_TRAIL])
             continue
         if not start:
             start, size = number, 0
             block = "text" if kind == "indented" else kind
+            is_open = line.lstrip().startswith("<!--") and block == "text" and comment_after(line, False)
             speaker = _speaker(reading, line, block)
         size += len(line) + 1
 
@@ -207,6 +229,8 @@ def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
     while end > block.start and not lines[end - base].strip():
         end -= 1
     text = "\n".join(line.rstrip("\r") for line in lines[block.start - base : end - base + 1])
+    if _is_litter(text):
+        return
     for piece in _sentences(text) if len(text) > SHORT else [text] if text.strip() else ():
         yield Unit(
             start_line=block.start,
@@ -216,6 +240,13 @@ def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
             block=block.block,
             speaker=block.speaker,
         )
+
+
+def _is_litter(text: str) -> bool:
+    """What tells nothing of this home: no word at all, comments alone, and lines as a new home has them."""
+    if text.lstrip().startswith("<!--") and len(text) <= 2 * LONGEST_COMMENT:
+        text = _COMMENT.sub("", text)
+    return not _TOLD.search(text) or all(line.strip() in starter.lines() for line in text.split("\n"))
 
 
 def _sentences(text: str) -> Iterator[str]:

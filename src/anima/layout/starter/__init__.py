@@ -7,6 +7,7 @@ Not here: writing them (memory), and whether a value can be read back (`prompt.f
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from anima.errors import BadArguments
@@ -26,6 +27,12 @@ def texts(name: str, emoji: str | None = None) -> dict[str, str]:
     documents = {path: _load(path) for path in (*NAMES[:-1], RUNBOOK, BOOTSTRAP)}
     documents["IDENTITY.md"] = _filled(documents["IDENTITY.md"], name=name.strip(), emoji=(emoji or "").strip())
     return documents
+
+
+@cache
+def lines() -> frozenset[str]:
+    """Every line of them: what every new home says tells nothing of anybody."""
+    return frozenset(line.strip() for text in texts("").values() for line in text.split("\n"))
 
 
 def _check_line(what: str, value: str) -> None:

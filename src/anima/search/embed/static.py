@@ -65,7 +65,8 @@ class StaticEmbedder:
 
     def word_vectors(self, words: Sequence[str]) -> Matrix:
         with self._lock:
-            return np.asarray(self._rows[[self._number(word) for word in words]])
+            numbers = [self._number(word) for word in words]  # first, for new words may need more rows
+            return np.asarray(self._rows[numbers])
 
     def close(self) -> None:
         with self._lock:
