@@ -213,21 +213,18 @@ def test_the_graph_says_one_number_of_lines_for_one_name(desk: Desk) -> None:
 # -- 6: search ---------------------------------------------------------------------------------------------------------
 
 
-@not_yet(6, "headings are hits")
 def test_search_does_not_answer_with_bare_headings(home: Home) -> None:
     found = [hit.text for hit in home.search("wifi password", scope="main")]
 
     assert not [text for text in found if all(HEADING.match(line) for line in text.splitlines())]
 
 
-@not_yet(6, "comments are hits")
 def test_search_does_not_answer_with_comments_of_a_template(home: Home) -> None:
     found = [hit.text for hit in home.search("wifi password", scope="main")]
 
     assert not [text for text in found if text.startswith("<!--")]
 
 
-@not_yet(6, "untouched lines of templates are hits")
 def test_search_finds_nothing_in_a_home_in_which_nobody_wrote_anything(home: Home) -> None:
     assert not home.search("wifi password", scope="main").hits
 

@@ -215,7 +215,7 @@ def test_signs_in_a_query_mean_nothing(index: Index) -> None:
 
 
 def test_an_empty_index_says_so(index: Index) -> None:
-    assert asked(index, "tea").notes == ("nothing is indexed yet",)
+    assert asked(index, "tea").notes == ("nothing is written down here yet",)
 
 
 def test_a_filter_that_hides_everything_says_so(index: Index) -> None:

@@ -143,9 +143,10 @@ def test_an_embedder_that_fails_degrades_to_words_and_says_so(index: Index) -> N
 
 
 def test_an_empty_answer_says_why(index: Index) -> None:
-    assert ask(index, "tea").notes == ("nothing is indexed yet",)
+    assert ask(index, "tea").notes == ("nothing is written down here yet",)
     index.put([document("a.md", LINES)])
-    assert "no line holds" in ask(index, "zzzz", legs="words").notes[-1]
+    assert ask(index, "zzzz", legs="words").notes == ("nothing here answers this: no line says zzzz",)
+    assert "no line holds" in ask(index, "zzzz", legs="words", fusion="rrf").notes[-1]
     assert "reached the score" in ask(index, "oolong", min_score=0.9999, fusion="weighted").notes[-1]
 
 
@@ -257,7 +258,7 @@ def test_age_fades_dated_lines_and_spares_evergreen_ones(index: Index) -> None:
 
 
 def test_a_cap_for_each_source_and_diversity_are_on_request(index: Index) -> None:
-    index.put([document("a.md", "- red boat\n- red boat\n- red boat\n"), document("b.md", "- blue boat and tea\n")])
+    index.put([document("a.md", "- red boat\n- red boat\n- red boat\n"), document("b.md", "- red boat and tea\n")])
 
     assert len({path for path, _ in lines(ask(index, "red boat", limit=2))}) == 1
     assert len({path for path, _ in lines(ask(index, "red boat", limit=2, per_source=1))}) == 2

@@ -13,13 +13,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Final, Literal, Protocol, get_args, runtime_checkable
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
+from anima.search.answered import LOOKED_AT, Answered, WordEmbedder, answered
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import Bools, FieldView, Filter, Floats, Ints
 from anima.search.index import Index
@@ -39,6 +40,10 @@ SPEAKER_LINES: Final = 3  # a name at the head of fewer lines, or of fewer than 
 SPEAKER_SHARE: Final = 0.02
 NEAR_ENOUGH: Final = 0.2  # without a shared word a unit must be at least this near to be a hit
 CLEAR_MEANING: Final = 0.3  # a best cosine below this is noise and is not scaled up
+FAR_BELOW: Final = 0.3  # of the best score: a hit below that is left out
+NOT_HERE: Final = 0.3  # of a question; where no line holds so much of it, nothing was found
+DOUBTFUL: Final = 0.55  # where no line holds so much of it,
+LACKING: Final = 0.4  # or where so much of it is nowhere, the answer says so
 EVERGREEN: Final = frozenset({"curated", "topic", "bank", "knowledge"})
 
 # Each signal is scaled to 0..1 before it is weighed; see docs/ranking.md for how the weights were found.
@@ -53,15 +58,6 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "date": 1.0,
     "date_guess": 0.5,
 }
-
-
-@runtime_checkable
-class WordEmbedder(Protocol):
-    """An embedder whose vector of a text is the sum of its words', so that a query's words can be weighed."""
-
-    def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each word, not normalised."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,17 +172,34 @@ def run(
     view = index.look(filter, asked)
     if view.count == 0:
         hidden = "nothing that is indexed is open to this listener and these filters"
-        return SearchAnswer(notes=(*state(), hidden if view.total or not tells_all else "nothing is indexed yet"))
+        return SearchAnswer(
+            notes=(*state(), hidden if view.total or not tells_all else "nothing is written down here yet")
+        )
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
         return SearchAnswer(notes=(*state(), *notes))
     signals = _signals(view, query, words, vector, spans)
-    hits, more = _hits(view, query, _scored(view, query, signals), signals, embedder)
-    found = _finished(hits, query)
-    notes = [*state(), *notes, *more]
-    if not found:
+    places, hits, more = _hits(view, query, _scored(view, query, signals), signals, embedder)
+    lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
+    is_here, doubts = True, list[str]()
+    if query.fusion == "context" and words and not signals.date[places[:LOOKED_AT]].any():
+        held = answered(view, query.text, words, lines, embedder if signals.has_meaning else None, signals.meaning)
+        is_here, doubts = held.share >= NOT_HERE, _doubts(held)
+    found = _finished(hits, query) if is_here else []
+    notes = [*state(), *notes, *more, *doubts]
+    if not found and is_here:
         notes.append(_why_no_hits(hits, query))
     return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))
+
+
+def _doubts(held: Answered) -> list[str]:
+    """What is to be said where it is not certain that the answer is here."""
+    if held.share >= DOUBTFUL and held.lack < LACKING:
+        return []
+    said = f": no line says {' or '.join(held.lacking)}" if held.lacking else ""
+    if held.share < NOT_HERE:
+        return [f"nothing here answers this{said}"]
+    return [f"nothing here answers this for certain{said}; these lines only come near"]
 
 
 def _check(query: Query) -> None:
@@ -383,7 +396,8 @@ def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     eligible = (signals.window_words > 0) | (signals.words > 0) | (signals.date > 0)
     if signals.has_meaning:
         eligible |= signals.meaning >= (NEAR_ENOUGH if query.legs == "both" else 1e-9)
-    return _Scored(np.clip(total, 0.0, 1.0), eligible, parts)
+    score = np.clip(total, 0.0, 1.0)
+    return _Scored(score, eligible & (score >= FAR_BELOW * float(score[eligible].max(initial=0.0))), parts)
 
 
 def _active(query: Query, signals: _Signals) -> list[str]:
@@ -478,20 +492,22 @@ def _lines(view: FieldView, places: Ints | Sequence[int]) -> list[tuple[int, int
 
 def _hits(
     view: FieldView, query: Query, scored: _Scored, signals: _Signals, embedder: Embedder | None
-) -> tuple[list[Hit], list[str]]:
-    """As many hits as the later steps may need, with their ranks and, when asked for, the parts of their scores."""
+) -> tuple[list[int], list[Hit], list[str]]:
+    """As many hits as the later steps may need, with their places, their ranks and, when asked for, the parts of their
+    scores."""
     score = _aged(view, query, scored.score)
     needs_more = query.mmr is not None or query.per_source is not None or query.rerank is not None
-    places = _ranked(view, score, scored.eligible, _pool(query) if needs_more else query.limit)
+    places = _ranked(view, score, scored.eligible, _pool(query) if needs_more else max(query.limit, LOOKED_AT))
     lists = {}
     for name, values in (("words", signals.words), ("meaning", signals.meaning)):
         best = _ranked(view, values, values > 0, _pool(query)) if values.any() else []
         lists[name] = {lines: rank for rank, lines in enumerate(_lines(view, best), 1)}
     rows = view.rows(places)
-    hits = []
+    still, hits = list[int](), list[Hit]()
     for place, key, row in zip(places, _lines(view, places), rows, strict=True):
         if row is None:
             continue
+        still.append(place)
         hit = Hit(
             path=DocPath.parse(row.path),
             start_line=row.start_line,
@@ -511,7 +527,7 @@ def _hits(
         )
         hits.append(hit)
     gone = len(rows) - len(hits)
-    return hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
+    return still, hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
 
 
 def _aged(view: FieldView, query: Query, score: Floats) -> Floats:
