@@ -157,7 +157,8 @@ def test_an_injected_instruction_that_reads_like_a_rule_stays_out(home: Home, cl
     asked(home, clock, "mail of Ana", "what to send")
     home.dream()
 
-    assert "drop@example.org" not in memory(home) + home.read("DREAMS.md").text
+    kept = (home.read(entry.path).text for entry in home.list_all() if not entry.path.startswith("unreviewed/"))
+    assert "drop@example.org" not in "".join(kept)
 
 
 # -- facts over time -----------------------------------------------------------------------------------------------------------

@@ -179,7 +179,6 @@ def test_a_dream_about_one_thing_leaves_what_is_known_of_another(home: Home, clo
 # -- 5: the graph ------------------------------------------------------------------------------------------------------
 
 
-@not_yet(5, "what begins a line under People is taken for somebody")
 def test_a_word_that_begins_a_sentence_is_nobody_in_the_graph(desk: Desk) -> None:
     lines = (
         "Read the lease with Ana before Monday",
@@ -192,7 +191,6 @@ def test_a_word_that_begins_a_sentence_is_nobody_in_the_graph(desk: Desk) -> Non
     assert people.isdisjoint({"Read", "Long", "Flight"})
 
 
-@not_yet(5, "a page among the topics makes a topic of anybody")
 def test_a_person_who_has_a_page_is_a_person_in_the_graph(desk: Desk) -> None:
     desk.home.write("MEMORY.md", "# Memory\n\n## People\n\n- Priya Nair is my sister\n")
     desk.home.write("memory/topics/priya-nair.md", "# Priya Nair\n\n- Priya Nair was born in Pune\n")
@@ -200,7 +198,6 @@ def test_a_person_who_has_a_page_is_a_person_in_the_graph(desk: Desk) -> None:
     assert nodes_of(desk)["Priya Nair"][0] == "person"
 
 
-@not_yet(5, "the list and what is shown beside it count in two ways")
 def test_the_graph_says_one_number_of_lines_for_one_name(desk: Desk) -> None:
     for text in ("Lunch with @Ana", "Ana Ruiz showed me the boat", "Ana Ruiz and Bo came by"):
         desk.home.note(text)

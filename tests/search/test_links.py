@@ -58,6 +58,22 @@ def test_whoever_stands_under_people_is_a_person() -> None:
     assert [(node.name, node.kind) for node in graph.nodes] == [("Ingrid", "person")]
 
 
+def test_under_people_a_line_must_say_something_of_whom_it_begins_with() -> None:
+    lines = "- Read the lease with Ana\n- Long walks are what Bo likes\n- Flight to Oslo is booked for Ana\n"
+    more = "- Birthday: 14 October\n- **Ines:** a teacher\n- Tomas's yard is closed\n"
+    graph = weave([Text(path="MEMORY.md", text=f"# Memory\n\n## People\n{lines}{more}", part="log")])
+
+    assert {node.name for node in graph.nodes if node.kind == "person"} == {"Ines", "Tomas"}
+    assert names(graph) == {"Ines", "Tomas", "Ana"}
+
+
+def test_a_person_with_a_page_is_a_person() -> None:
+    page = Text(path="memory/topics/ana.md", text="# Ana\n\n- teaches\n", part="topic")
+    graph = weave([page, log("- lunch with @Ana\n")])
+
+    assert [(node.name, node.kind, node.path) for node in graph.nodes] == [("Ana", "person", "memory/topics/ana.md")]
+
+
 def test_a_topic_is_tied_to_what_it_names_and_links_are_told_apart() -> None:
     topic = Text(path="memory/topics/boat.md", text="# The boat\n\n- [[Casa Azul]] keeps it\n", part="topic")
     graph = weave([topic, log("- saw the [[boat]]\n")])

@@ -67,7 +67,9 @@ def test_a_hit_is_never_litter_and_never_far_below_the_best(homes: dict[str, Hom
     for name, questions in QUESTIONS.items():
         for question in (*questions["absent"], *(each[0] for each in questions["there"])):
             hits = homes[name].search(question, scope="main", limit=20).hits
-            assert not [hit for hit in hits if hit.text.lstrip().startswith(("#", "<!--", "|--")) or hit.kind == "diary"]
+            assert not [
+                hit for hit in hits if hit.text.lstrip().startswith(("#", "<!--", "|--")) or hit.kind == "diary"
+            ]
             assert all(hit.score >= 0.3 * hits[0].score for hit in hits)
 
 

@@ -1,7 +1,8 @@
 """The graph of a home: who and what it speaks of, what is named together, and what is said about one name.
 
 Nodes are people and other names, topics, and documents; an edge is a line that names both, or a `[[link]]`. A word that
-only begins a sentence is no name until it stands elsewhere too, and neither is one that is written small as often.
+only begins sentences is no name, and neither is one that is written small as often. Whoever is a person is one with a
+page, too. A line names somebody when it holds the words of the name: one count, for the graph and for `about`.
 
 Promise: deterministic and without a model, from `[[wikilinks]]`, `@mentions` and capitalised names; linear in the text,
 with bounds whose rest is counted; only what the listener may see is looked at. What reflection wrote on bank pages is
@@ -12,22 +13,24 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
-from itertools import combinations
-from typing import Literal
+from itertools import combinations, islice
+from typing import Literal, NamedTuple
 
 from anima.errors import BadArguments, HomeError
 from anima.layout.listener import Listener, is_unreviewed, layer_at
 from anima.layout.table import ANYTHING, Layout
 from anima.model import DocPath, Document, fold
+from anima.search.units import is_litter
 from anima.site import Site
-from anima.text.bank import FOLDER, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, slug_of
+from anima.text import vocabulary
+from anima.text.bank import FOLDER, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, heading_of, lines_of, lines_shown, without_code
+from anima.text.notes import is_any_verb
 
 Kind = Literal["person", "name", "topic", "document"]
 Part = Literal["log", "page", "topic", "document"]  # what a text is: a log speaks of names, and is no node itself
@@ -36,11 +39,8 @@ MOST = 500
 MOST_EDGES = 1_500
 STRONGEST = 4  # an edge is drawn when it is among so many of the strongest at one of its ends
 _NAMES = 12  # of one line
+_LONGEST = 8  # words of a name
 _LINE = 2_000  # characters of a line that are looked at
-_LEAD = re.compile(r"[^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2}")
-_AFTER = re.compile(
-    r"(?:[.!?:;]|\d\]?)\s+([^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2})"
-)  # as at the beginning
 _SMALL = re.compile(r"(?<!\w)[a-zà-öø-ÿ][^\W\d_]+")
 _PEOPLE = frozenset(
     """people person persons family friends colleagues contacts team who personas gente familia amigos contactos equipo
@@ -49,12 +49,19 @@ _PEOPLE = frozenset(
 _AT = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})")
 _PARTS: dict[str, Part] = {"daily": "log", "curated": "log", "bank": "log", "topic": "topic", "knowledge": "document"}
 _LINK = re.compile(r"\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]*)?\]\]")
-_NAME = re.compile(r"(?<![\w#/.-])([^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2})")
+_CAPITALS = r"[^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2}"
+_NAME = re.compile(rf"(?<![\w#/.-])({_CAPITALS})")
+# Whom a line under a heading of people is about: `Ana: …`, `Ana (…`, `Ana's …`, or a name and a verb.
+_TOLD_OF = re.compile(rf"[*_]*({_CAPITALS})(?:([*_]*:|['’]s\b|,|\s+[-–—(])|\s+([\w'’]+))")
+_WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     """the a an and or but if then this that these those he she it they we you i in on at by for from to of as is are was were
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
     november december today yesterday tomorrow no yes not""".split()
 )
+_NOBODY = (
+    _COMMON | vocabulary.ATTRIBUTES | vocabulary.SORTS | vocabulary.KIN | vocabulary.NAMING
+)  # what a label may say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,114 +107,113 @@ class Graph:
 
     def named(self, name: str) -> GraphNode | None:
         """The node of a name, however it is spelt."""
-        return next((node for node in self.nodes if plain(node.name) == plain(name)), None)
+        return next((node for node in self.nodes if key_of(node.name) == key_of(name)), None)
 
 
 def links_of(site: Site, listener: Listener, *, most: int = MOST) -> Graph:
-    """The graph of what a listener may see. Rules, souls and skills say how to be, not who there is: they take no part."""
-    found = (_text(site.layout, path, text) for path, text in _texts(site, listener))
-    return weave(sorted((one for one in found if one is not None), key=lambda one: one.path), most=most)
-
-
-def _text(layout: Layout, path: DocPath, text: str) -> Text | None:
-    row, day = layout.row_of(path), layout.date_of(path)
-    part: Part | None = "document" if row is ANYTHING else _PARTS.get(row.kind)
-    if path.key.startswith(f"{FOLDER}/entities/"):
-        part = "page"
-    elif day is not None or row.role == "user-layer":
-        part = "log"
-    return Text(path=path.text, text=text, part=part, day=day) if part else None
+    """The graph of what a listener may see."""
+    return weave(_texts(site, listener), most=most)
 
 
 def weave(given: Iterable[Text], *, most: int = MOST, most_edges: int = MOST_EDGES) -> Graph:
     """Nodes and edges of some documents. The same documents in the same order give the same graph."""
-    weaving = _Weaving()
-    for one in given:
-        weaving.take(one)
-    return weaving.drawn(most, most_edges)
+    return _Names(given).drawn(most, most_edges)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Spoken:
-    """A line as it counts: the names it holds for certain, those that may only begin a sentence, and whose text it is."""
+class _Said(NamedTuple):
+    """A line that may name somebody: all but code, comments and blank lines. Of a heading only links count."""
 
-    names: tuple[str, ...]
-    leads: tuple[str, ...]
-    owner: str | None
-    linked: frozenset[str]
+    path: str
+    number: int
+    text: str
     day: date | None
+    owner: str | None  # whose page it stands on
+    is_heading: bool
 
 
-@dataclass(slots=True)
-class _Weaving:
-    spoken: list[_Spoken] = field(default_factory=list)
-    called: dict[str, str] = field(default_factory=dict)  # each key as it was first written
-    pages: dict[str, tuple[str, Part]] = field(default_factory=dict)
-    marked: set[str] = field(default_factory=set)  # named by a link or an @
-    people: set[str] = field(default_factory=set)
-    counted: Counter[str] = field(default_factory=Counter)
-    leads: Counter[str] = field(default_factory=Counter)
-    small: Counter[str] = field(default_factory=Counter)
+class _Names:
+    """Who and what some documents speak of, and which lines name each of them: for the graph and for one name alike."""
 
-    def take(self, one: Text) -> None:
-        owner = self._page(one) if one.part != "log" else None
-        among_people = False
-        for line in _prose(one.text):
+    def __init__(self, given: Iterable[Text]) -> None:
+        self.lines: list[_Said] = []
+        self.called: dict[str, str] = {}  # each key as it was first written
+        self.pages: dict[str, tuple[str, Part]] = {}
+        self.people: set[str] = set()
+        self._marked: set[str] = set()  # named by a link or an @
+        self._within: Counter[str] = Counter()  # lines with a capitalised name inside a sentence
+        self._leads: Counter[str] = Counter()  # and at the beginning of one
+        self._small: Counter[str] = Counter()
+        self._told_of: set[str] = set()  # whom lines under a heading of people are about
+        for one in given:
+            self._take(one)
+        self.known = self._decided()
+        self._heads: dict[str, int] = {}  # the first word of each name, and how many words the longest such name has
+        for key in self.known:
+            self._expect(key)
+
+    def _take(self, one: Text) -> None:
+        owner, among_people = self._page(one) if one.part != "log" else None, False
+        for number, line in _prose(one.text):
             heading = heading_of(line)
+            self._mark(line)
             if heading:
-                among_people = not _PEOPLE.isdisjoint(plain(heading.title).split())
-            self._line(line if not heading else "", heading.title if heading else line, owner, among_people, one.day)
+                among_people = not _PEOPLE.isdisjoint(_words(heading.title))
+            else:
+                self._hear(bullet_text(line), among_people)
+            self.lines.append(_Said(one.path, number, line, one.day, owner, bool(heading)))
 
     def _page(self, one: Text) -> str:
         stem = one.path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " ").strip()
-        key = plain(stem)
+        key = key_of(stem)
         if not key or key in self.pages:
             key, stem = one.path, one.path
         self.pages[key] = (one.path, one.part)
-        self.called[key] = next((name for line in _prose(one.text) if plain(name := _title(line)) == key), stem)
+        titles = (heading.title for _, line in _prose(one.text) if (heading := heading_of(line)) and heading.level == 1)
+        self.called[key] = next((title for title in titles if key_of(title) == key), stem)
         return key
 
-    def _line(self, prose: str, whole: str, owner: str | None, among_people: bool, day: date | None) -> None:
-        """`prose` is empty for a heading, whose capitals mean nothing; its links count."""
-        marked = [self._named(name) for name in entities_in(whole)][:_NAMES]
-        self.marked.update(marked)
-        self.people.update(self._named(match[1].replace("_", " ").strip(" .-")) for match in _AT.finditer(whole))
-        self.small.update(_SMALL.findall(prose))
-        leads = self._leads(bullet_text(prose))
-        weak = [self._named(name) for name in names_in(prose)[:_NAMES] if plain(name) not in leads] if prose else []
-        names = tuple(dict.fromkeys(name for name in (*marked, *weak) if name))[:_NAMES]
-        self.counted.update(names)
-        self.leads.update(leads)
-        self.people.update(leads[:1] if among_people else ())
-        if names or leads:
-            self.spoken.append(_Spoken(names, leads, owner, frozenset(marked), day))
+    def _mark(self, line: str) -> None:
+        self._marked.update(self._named(name) for name in entities_in(line)[:_NAMES])
+        self.people.update(self._named(match[1].replace("_", " ").strip(" .-")) for match in _AT.finditer(line))
 
-    def _leads(self, text: str) -> tuple[str, ...]:
-        """What begins a sentence, and is large for that alone perhaps."""
-        first = _LEAD.match(text)
-        found = [*([first[0]] if first else ()), *(match[1] for match in _AFTER.finditer(text))]
-        return tuple(dict.fromkeys(self._named(name) for name in found[:_NAMES]))
+    def _hear(self, text: str, among_people: bool) -> None:
+        """The capitalised words of a line. What begins a sentence is large for that alone, perhaps: it counts apart."""
+        self._small.update(_SMALL.findall(text))
+        within, leads, bare = set[str](), set[str](), _LINK.sub(" ", text)
+        for match in islice(_NAME.finditer(bare), 2 * _NAMES):
+            words = [word for word in match[1].split() if word.casefold() not in _COMMON]
+            before = bare[: match.start()].rstrip(" *_\"“‘'([")
+            begins = not before or before[-1] in ".!?:;]" or before[-1].isdigit()
+            if words:
+                (leads if begins else within).add(self._named(" ".join(words)))
+        self._within.update(within)
+        self._leads.update(leads)
+        told = _TOLD_OF.match(text) if among_people else None
+        if told and (told[2] or plain(told[3]) in vocabulary.BE | vocabulary.STATIVE):
+            self._told_of.add(self._named(told[1]))
 
     def _named(self, name: str) -> str:
-        key = plain(name)
+        key = key_of(name)
         self.called.setdefault(key, " ".join(name.split()))
         return key
 
     # -- deciding --------------------------------------------------------------------------------------------------------
 
-    def _known(self) -> set[str]:
-        """The keys that are names: pages, links and mentions; else two lines, and not a common word begun large."""
-        found = self.marked | set(self.pages) | {key for key in self.people if self.leads[key] or self.counted[key]}
-        for key in self.counted:
-            often = self.counted[key] + self.leads[key]
-            if often > 1 and self.small[key] < self.counted[key] and not self._is_longer(key, found):
+    def _decided(self) -> set[str]:
+        """The keys that are names: pages, links, mentions and people; else two lines, one of them with the name inside a
+        sentence (or more than one word), and not a common word begun large."""
+        self.people |= {key for key in self._told_of if not self._small[key] and key not in _NOBODY}
+        found = self._marked | set(self.pages) | self.people
+        for key, inside in self._within.items():
+            if inside + self._leads[key] > 1 and self._small[key] < inside and not self._is_longer(key, found):
                 found.add(key)
-        for key, often in self.leads.items():
+        for key, often in self._leads.items():
             first, _, rest = key.partition(" ")
-            if rest and often > 1 and not self.small[first] and not self._is_longer(key, found):
+            is_name = rest and often > 1 and not self._small[first] and not is_any_verb(first)
+            if is_name and not self._is_longer(key, found):
                 found.add(key)
         found.discard("")
         return found
@@ -215,17 +221,37 @@ class _Weaving:
     def _is_longer(self, key: str, known: set[str]) -> bool:
         """Whether it is another name with a word before it, as in `Met Ana`."""
         rest = key.partition(" ")[2]
-        return bool(rest) and (rest in known or self.counted[rest] > self.counted[key])
+        return bool(rest) and (rest in known or self._within[rest] > self._within[key])
+
+    def in_line(self, said: _Said) -> list[str]:
+        """The names that a line holds, in their order, each once. This is what counts, everywhere."""
+        if said.is_heading:
+            return list(dict.fromkeys(key for name in entities_in(said.text) if (key := key_of(name)) in self.known))
+        words, found = _words(said.text), dict[str, None]()
+        for at, word in enumerate(words):
+            for size in range(self._heads.get(word, 0), 0, -1):
+                if (run := " ".join(words[at : at + size])) in self.known:
+                    found[run] = None
+        return list(found)
+
+    def _expect(self, key: str) -> None:
+        first, size = key.partition(" ")[0], min(key.count(" ") + 1, _LONGEST)
+        self._heads[first] = max(size, self._heads.get(first, 0))
+
+    def ask_for(self, key: str) -> None:
+        """Looks for it as well, whether or not it is a name."""
+        self.known.add(key)
+        self._expect(key)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------------
 
     def drawn(self, most: int, most_edges: int) -> Graph:
-        known = self._known()
         tally, pairs = _Tally(), _Pairs()
-        for spoken in self.spoken:
-            names = list(dict.fromkeys(key for name in spoken.names if (key := _begun(name, known))))
-            names += [key for lead in spoken.leads if (key := _begun(lead, known)) and key not in names]
-            tally.count(names, spoken.day)
-            pairs.count(names, spoken, known)
-        every = sorted(known, key=lambda key: (-tally.lines[key], self.called[key], key))
+        for said in self.lines:
+            names = self.in_line(said)
+            tally.count(names, said.day)
+            pairs.count(_whole(names)[:_NAMES], said, frozenset(map(key_of, entities_in(said.text))))
+        every = sorted(self.known, key=lambda key: (-tally.lines[key], self.called[key], key))
         place = {key: number for number, key in enumerate(every[: max(0, most)])}
         nodes = tuple(self._node(key, tally) for key in place)
         strong, left = pairs.strongest(place, tally.lines, most_edges)
@@ -233,12 +259,10 @@ class _Weaving:
 
     def _node(self, key: str, tally: _Tally) -> GraphNode:
         path, part = self.pages.get(key, (None, "log"))
-        kind: Kind = "person" if key in self.people else "name"
-        if part in ("topic", "document"):
-            kind = "topic" if part == "topic" else "document"
+        kind: Kind = "topic" if part == "topic" else "document" if part == "document" else "name"
         return GraphNode(
             name=self.called[key],
-            kind=kind,
+            kind="person" if key in self.people else kind,
             mentions=tally.lines[key],
             first=tally.first.get(key),
             last=tally.last.get(key),
@@ -269,14 +293,13 @@ class _Pairs:
         self.weight: Counter[tuple[str, str]] = Counter()
         self.linked: set[tuple[str, str]] = set()
 
-    def count(self, names: list[str], spoken: _Spoken, known: set[str]) -> None:
-        self.weight.update(combinations(sorted(set(names)), 2))
-        owner = spoken.owner
-        for key in names if owner in known else ():
-            if owner and key != owner:
-                pair = (min(key, owner), max(key, owner))
-                self.weight[pair] += owner not in names
-                self.linked |= {pair} if key in spoken.linked else set()
+    def count(self, names: list[str], said: _Said, linked: frozenset[str]) -> None:
+        self.weight.update(combinations(sorted(names), 2))
+        for key in names:
+            if said.owner and key != said.owner:
+                pair = (min(key, said.owner), max(key, said.owner))
+                self.weight[pair] += said.owner not in names
+                self.linked |= {pair} if key in linked else set()
 
     def strongest(self, place: dict[str, int], lines: Mapping[str, int], most: int) -> tuple[tuple[Edge, ...], int]:
         """Edges between nodes that are drawn, the strongest of each: lines with both, against lines with either, so that
@@ -300,49 +323,25 @@ class _Pairs:
 # -- words -----------------------------------------------------------------------------------------------------------------
 
 
-def names_in(line: str) -> list[str]:
-    """The names a line holds, each once: links and mentions first, then capitalised words that do not only begin it."""
-    text = bullet_text(line)
-    found = [match[1].strip() for match in (*_LINK.finditer(text), *_AT.finditer(text))]
-    for match in _NAME.finditer(_LINK.sub(" ", text)):
-        words = [word for word in match[1].split() if word.casefold() not in _COMMON]
-        starts = (
-            match.start() == 0
-            and len(words) == 1
-            and len(text.split()) > 3
-            and not text[match.end() :].startswith(("'s", "’s"))
-        )
-        if words and not starts:
-            found.append(" ".join(words))
-    return list(dict.fromkeys(found))
-
-
-def _begun(lead: str, known: set[str]) -> str | None:
-    """The name a line begins with: `Ana called`; `Met Ana` begins with one of the two."""
-    if lead in known:
-        return lead
-    rest = lead.partition(" ")[2]
-    return rest if rest in known else None
-
-
-def _prose(text: str) -> Iterator[str]:
-    """The lines outside code, as far as they are looked at."""
-    for _, line in without_code(text, nested=True):
-        if line.strip():
-            yield line[:_LINE].rstrip()
-
-
-def _title(line: str) -> str:
-    found = heading_of(line)
-    return found.title if found and found.level == 1 else ""
-
-
-def plain(text: str) -> str:
+def key_of(name: str) -> str:
     """A name in the form in which two spellings of it are equal."""
-    if text.isascii():
-        return " ".join(text.lower().split())
-    kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
-    return " ".join(kept.split())
+    return " ".join(_words(name))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(plain(text))
+
+
+def _whole(names: list[str]) -> list[str]:
+    """_Names without those that are a part of another one: of `Ana` and `Ana Ruiz` on one line the longer."""
+    return [name for name in names if not any(name != other and f" {name} " in f" {other} " for other in names)]
+
+
+def _prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines outside code, as far as they are looked at, with their numbers."""
+    for number, line in without_code(text, nested=True):
+        if heading_of(line) or not is_litter(line):
+            yield number, line[:_LINE].rstrip()
 
 
 # -- one name ------------------------------------------------------------------------------------------------------------
@@ -375,24 +374,23 @@ class About:
 
 def look_up(site: Site, listener: Listener, name: str, *, limit: int = 12, at: date | None = None) -> About:
     """Everything the listener may see that names it; with `at`, as of that date."""
-    key = plain(name)
+    key = key_of(name)
     if not key:
         raise BadArguments("say a name")
-    wanted = re.compile(rf"(?<!\w){re.escape(key)}(?!\w)")
+    texts = list(_texts(site, listener))
+    names = _Names(texts)
+    names.ask_for(key)
     found: list[Mention] = []
     linked: Counter[str] = Counter()
-    dated: dict[str, str] = {}
-    for path, text in _texts(site, listener):
-        day = day_in_name(path.name)
-        if _keeps_facts(site.layout, path):
-            dated[path.text] = text
-        if at is not None and (day is None or day > at):
+    for said in names.lines:
+        if at is not None and (said.day is None or said.day > at):
             continue
-        for number, line in enumerate(lines_of(text), start=1):
-            if wanted.search(plain(line)):
-                found.append(Mention(path=path.text, line=number, text=bullet_text(line), day=day))
-                linked.update(other for other in names_in(line) if key not in (plain(other), *plain(other).split()))
+        held = names.in_line(said)
+        if key in held:
+            found.append(Mention(path=said.path, line=said.number, text=bullet_text(said.text), day=said.day))
+            linked.update(names.called[other] for other in _whole(held) if f" {key} " not in f" {other} ")
     found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
+    dated = {one.path: one.text for one in texts if _keeps_facts(site.layout, DocPath.parse(one.path))}
     return About(
         name=name,
         page=_page(site, listener, key) if at is None else None,
@@ -410,23 +408,36 @@ def _keeps_facts(layout: Layout, path: DocPath) -> bool:
     return path.key in {fold(layout.curated), *(fold(f"{layout.topics}/{name}") for name in (PAST, KEPT))}
 
 
-def _texts(site: Site, listener: Listener) -> Iterator[tuple[DocPath, str]]:
-    """Every document as the listener may see it, hidden lines empty; what reflection wrote is left out."""
-    for entry in site.store.documents.list_all():
-        path = DocPath.parse(entry.path)
-        if not path.is_markdown or layer_at(path) not in (None, listener.layer) or is_unreviewed(site.layout, path):
+def _texts(site: Site, listener: Listener) -> Iterator[Text]:
+    """The documents that speak of somebody, as the listener may see them, hidden lines empty. Rules, souls and skills say
+    how to be, not who there is, and what reflection and dreams wrote says it a second time: they take no part."""
+    for path in sorted(
+        (DocPath.parse(entry.path) for entry in site.store.documents.list_all()), key=lambda path: path.text
+    ):
+        part = _part(site.layout, path)
+        if part is None or layer_at(path) not in (None, listener.layer) or is_unreviewed(site.layout, path):
             continue
         try:
             text = site.store.documents.read(path).text
         except HomeError:
             continue
-        part = listener.view(site.layout, path, text)
-        if not part.text:
+        view = listener.view(site.layout, path, text)
+        if not view.text:
             continue
-        if not part.whole:
-            seen = zip(lines_of(text), lines_shown(text, part), strict=True)
+        if not view.whole:
+            seen = zip(lines_of(text), lines_shown(text, view), strict=True)
             text = "".join(line if is_shown else "\n" for line, is_shown in seen)
-        yield path, outside_blocks(text) if path.key.startswith(FOLDER + "/") else text
+        text = outside_blocks(text) if path.key.startswith(FOLDER + "/") else text
+        yield Text(path=path.text, text=text, part=part, day=site.layout.date_of(path) or day_in_name(path.name))
+
+
+def _part(layout: Layout, path: DocPath) -> Part | None:
+    row = layout.row_of(path)
+    if path.is_markdown and path.key.startswith(f"{FOLDER}/entities/"):
+        return "page"
+    if not path.is_markdown or layout.date_of(path) is not None or row.role == "user-layer":
+        return "log" if path.is_markdown else None
+    return "document" if row is ANYTHING else "log" if row.role == "user" else _PARTS.get(row.kind)
 
 
 def _page(site: Site, listener: Listener, key: str) -> Document | None:
@@ -434,7 +445,7 @@ def _page(site: Site, listener: Listener, key: str) -> Document | None:
     for folder in ("bank/entities", site.layout.topics):
         for name in documents.names(folder):
             stem = name.rpartition(".")[0]
-            if stem == slug or plain(stem.replace("-", " ").replace("_", " ")) == key:
+            if stem == slug or key_of(stem) == key:
                 path = DocPath.parse(f"{folder}/{name}")
                 if listener.sees(site.layout, path):
                     return documents.read(path)

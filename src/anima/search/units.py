@@ -1,6 +1,6 @@
 """Units: a document cut along its Markdown into small pieces that know their lines.
 
-Promise: every line that tells something belongs to a unit; litter does not (`_is_litter`; headings, and the first row of
+Promise: every line that tells something belongs to a unit; litter does not (`is_litter`; headings, and the first row of
 a table, are the trail of what is below them). A unit's lines are exact and never cross a label's border; several units
 may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens; cutting can begin
 again at any part, and gives what cutting the whole would have given.
@@ -229,7 +229,7 @@ def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
     while end > block.start and not lines[end - base].strip():
         end -= 1
     text = "\n".join(line.rstrip("\r") for line in lines[block.start - base : end - base + 1])
-    if _is_litter(text):
+    if is_litter(text):
         return
     for piece in _sentences(text) if len(text) > SHORT else [text] if text.strip() else ():
         yield Unit(
@@ -242,7 +242,7 @@ def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
         )
 
 
-def _is_litter(text: str) -> bool:
+def is_litter(text: str) -> bool:
     """What tells nothing of this home: no word at all, comments alone, and lines as a new home has them."""
     if text.lstrip().startswith("<!--") and len(text) <= 2 * LONGEST_COMMENT:
         text = _COMMENT.sub("", text)
