@@ -208,8 +208,12 @@ class Home:
     def inbox(self) -> Inbox:
         """What waits for the owner, and their yes and no."""
         from anima.memory.inbox import Inbox
+        from anima.prompt.fields import parse
 
-        return Inbox(self.site, self._writer, lambda proposal: self._forget.approve(proposal))
+        def named(text: str) -> str:
+            return parse(text).name or self.identity.name
+
+        return Inbox(self.site, self._writer, lambda proposal: self._forget.approve(proposal), named)
 
     @part
     def past(self) -> Past:

@@ -853,3 +853,16 @@ def test_at_a_terminal_the_owner_needs_no_word_for_it(aria: Path) -> None:
 
     assert code == 0 and "written: SOUL.md" in shown
     assert "I like bees." in (aria / "SOUL.md").read_text(encoding="utf-8")
+
+
+def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_name(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
+        for target, content in (("identity", "- **Name:** Pip"), ("user", "- **Name:** Ana Ruiz")):
+            session.call("memory_write", {"target": target, "content": content})
+    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"kAria\n")
+    assert code == 0 and "Type Pip to confirm" in shown and "it still waits" in shown
+    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"kPip\n")
+
+    assert code == 0 and "written: IDENTITY.md" in shown and not (aria / "BOOTSTRAP.md").exists()
+    assert "- **Name:** Pip\n" in (aria / "IDENTITY.md").read_text(encoding="utf-8")
+    assert "- **Name:** Ana Ruiz\n" in (aria / "USER.md").read_text(encoding="utf-8")

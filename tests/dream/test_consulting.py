@@ -105,6 +105,11 @@ def ready(home: Home, clock: Clock) -> Home:
     return home
 
 
+def why(home: Home, part: str) -> str:
+    lines = memory(home).splitlines()
+    return home.past.why("MEMORY.md", next(n for n, line in enumerate(lines, start=1) if part in line)).sentence
+
+
 # -- what a good answer does -------------------------------------------------------------------------------------------------
 
 
@@ -127,11 +132,12 @@ def test_a_reworded_line_keeps_its_evidence_its_source_and_is_not_dreamed_again(
     asked(home, clock, ASKED[0])
     with twin(home, clock) as other:
         other.dream()
-        evidence = next(line for line in memory(other).splitlines() if "peanuts" in line).partition(" _(")[2]
+        evidence = why(other, "peanuts").partition("; ")[2]
 
     home.dream(complete=answering(lambda names, _: [{"do": "reword", "candidate": names[long], "text": short}]))
 
-    assert f"- {short} _({evidence}" in memory(home)
+    assert f"- {short}\n" in memory(home) and "recalled" in evidence
+    assert why(home, short).endswith(evidence)
     assert "1 put into other words" in diary(home)
     [mark] = home.site.store.ledger.records(kinds=("sweep",))
     log = home.read("memory/2026-04-20.md").text.splitlines()
@@ -231,7 +237,7 @@ def test_a_superseded_line_of_ours_goes_to_the_past_and_undo_brings_every_byte_b
     )
 
     assert swept.plan and len(swept.plan.retirements) == 1
-    assert old not in memory(home) and f"- {new} (since {day}) _(score=" in memory(home)
+    assert old not in memory(home) and f"- {new} (since {day})\n" in memory(home)
     assert f"- {old} _(2026-04-20 to {day}; then: {new})_" in home.read("memory/topics/past.md").text
     assert "1 let go" in diary(home)
     home.undo(swept.change)

@@ -342,6 +342,28 @@ def test_a_fact_asked_for_on_several_days_becomes_memory_in_its_own_words() -> N
 
     assert [p.fact for p in found.promotions] == ["Ana is allergic to peanuts"]
     assert found.memory is not None
+    assert found.memory == "# Memory\n\n- Ana is allergic to peanuts\n"
+
+
+def test_a_dreamed_line_goes_where_it_belongs_and_takes_the_place_of_what_it_makes_untrue() -> None:
+    memory = "# Memory\n\n## Boat\n\n- Luis lives in Bogotá\n- The Gaviota leaks\n\n## People\n\n- Bo is my brother\n"
+    found = night(
+        note("Luis lives in Bogotá", ago=40, tally=tally(*ASKED)),
+        note("Luis moved to Cali", ago=1),
+        note("Ana is my sister and is allergic to peanuts", tally=tally(*ASKED)),
+        memory=memory,
+        lines=(held(5, "Luis lives in Bogotá"),),
+    )
+
+    assert found.memory == memory.replace(
+        "- Luis lives in Bogotá\n", "- Luis moved to Cali (since 2026-04-22)\n"
+    ).replace("- Bo is my brother\n", "- Bo is my brother\n- Ana is my sister and is allergic to peanuts\n")
+
+
+def test_the_dialect_with_a_form_of_its_own_keeps_headings_and_figures() -> None:
+    found = night(note("Ana is allergic to peanuts", tally=tally(*ASKED)), seed_form=True)
+
+    assert found.memory is not None
     assert "## Dreamed 2026-04-23 03:00 UTC\n\n- Ana is allergic to peanuts _(score=" in found.memory
     assert found.memory.rstrip().endswith("hits=3, days=3)_")
 
@@ -379,7 +401,7 @@ def test_a_newer_value_takes_the_place_of_the_old_one_before_anybody_asked_for_i
     )
 
     assert found.memory is not None and "Bogotá" not in found.memory
-    assert "- Luis moved to Cali (since 2026-04-22) _(score=" in found.memory
+    assert "- Luis moved to Cali (since 2026-04-22)\n" in found.memory
     assert found.past == "- Luis lives in Bogotá _(2026-03-14 to 2026-04-22; then: Luis moved to Cali)_\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -69,7 +70,11 @@ def test_what_is_searched_for_on_several_days_becomes_memory(home: Home, clock: 
     swept = home.dream()
 
     assert swept.status == "dreamed" and swept.change and swept.revision
-    assert f"- {FACT} _(score=" in memory(home)
+    assert f"- {FACT}\n" in memory(home) and "Dreamed" not in memory(home)
+    line = memory(home).split("\n").index(f"- {FACT}") + 1
+    assert re.search(
+        r"written by a dream on .*; recalled 3 times on 3 days, score 0\.\d+", home.past.why("MEMORY.md", line).sentence
+    )
     assert "git push" not in memory(home)
     assert FACT in home.read("DREAMS.md").text
 
@@ -173,7 +178,7 @@ def test_an_update_leaves_memory_true_and_the_past_on_its_page(home: Home, clock
     home.dream()
 
     assert "Bogotá" not in memory(home)
-    assert "- Luis moved to Medellín (since 2026-04-23) _(score=" in memory(home)
+    assert "- Luis moved to Medellín (since 2026-04-23)\n" in memory(home)
     assert "- Luis lives in Bogotá _(2026-04-20 to 2026-04-23" in home.read("memory/topics/past.md").text
 
 

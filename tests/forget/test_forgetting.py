@@ -901,7 +901,7 @@ def cli(home, capsys):
 def test_the_command_lists_asks_and_tells(home, cli):
     home.remember("The attic smells of cedar wood")
     code, out, err = cli("--text", "smells of cedar", "--dry-run")
-    assert code == 0 and "MEMORY.md:17" in out and "holds the words" in out and "--purge" in err
+    assert code == 0 and "MEMORY.md:19" in out and "holds the words" in out and "--purge" in err
     code, out, err = cli("--text", "smells of cedar")
     assert code == 5 and "--yes" in err and "cedar" in home.read("MEMORY.md").text
     code, out, err = cli("--text", "smells of cedar", "--text", "never said", "--purge", "--yes")

@@ -258,14 +258,12 @@ def test_what_an_agent_learns_of_its_owner_fills_the_blanks_of_the_template(home
 # -- 8: what machines leave in memory ----------------------------------------------------------------------------------
 
 
-@not_yet(8, "the points of a dream stand in the line")
 def test_no_score_of_a_dream_reaches_the_prompt(home: Home, clock: Clock) -> None:
     dreamed(home, clock, "Ana is allergic to peanuts", "what is Ana allergic to")
 
     assert "score=" not in home.prompt(scope="main").text
 
 
-@not_yet(8, "every night makes a heading of its own")
 def test_nights_do_not_leave_a_heading_each_in_the_prompt(home: Home, clock: Clock) -> None:
     dreamed(home, clock, "Ana is allergic to peanuts", "what is Ana allergic to")
     dreamed(home, clock, "The Falcon standup is at 9:30 on weekdays", "when is the Falcon standup")

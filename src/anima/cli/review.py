@@ -123,7 +123,10 @@ def _decided(
         if not json:
             _show_noted(noted, 1)
         click.confirm(f"Keep {counted(len(waiting) + len(names), 'item')}?", abort=True, err=True)
-    receipts = [r for p in waiting for r in home.inbox.approve(p.id, approver=approver, content=p.content)]
+    typed = {p.id: _typed(home, p) if approver == "terminal" else "" for p in waiting}
+    receipts = [
+        r for p in waiting for r in home.inbox.approve(p.id, approver=approver, content=p.content, typed=typed[p.id])
+    ]
     receipts += home.inbox.keep(*names, approver=approver)
     return Reply(receipts, lambda: show_receipts(receipts))
 
@@ -170,13 +173,29 @@ def _deciding_change(home: Home, proposal: Proposal) -> Callable[[str], bool | N
             if key == "e" and text is None:
                 say("left as it was; it still waits")
             else:
-                inbox = home.inbox
-                show_receipts(inbox.approve(proposal.id, approver="terminal", content=proposal.content, text=text))
+                typed = _typed(home, proposal)
+                try:
+                    show_receipts(
+                        home.inbox.approve(
+                            proposal.id, approver="terminal", content=proposal.content, text=text, typed=typed
+                        )
+                    )
+                except BadArguments as error:
+                    whisper(f"{error}; it still waits")
         else:
             return None
         return True
 
     return act
+
+
+def _typed(home: Home, proposal: Proposal) -> str:
+    """The agent's name as the owner types it, where a card is confirmed by it."""
+    if not (name := home.inbox.confirmed_by(proposal)):
+        return ""
+    return str(
+        click.prompt(f"Type {inert(name)} to confirm who your agent is", default="", show_default=False, err=True)
+    )
 
 
 def _deciding_page(home: Home, page: Sequence[ForReview]) -> Callable[[str], bool | None]:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from anima.dream.diary import bullet, dreamed_page, fact_of, without
-from anima.dream.material import Held, Material, Promotion, Retirement, Rewording, SweepPlan
+from anima.dream.diary import dreamed_page, fact_of, without
+from anima.dream.material import Figures, Held, Material, Promotion, Retirement, Rewording, SweepPlan
 from anima.dream.operations import Offer, Operation, Outcome, Prior, Refusal, Unsafe, Verb, validate
 from anima.dream.plan import ROOM, key_of
 from anima.errors import BadText, printable
@@ -104,7 +104,7 @@ class _Night:
         ]
         self.prior = [Prior(text=h.raw, owner=not h.machine) for h in self.held]
         # Bytes equal to the plan's own page as long as nothing is asked for but to add.
-        self.fold = self._page(made.promotions, self.gone, {}, fold=False) != made.memory
+        self.fold = dreamed_page(material, made.promotions, gone=self.gone, fold=False) != made.memory
         self.most = max(material.budget - ROOM, len(made.memory or ""))
         around = len(without(material.memory, self.gone)) - sum(len(line.text) + 1 for line in self.prior)
         self.budget = self.most - around  # for the lines alone
@@ -154,12 +154,12 @@ class _Night:
         for one, text in zip(operations, texts, strict=True):
             new, old = [self.named[name] for name in one.candidates], [free[raw].pop() for raw in one.prior]
             if one.verb is Verb.SUPERSEDE:
-                kept.append(_dated(new[0], text))
+                kept.append(self._dated(new[0], text))
                 retired += [self._retired(held, kept[-1]) for held in old]
             elif new:
-                kept.append(_joined(new, old, text) if one.verb is not Verb.ADD else new[0])
+                kept.append(self._joined(new, old, text) if one.verb is not Verb.ADD else new[0])
             else:
-                anew.append(_reworded(old, text))
+                anew.append(self._reworded(old, text))
         return self._made(kept, retired, anew)
 
     def _made(self, kept: list[Promotion], retired: list[Retirement], anew: list[Rewording]) -> SweepPlan:
@@ -169,9 +169,9 @@ class _Night:
         gone = self.gone | {held.number for p in kept for held in p.held} | {r.held.number for r in late}
         gone |= {held.number for one in anew for held in one.held[1:]}
         instead = {one.held[0].number: one.line for one in anew}
-        page = self._page(kept, gone, instead, fold=self.fold)
+        page = dreamed_page(self.m, kept, gone=gone, instead=instead, fold=self.fold)
         if len(page) > self.most and not self.fold:
-            page = self._page(kept, gone, instead, fold=True)
+            page = dreamed_page(self.m, kept, gone=gone, instead=instead, fold=True)
         return replace(
             self.made,
             promotions=tuple(kept),
@@ -180,43 +180,36 @@ class _Night:
             memory=page,
         )
 
-    def _page(self, kept: Sequence[Promotion], gone: set[int], instead: dict[int, str], *, fold: bool) -> str:
-        lines = [promotion.line for promotion in kept]
-        return dreamed_page(self.m.memory, lines, now=self.m.now, gone=gone, instead=instead, fold=fold)
-
     def _retired(self, held: Held, by: Promotion) -> Retirement:
         since = held.since or min(self._days(held.fact), default=None)
         note = by.candidate.note
         return Retirement(held=held, by=note, since=since, until=by.candidate.since or note.day)
 
+    def _dated(self, one: Promotion, text: str) -> Promotion:
+        """A line that takes another's place says since when it is so."""
+        since = one.candidate.since or one.candidate.note.day
+        return replace(one, fact=text, line=self.m.line(text, since, [one.candidate.figures]))
 
-def _dated(one: Promotion, text: str) -> Promotion:
-    """A line that takes another's place says since when it is so."""
-    since = one.candidate.since or one.candidate.note.day
-    return replace(one, fact=text, line=_bullet(text, [one], [], since))
+    def _joined(self, new: Sequence[Promotion], old: Sequence[Held], text: str) -> Promotion:
+        """One line for all of them, in the place of the candidate that weighs most."""
+        first, *others = sorted(new, key=lambda p: -p.candidate.score.total)
+        dates = [day for day in (*(p.candidate.since for p in new), *(held.since for held in old)) if day]
+        told = [*(p.candidate.figures for p in new), *_figures(old)]
+        return Promotion(
+            line=self.m.line(text, min(dates, default=None), told),
+            fact=text,
+            candidate=first.candidate,
+            also=tuple(p.candidate for p in others),
+            held=tuple(old),
+        )
+
+    def _reworded(self, old: Sequence[Held], text: str) -> Rewording:
+        since = min((held.since for held in old if held.since), default=None)
+        return Rewording(line=self.m.line(text, since, _figures(old)), fact=text, held=tuple(old))
 
 
-def _joined(new: Sequence[Promotion], old: Sequence[Held], text: str) -> Promotion:
-    """One line for all of them, in the place of the candidate that weighs most."""
-    first, *others = sorted(new, key=lambda p: -p.candidate.score.total)
-    dates = [day for day in (*(p.candidate.since for p in new), *(held.since for held in old)) if day]
-    line = _bullet(text, new, old, min(dates, default=None))
-    return Promotion(
-        line=line, fact=text, candidate=first.candidate, also=tuple(p.candidate for p in others), held=tuple(old)
-    )
-
-
-def _reworded(old: Sequence[Held], text: str) -> Rewording:
-    line = _bullet(text, [], old, min((held.since for held in old if held.since), default=None))
-    return Rewording(line=line, fact=text, held=tuple(old))
-
-
-def _bullet(text: str, new: Sequence[Promotion], old: Sequence[Held], since: date | None) -> str:
-    """With the best evidence of any line that went in. Not their sum: one search may have found several of them."""
-    told = [(p.candidate.score.total, p.candidate.evidence.recalls, p.candidate.evidence.days) for p in new]
-    told += [found for held in old if (found := evidence_of(held.raw))]
-    scores, hits, days = zip(*told, strict=True) if told else ((0.0,), (0,), (0,))
-    return bullet(text, since=since, score=max(scores), hits=max(hits), days=max(days))
+def _figures(old: Sequence[Held]) -> list[Figures]:
+    return [found for held in old if (found := evidence_of(held.raw))]
 
 
 # -- the diary ------------------------------------------------------------------------------------------------------------

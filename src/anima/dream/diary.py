@@ -13,9 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
-from anima.dream.material import Candidate, Held, LogNote, Promotion, SweepPlan, Theme, Truth
+from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, Truth
 from anima.dream.worth import why_junk
 from anima.ledger.chain import Key
 from anima.text.markdown import (
@@ -29,6 +29,7 @@ from anima.text.markdown import (
     without_tail,
 )
 from anima.text.notes import POSSIBLE
+from anima.text.placing import placed
 from anima.text.words import tags
 
 OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
@@ -105,11 +106,6 @@ def fact_of(line: str) -> tuple[str, date | None]:
     return text, None
 
 
-def bullet(fact: str, *, since: date | None, score: float, hits: int, days: int) -> str:
-    told = f" (since {since})" if since else ""
-    return f"- {fact}{told} _(score={score:.2f}, hits={hits}, days={days})_"
-
-
 def dreamed_on(markdown: str) -> dict[int, date]:
     """For each line number under a dreamed heading, the night's date."""
     found: dict[int, date] = {}
@@ -124,17 +120,37 @@ def dreamed_on(markdown: str) -> dict[int, date]:
 
 
 def dreamed_page(
-    memory: str, bullets: Sequence[str], *, now: datetime, gone: Collection[int], instead: Mapping[int, str], fold: bool
+    material: Material,
+    promotions: Sequence[Promotion],
+    *,
+    gone: Collection[int],
+    instead: Mapping[int, str] | None = None,
+    fold: bool,
 ) -> str:
-    """MEMORY.md without some of its lines, with others in their place, and new ones in a section at its end."""
-    lines = lines_of(memory)
+    """MEMORY.md without some of its lines, with others in their place, and new ones where they belong; in the form of the
+    seed, in a section at its end. A line that makes another untrue stands where that one stood."""
+    lines, instead = lines_of(material.memory), dict(instead or {})
+    new = [promotion for promotion in promotions if not _takes_place(material, promotion, instead)]
     for number, text in instead.items():
         old = lines[number - 1]
         lines[number - 1] = text + old[len(old.rstrip("\r\n")) :]
     page = "".join(lines)
-    page = without(page, gone) if gone else page
+    page = without(page, set(gone) - instead.keys())
     page = folded(page) if fold else page
-    return with_section(page, f"## Dreamed {now:%Y-%m-%d %H:%M} UTC", bullets)
+    if material.seed_form:
+        return with_section(page, f"## Dreamed {material.now:%Y-%m-%d %H:%M} UTC", [p.line for p in new])
+    for promotion in new:
+        page = placed(page, promotion.line).text
+    return page
+
+
+def _takes_place(material: Material, promotion: Promotion, instead: dict[int, str]) -> bool:
+    """Whether a line stands where one stood that it makes untrue, in a section that people made."""
+    dreamed = dreamed_on(material.memory)
+    old = [held.number for held in promotion.candidate.replaces if held.number not in {*dreamed, *instead}]
+    if old and not material.seed_form:
+        instead[old[0]] = promotion.line
+    return bool(old) and not material.seed_form
 
 
 def without(markdown: str, numbers: Collection[int]) -> str:
@@ -240,7 +256,7 @@ def _kept_line(promotion: Promotion) -> str:
     candidate = promotion.candidate
     e, note = candidate.evidence, candidate.note
     times = (
-        f"asked for {_times(e.recalls)} on {_count(e.days, 'day')}"
+        f"asked for {_times(e.recalls)} on {_count(e.days, 'day')} (score {candidate.score.total:.2f})"
         if e.recalls
         else "it takes the place of what was so before"
     )

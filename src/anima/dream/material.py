@@ -6,12 +6,13 @@ place of `promotions`, `retirements` and `moves`, and everything after them stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from anima.dream.worth import Evidence, Preset, Score, Tally
 
+Figures = tuple[float, int, int]  # score, recalls, days
 BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it
 
 
@@ -64,6 +65,16 @@ class Material:
     promoted: Mapping[str, date] = field(default_factory=dict)  # facts of earlier sweeps, by their words, and when
     recalls: int = 0  # new since the last sweep
     budget: int = BUDGET
+    seed_form: bool = False  # whether lines carry their figures and a night has a heading, as one dialect has it
+
+    def line(self, fact: str, since: date | None, told: Iterable[Figures]) -> str:
+        """A line for MEMORY.md; in the form of the seed with the best evidence of any line that went into it. Not their
+        sum: one search may have found several of them."""
+        line = f"- {fact} (since {since})" if since else f"- {fact}"
+        if not self.seed_form:
+            return line
+        score, hits, days = (max(each) for each in zip((0.0, 0, 0), *told, strict=True))
+        return f"{line} _(score={score:.2f}, hits={hits}, days={days})_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +98,10 @@ class Candidate:
     gates: tuple[Gate, ...]
     since: date | None = None
     replaces: tuple[Held, ...] = ()
+
+    @property
+    def figures(self) -> Figures:
+        return round(self.score.total, 2), self.evidence.recalls, self.evidence.days
 
     @property
     def passed(self) -> bool:

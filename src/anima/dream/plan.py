@@ -16,7 +16,7 @@ from datetime import date
 from functools import lru_cache, partial
 from typing import Any
 
-from anima.dream.diary import bullet, dreamed_page
+from anima.dream.diary import dreamed_page
 from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
 from anima.dream.worth import Evidence, Tally, score, why_junk
 from anima.text import vocabulary
@@ -25,6 +25,7 @@ from anima.text.notes import POSSIBLE, SURE, Lasting, Sentence, lasting, sentenc
 from anima.text.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
+HEADING = 40  # characters of a heading that new lines may need, with its blank lines
 MOST_COMPARED = 200  # notes about one subject that a line is compared with, so that no home makes a night long
 MOST_ANSWERS = 3  # a question that more notes than this answer is about no one attribute
 CROWD = 4  # so many notes about one thing, and it is one of which there is much to say
@@ -377,17 +378,19 @@ class _Night:
 
     def _fitted(self, chosen: list[Candidate], gone: set[int]) -> _Page:
         """The new page: as many promotions as there is room for, the least asked-for lines of ours making some."""
-        promotions = [_promotion(candidate) for candidate in _distinct(chosen)]
+        promotions = [self._promotion(candidate) for candidate in _distinct(chosen)]
         routine = [held for held in self.m.held if held.number not in gone and self._is_routine(held)]
         gone = gone | {held.number for held in routine}
-        page = _Page(text=self._page(promotions, gone, fold=False), promotions=promotions, moves=routine)
-        if len(page.text) <= self.m.budget - ROOM:
+        page = _Page(text="", promotions=promotions, moves=routine)
+        if self._fits(promotions, gone, fold=False):
+            page.text = dreamed_page(self.m, promotions, gone=gone, fold=False)
             return page
         free = [held for held in self.m.held if held.machine and held.number not in gone]
         free.sort(key=lambda held: (held.hits, held.night or date.min, held.number))
         while True:
-            page.text = self._page(promotions, gone | {held.number for held in page.moves}, fold=True)
-            if len(page.text) <= self.m.budget - ROOM or not (free or promotions):
+            out_of = gone | {held.number for held in page.moves}
+            if self._fits(promotions, out_of, fold=True) or not (free or promotions):
+                page.text = dreamed_page(self.m, promotions, gone=out_of, fold=True)
                 return page
             last = promotions[-1].candidate if promotions else None
             if free and (last is None or last.replaces or last.evidence.recalls > free[0].hits):
@@ -403,9 +406,16 @@ class _Night:
             return False
         return self._degree(held.fact).degree < POSSIBLE <= lasting(sentence(held.fact)).degree
 
-    def _page(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> str:
-        lines = [promotion.line for promotion in promotions]
-        return dreamed_page(self.m.memory, lines, now=self.m.now, gone=gone, instead={}, fold=fold)
+    def _fits(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> bool:
+        """Whether there is room for these lines, and for a heading above them."""
+        added = sum(len(promotion.line) + 1 for promotion in promotions)
+        size = len(dreamed_page(self.m, (), gone=gone, fold=fold)) + added + (HEADING if promotions else 0)
+        return size <= self.m.budget - ROOM
+
+    def _promotion(self, candidate: Candidate) -> Promotion:
+        fact = candidate.note.fact
+        line = self.m.line(fact, candidate.since, [candidate.figures])
+        return Promotion(line=line, fact=fact, candidate=candidate)
 
 
 @dataclass(slots=True)
@@ -416,12 +426,6 @@ class _Page:
     promotions: list[Promotion]
     moves: list[Held] = field(default_factory=list)
     waiting: dict[int, Candidate] = field(default_factory=dict)
-
-
-def _promotion(candidate: Candidate) -> Promotion:
-    e, fact = candidate.evidence, candidate.note.fact
-    line = bullet(fact, since=candidate.since, score=candidate.score.total, hits=e.recalls, days=e.days)
-    return Promotion(line=line, fact=fact, candidate=candidate)
 
 
 def _distinct(chosen: Iterable[Candidate]) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, tzinfo
 from anima.dream import consult, diary
 from anima.dream.bank import Reflection
 from anima.dream.diary import Item, Place, traces
-from anima.dream.material import BUDGET, Held, LogNote, Material, Retirement, SweepPlan
+from anima.dream.material import BUDGET, Figures, Held, LogNote, Material, Retirement, SweepPlan
 from anima.dream.plan import key_of, plan_sweep
 from anima.dream.when import Due, due, following
 from anima.dream.worth import Preset, Tallies, preset_of
@@ -70,6 +70,7 @@ class _Marks:
     promoted: dict[str, date] = field(default_factory=dict)  # keyed digest of a fact: when
     asked: set[str] = field(default_factory=set)
     made_of: dict[str, list[Place]] = field(default_factory=dict)  # of lines in a model's words
+    figures: dict[str, Figures] = field(default_factory=dict)  # by the digest of a line
 
     def fold(self, record: Record) -> None:
         fields = record.fields
@@ -78,6 +79,7 @@ class _Marks:
             self.promoted.pop(gone, None)
         self.promoted |= dict.fromkeys(fields.get("promoted", ()), record.time.date())
         self.asked |= set(fields.get("asked", ()))
+        self.figures |= fields.get("figures", {})
         anew = set(fields.get("reworded", ()))
         for path, source, dreamed in fields.get("from", ()) if anew else ():
             if dreamed in anew:
@@ -230,6 +232,7 @@ class Dreams:
                 doubt=self._doubt,
                 promoted=self._promoted(notes),
                 recalls=len(self._recalls) - bisect_right(self._recalls, self._marks.through),
+                seed_form=self._layout.dialect == "nexo",
             )
             made = plan_sweep(material)
         draft = _Draft(material=material, plan=made, made=made, before=before, began=began, through=tip)
@@ -302,7 +305,9 @@ class Dreams:
         for item in diary.items(memory):
             raw = item.raws[0]
             fact, since = diary.fact_of(raw)
-            machine = known and view.source(self._memory, raw).actor is Actor.DREAMER
+            source = view.source(self._memory, raw) if known else None
+            machine = source is not None and source.actor is Actor.DREAMER
+            wrote = source.time.date() if machine and source and source.time else None
             digest = self._store.key.line(raw)
             yield Held(
                 number=item.line,
@@ -310,7 +315,7 @@ class Dreams:
                 fact=(self._first_words(digest) if machine else "") or fact,
                 since=since,
                 machine=machine,
-                night=dreamed.get(item.line),
+                night=dreamed.get(item.line) or wrote,
                 tally=tallies.of(self._memory.text, (digest,)),
             )
 
@@ -448,12 +453,21 @@ class Dreams:
             "from": traces(made, key=key, memory=self._memory.text, prose=draft.prose),
             "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
+            "figures": {key.line(p.line): p.candidate.figures for p in made.promotions} | self._figures(made),
             "kept": len(made.promotions),
             "retired": len(made.retirements),
             "moved": len(made.moves),
             "considered": len(made.considered),
         }
-        return {name: value for name, value in fields.items() if value != []}
+        return {name: value for name, value in fields.items() if value not in ([], {})}
+
+    def _figures(self, made: SweepPlan) -> dict[str, Figures]:
+        """What spoke for lines that are only said anew."""
+        line, known = self._store.key.line, self._marks.figures
+        told = {
+            line(one.line): [known[d] for held in one.held if (d := line(held.raw)) in known] for one in made.reworded
+        }
+        return {anew: max(figures) for anew, figures in told.items() if figures}
 
     def _after(
         self, fields: dict[str, object], receipts: tuple[Receipt, ...], wishes: list[Retirement]

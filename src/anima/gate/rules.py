@@ -226,6 +226,8 @@ RULES: dict[str, str] = {
     "danger": "the scan found something dangerous in it ({kinds})",
     "identity-file": "this file says who the agent is and whom it serves; the owner approves a change to it, at a "
     "terminal or on the page",
+    "first-conversation": "who the agent is and whom it serves, from the first conversation, as one card; the owner "
+    "confirms it by typing the agent's name, at a terminal or on the page",
     "ask-file": "a change to this file waits for the owner",
     "bootstrap-done": "a ritual that is done may be taken away",
     "memory-write": "every memory write waits for the owner{taint}",

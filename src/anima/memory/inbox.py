@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate import Situation
 from anima.gate.rules import file_policy
 from anima.layout.table import Policy
-from anima.memory.proposals import Proposal
+from anima.memory.proposals import FIRST, Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without
 from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, owners
@@ -35,6 +35,7 @@ from anima.model import (
     Severity,
     Verdict,
     digest_of,
+    fold,
 )
 from anima.site import Site
 from anima.text.diff import merge
@@ -59,11 +60,18 @@ def place_finding(policy: Policy) -> Finding:
 
 
 class Inbox:
-    """What waits in one home. `forgets` carries out a wish to forget that the owner says yes to."""
+    """What waits in one home. `forgets` carries out a wish to forget that the owner says yes to; `named` says what the agent is
+    called by the text of IDENTITY.md, or is called now."""
 
-    def __init__(self, site: Site, writer: Writer, forgets: Callable[[Proposal], tuple[Receipt, ...]]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        writer: Writer,
+        forgets: Callable[[Proposal], tuple[Receipt, ...]],
+        named: Callable[[str], str],
+    ) -> None:
         self._store, self._layout, self._clock = site.store, site.layout, site.clock
-        self._writer, self._kept, self._forgets = writer, writer.proposals, forgets
+        self._writer, self._kept, self._forgets, self._named_in = writer, writer.proposals, forgets, named
 
     def all(self) -> tuple[Proposal, ...]:
         """What waits for the owner, oldest first."""
@@ -82,11 +90,20 @@ class Inbox:
         return self._kept.get(proposal, self._clock())
 
     def approve(
-        self, proposal: str, *, approver: str = "python", content: str | None = None, text: str | None = None
+        self,
+        proposal: str,
+        *,
+        approver: str = "python",
+        content: str | None = None,
+        text: str | None = None,
+        typed: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
-        the page."""
+        the page. `typed` is what a person typed to confirm it; Python's own hand types nothing (None)."""
         waiting = self.get(proposal)
+        name = self.confirmed_by(waiting)
+        if name and typed is not None and fold(typed.strip()) != fold(name):
+            raise BadArguments(f"this card says who the agent is; type its name to confirm it: {printable(name)}")
         if content is not None and content != waiting.content:
             raise StaleWrite(waiting.path.text, theirs=waiting.diff, ours=None)
         if waiting.forget is not None:
@@ -101,11 +118,23 @@ class Inbox:
             if len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND):
                 raise BadArguments("only a proposal of one text can be edited before it is approved")
             changes = (replace(changes[0], text=text),)
-        changes = tuple(self._rebased(c, base) for c, base in zip(changes, waiting.bases, strict=True))
+        both = [(c, b) for c, b in zip(changes, waiting.bases, strict=True) if not self._is_gone(waiting, c)]
+        changes = tuple(self._rebased(change, base) for change, base in both)
         receipts = self._writer.submit(changes, situation=Situation(approver=approver), what="approve", of=proposal)
         if all(receipt.status == "written" for receipt in receipts):
             self._take_off(proposal)
         return receipts
+
+    def confirmed_by(self, proposal: Proposal) -> str:
+        """What must be typed for a yes: the agent's name, where a first conversation's card says who it is; else nothing."""
+        texts = (c.text for c in proposal.changes if self._layout.row_of(c.path).role == "identity")
+        text = next(texts, None) if proposal.rule == FIRST else None
+        return self._named_in(text) if text is not None else ""
+
+    def _is_gone(self, proposal: Proposal, change: Change) -> bool:
+        """Whether the page of a first conversation went already, by the agent's own hand or another yes."""
+        is_page = proposal.rule == FIRST and change.kind is Kind.DELETE
+        return is_page and not self._store.documents.exists(change.path)
 
     def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
         """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse."""

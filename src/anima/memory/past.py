@@ -109,9 +109,22 @@ class Past:
             line=line,
             text=text,
             source=source,
-            sentence=source.sentence if text.strip() else "nothing stands on it, so nobody is noted for it",
+            sentence=source.sentence + self._weighed(source, text)
+            if text.strip()
+            else "nothing stands on it, so nobody is noted for it",
             revision=self._revision_of(source.change),
         )
+
+    def _weighed(self, source: Source, line: str) -> str:
+        """What spoke for a line that a dream wrote."""
+        if source.actor is not Actor.DREAMER:
+            return ""
+        digest, nights = self.store.key.line(line), self.store.ledger.records(kinds=("dreaming",))
+        told = [record.fields["figures"][digest] for record in nights if digest in record.fields.get("figures", {})]
+        if not told:
+            return ""
+        score, recalls, days = told[-1]
+        return f"; recalled {recalls} times on {days} days, score {score}"
 
     def sources(self, document: Document) -> Iterator[Source | None]:
         """Where each line of a document came from; None for one with nothing on it."""

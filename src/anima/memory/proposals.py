@@ -25,6 +25,7 @@ from anima.text.diff import diff_of
 
 FOLDER = "pending"
 FORMAT = 1
+FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
 _ID = re.compile(r"p[1-9]\d{0,17}")

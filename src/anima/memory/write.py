@@ -18,7 +18,7 @@ from anima.gate import GatePolicy, Situation, judge
 from anima.gate.rules import said, untrusted
 from anima.layout.listener import layer_at
 from anima.memory.forgotten import ForgottenList
-from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
+from anima.memory.proposals import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, layer_folder, noted
 from anima.model import (
     Actor,
@@ -32,6 +32,7 @@ from anima.model import (
     Scope,
     Severity,
     Verdict,
+    digest_of,
 )
 from anima.site import Site
 from anima.store import Batch
@@ -39,6 +40,7 @@ from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 
 OWNER_AT_HAND = Situation()
+WHO = ("identity", "soul", "user")  # what a first conversation is about
 TAIL, TAIL_LINES = 600, 4  # of what stands before an append is read with it
 
 
@@ -241,11 +243,17 @@ class Writer:
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
-    def _proposed(self, changes: tuple[Change, ...], judged: Judged, situation: Situation) -> tuple[Receipt, ...]:
-        now, content = self.clock(), content_of(changes)
+    def _proposed(self, wanted: tuple[Change, ...], judged: Judged, situation: Situation) -> tuple[Receipt, ...]:
+        now, changes = self.clock(), wanted
         bases = tuple(self._standing(change, situation) for change in changes)
         with self.store.lock():
             waits = self.proposals.of(changes[0].session, now)
+            card = next((p for p in waits if p.rule == FIRST), None)
+            if is_first := self._is_of_first_talk(changes, situation, card):
+                changes, bases = self._carded(changes[0], bases[0], card)
+                found = (*card.findings, *judged.findings) if card else judged.findings
+                judged = Judged(said(Answer.ASK, FIRST), tuple(dict.fromkeys(found)))
+            content = content_of(changes)
             # Whoever does not see the document is told by the words of their wish, not by what would become of it.
             said_so = (changes[0].path.key, situation.submitted, situation.wish)
             asked = "" if situation.submitted is None else self.store.key.of(repr(said_so))
@@ -259,6 +267,8 @@ class Writer:
                         reason=f"{waiting} changes of this session wait for the owner already",
                     )
                     return self._refused(changes, judged._replace(verdict=full))
+                if is_first and card:
+                    self.proposals.remove(card.id)  # the new one holds all of it
                 proposal = self.proposals.keep(
                     Proposal(
                         id="",
@@ -274,7 +284,43 @@ class Writer:
                         asked=asked,
                     )
                 )
-        return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in changes)
+        return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in wanted)
+
+    # -- the first conversation -----------------------------------------------------------------------------------------
+
+    def carded(self, path: DocPath, session: str) -> str | None:
+        """What a document would hold if the owner said yes to the card of a first conversation; None where none waits."""
+        waits = self.proposals.of(session, self.clock()) if self.store.begun else ()
+        texts = (c.text for p in waits if p.rule == FIRST for c in p.changes if c.path.key == path.key)
+        return next(texts, None)
+
+    def _is_of_first_talk(self, changes: Sequence[Change], situation: Situation, card: Proposal | None) -> bool:
+        """Whether a wish is part of what a blank home's agent and owner agree on; it waits as one card with the rest."""
+        change = changes[0]
+        is_whole = len(changes) == 1 and change.kind is Kind.WRITE and situation.submitted is None
+        if not is_whole or change.scope is not Scope.MAIN or self.layout.row_of(change.path).role not in WHO:
+            return False
+        return card is not None or self._ritual() is not None
+
+    def _ritual(self) -> DocPath | None:
+        """The page of the first conversation, as long as it is there."""
+        path = DocPath.parse(self.layout.row("bootstrap").path) if self.layout.has("bootstrap") else None
+        return path if path and self.store.documents.exists(path) else None
+
+    def _carded(
+        self, change: Change, base: str | None, card: Proposal | None
+    ) -> tuple[tuple[Change, ...], tuple[str | None, ...]]:
+        """The changes of the card with one more, and what they were wished against. With who the agent is agreed on, the
+        conversation is over, and its page goes with the same yes."""
+        held = {c.path.key: (c, b) for c, b in zip(card.changes, card.bases, strict=True)} if card else {}
+        held[change.path.key] = (change, base)
+        ritual = self._ritual()
+        if ritual and any(self.layout.row_of(each.path).role == "identity" for each, _ in held.values()):
+            text = self.text_of(ritual)
+            gone = replace(change, path=ritual, kind=Kind.DELETE, text="", base=digest_of(text or ""), reason="")
+            held[ritual.key] = (gone, text)
+        order = sorted(held.values(), key=lambda each: (*WHO, "bootstrap").index(self.layout.row_of(each[0].path).role))
+        return tuple(each for each, _ in order), tuple(text for _, text in order)
 
     # -- carrying out ---------------------------------------------------------------------------------------------------
 

@@ -446,7 +446,9 @@ class Calling:
         """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
         document, part = self._viewed(path.text)
         if self.listener.sees_all and part.whole:
-            text = replaced(document.text, old, new, every=every, path=path.text)
+            carded = self._hand.rooms.writer().carded(document.path, self._hand.id) or ""
+            page = carded if old in carded else document.text
+            text = replaced(page, old, new, every=every, path=path.text)
         else:
             text = replaced_in(document.text, part, old, new, every=every, path=path.text)
         return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
@@ -454,7 +456,8 @@ class Calling:
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         if append and content.strip() and self._fills(path):
             text = self._text(path)
-            return self._hand.wish(path, Kind.WRITE, filled(text or "", content), base=_digest(text))
+            page = self._hand.rooms.writer().carded(path, self._hand.id) or text or ""
+            return self._hand.wish(path, Kind.WRITE, filled(page, content), base=_digest(text))
         if append:
             return self._hand.wish(path, Kind.APPEND, self._opening(path) + content)
         return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))

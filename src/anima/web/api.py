@@ -385,7 +385,9 @@ def proposal(here: Here, id: str) -> Proposal:
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     here.seen(me, id, wish.content)
-    receipts = here.home.inbox.approve(id, approver=_approver(me), content=wish.content, text=wish.text)
+    receipts = here.home.inbox.approve(
+        id, approver=_approver(me), content=wish.content, text=wish.text, typed=wish.typed
+    )
     here.bulletin.look_soon()
     return _receipts(receipts, _RECEIPTS, receipts)
 

@@ -435,10 +435,12 @@ class Restoring(In):
 
 
 class Approving(In):
-    """`content` binds the yes to what was seen. `text` edits the proposal first."""
+    """`content` binds the yes to what was seen. `text` edits the proposal first. `typed` is the agent's name, for the card of
+    the first conversation."""
 
     content: Annotated[str, Field(max_length=64)]
     text: Text | None = None
+    typed: Annotated[str, Field(max_length=200)] = ""
 
 
 class SeenCard(In):

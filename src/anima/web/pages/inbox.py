@@ -33,6 +33,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         if is_whole:
             here.shown(who_of(request.scope), proposal)
         card = {"proposal": proposal, "rule": _rule(here, proposal), "alone": alone, "lines": lines, "whole": is_whole}
+        card["name"] = here.home.inbox.confirmed_by(proposal)
         batches.setdefault(proposal.session or "", []).append(card)
     noted = [] if only else list(here.home.inbox.noted())
     allowed = [] if waiting or only or noted else _allowed(here)

@@ -264,7 +264,9 @@
     async approve(from) {
       const one = card(from), whole = one && $("[data-whole]", one);
       if (whole) { whole.click(); return; }
-      if (one && await decide(one, "approve", { content: one.dataset.content })) { say("Approved and written."); await settle(); }
+      const name = one && $("[name=typed]", one);
+      if (name && !name.value) { name.focus(); return; }
+      if (one && await decide(one, "approve", { content: one.dataset.content, typed: name ? name.value : "" })) { say("Approved and written."); await settle(); }
     },
     async deny(from) {
       const one = card(from);
@@ -274,8 +276,9 @@
     async "edit-end"(from) { await edit(card(from), false); },
     async "approve-edited"(from) {
       const one = card(from);
-      const text = $("textarea", one).value;
-      if (await decide(one, "approve", { content: one.dataset.content, text })) { say("Approved as you edited it."); await settle(); }
+      const text = $("textarea", one).value, name = $("[name=typed]", one);
+      if (name && !name.value) { name.focus(); return; }
+      if (await decide(one, "approve", { content: one.dataset.content, text, typed: name ? name.value : "" })) { say("Approved as you edited it."); await settle(); }
     },
     async "approve-all"(from) { await approveAll(from.dataset.batch); },
     async "deny-all"(from) { await denyAll(from.dataset.batch); },
