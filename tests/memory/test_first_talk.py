@@ -80,7 +80,11 @@ def test_an_agent_that_takes_the_page_away_itself_spoils_nothing(home: Home) -> 
 
 def test_edits_of_one_page_add_up_on_the_card(home: Home) -> None:
     with home.session(scope="main", channel="cli") as session:
-        for old, new in (("_(their name)_", "Ana"), ("_(if they told you)_", "she"), ("**Name:** Ana", "**Name:** Ana Ruiz")):
+        for old, new in (
+            ("_(their name)_", "Ana"),
+            ("_(if they told you)_", "she"),
+            ("**Name:** Ana", "**Name:** Ana Ruiz"),
+        ):
             session.call("memory_write", {"target": "user", "old_string": old, "new_string": new})
     [card] = home.inbox.all()
 

@@ -116,7 +116,7 @@ class Dreams:
         self._site, self._store, self._layout = site, site.store, site.layout
         self._writer, self._zone = writer, zone
         self._memory = DocPath.parse(site.layout.curated)
-        self._tallies, self._marks, self._logs = Tallies(), _Marks(), dict[str, _Log]()
+        self._tallies, self._marks, self._logs = Tallies(self._memory.text), _Marks(), dict[str, _Log]()
         self._recalls: list[int] = []  # the numbers of their records
         self._scanned: dict[str, str | None] = {}
         self._bank = Reflection(site)
@@ -203,7 +203,7 @@ class Dreams:
         """Takes in what the ledger has since the last look; gives the number of its last record."""
         ledger = self._store.ledger
         if self._tallies.through > ledger.tip.n:
-            self._tallies, self._marks, self._recalls = Tallies(), _Marks(), []
+            self._tallies, self._marks, self._recalls = Tallies(self._memory.text), _Marks(), []
         tip = ledger.tip.n
         for record in ledger.records(self._tallies.through, kinds=("recall", "sweep")):
             if record.kind == "recall":
@@ -270,7 +270,7 @@ class Dreams:
         return self._store.provenance.source(self._memory, held.raw).trusted and unsafe(held.raw) is None
 
     def _tallies_since(self, since: date) -> Tallies:
-        tallies = Tallies()
+        tallies = Tallies(self._memory.text)
         for record in self._store.ledger.records(0, kinds=("recall",)):
             if str(record.fields.get("day", "")) >= since.isoformat():
                 tallies.fold(record)

@@ -85,10 +85,11 @@ class Tally:
 
 
 class Tallies:
-    """The tallies of all lines. `through` is the number of the last record in them."""
+    """The tallies of all lines. `through` is the number of the last record in them; `memory` is the path of what is kept
+    already, which does not weigh against a note that says something like it."""
 
-    def __init__(self) -> None:
-        self.through = 0
+    def __init__(self, memory: str = "") -> None:
+        self.through, self._memory = 0, memory
         self._lines: dict[tuple[str, str], Tally] = {}
 
     def fold(self, record: Record) -> None:
@@ -96,10 +97,11 @@ class Tallies:
         if record.kind != "recall" or fields.get("scope") != "main" or fields.get("layer"):
             return
         day, question, hits = str(fields.get("day", "")), str(fields.get("query", "")), fields.get("hits") or ()
-        best = max((float(hit.get("score", 0)) for hit in hits), default=0.0)
+        notes = [hit for hit in hits if hit.get("path") != self._memory] or hits
+        best = max((float(hit.get("score", 0)) for hit in notes), default=0.0)
         for hit in hits:
             score = float(hit.get("score", 0))
-            share = score / best if best > 0 else 0.0
+            share = min(1.0, score / best) if best > 0 else 0.0
             path, rank = str(hit.get("path", "")), int(hit.get("rank", 99))
             for digest in hit.get("lines", ())[:4]:
                 tally = self._lines.setdefault((path, digest), Tally())
