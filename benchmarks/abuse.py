@@ -282,7 +282,7 @@ def door_open() -> Iterator[Door]:
         subprocess.run([*program, "init", str(folder), "--name", "Aria"], env=said, check=True, capture_output=True)
         line = [*program, "token", "make", "--scope", "group", "--name", "a", "--home", str(folder), "--json"]
         agent = json.loads(subprocess.run(line, env=said, check=True, capture_output=True).stdout)["token"]
-        line = [*program, "serve", "--home", str(folder), "--port", "0"]
+        line = [*program, "up", "--home", str(folder), "--port", "0"]
         with subprocess.Popen(line, env=said, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None

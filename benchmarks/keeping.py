@@ -1,12 +1,12 @@
 """What does keeping a home cost, and does it grow no faster than the home?
 
-    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget snapshot hygiene]
+    python benchmarks/keeping.py [--lines 1000 10000 100000] [--parts forget snapshot tidying]
 
 forget    phrases that stand in every hundredth document (the least of three), and a session that wrote some lines: planned, forgotten, and
           purged from a home of so many lines, with a tenth as many entries of transcripts and a history. No index: making
           one again is `benchmarks/search.py`'s to measure.
 snapshot  taken and read back, verified, restored elsewhere and in place; beside `tar -czf` of the same files.
-hygiene   a home whose every twentieth line is said again elsewhere, half of it in old logs: what is old, said twice and
+tidying   a home whose every twentieth line is said again elsewhere, half of it in old logs: what is old, said twice and
           contradicted is looked for, and all that was suggested is carried out as one change and taken back.
 
 Each part is measured on homes of growing size. Exits with 1 when a line of the largest home costs more than 1.5 times one
@@ -135,18 +135,18 @@ def logged(root: Path, lines: int) -> Home:
 def tidying(root: Path, lines: int) -> Figures:
     with logged(root, lines) as home:
         found = {
-            "hygiene: look": timed(home.upkeep.look),
-            "hygiene: look again": timed(home.upkeep.look),
+            "tidying: look": timed(home.upkeep.look),
+            "tidying: look again": timed(home.upkeep.look),
         }
         agreed = [one for one in home.upkeep.look().suggestions if one.kind != "choose"]
-        found["hygiene: tidy all"] = timed(lambda: home.upkeep.tidy(agreed))
-        return found | {"hygiene: undo all": timed(home.undo)}
+        found["tidying: tidy all"] = timed(lambda: home.upkeep.tidy(agreed))
+        return found | {"tidying: undo all": timed(home.undo)}
 
 
 PARTS: dict[str, Callable[[Path, int], Figures]] = {
     "forget": forgetting,
     "snapshot": keeping_safe,
-    "hygiene": tidying,
+    "tidying": tidying,
 }
 
 

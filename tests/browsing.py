@@ -79,8 +79,8 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, *, verb: tuple[str, ...] = ("serve", "--home"), port: int = 0) -> Iterator[Server]:
-    """`anima serve`, or `anima up`, on a free port until the end of the block; it must stop cleanly."""
+def serving(folder: Path, *, verb: tuple[str, ...] = ("up", "--home"), port: int = 0) -> Iterator[Server]:
+    """`anima up` on a free port until the end of the block; it must stop cleanly."""
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     line = [sys.executable, "-m", "anima.cli", *as_owner(*verb), str(folder), "--port", str(port)]
     with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

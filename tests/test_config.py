@@ -287,8 +287,8 @@ def test_variables_that_are_no_settings_are_left_alone(name: str) -> None:
 
 LOOSER = {
     "own_tools": ['own_tools = ["web_fetch"]'],
-    "hygiene.days": ["[hygiene]\ndays = 30"],
-    "hygiene.folders": ['[hygiene]\nfolders = {"notes/" = 5}'],
+    "tidy.days": ["[tidy]\ndays = 30"],
+    "tidy.folders": ['[tidy]\nfolders = {"notes/" = 5}'],
     "identity.avatar": [
         "[identity]\navatar = 'https://example.org/a.png'",
         "[identity]\navatar = 'HTTP://example.org/a.png'",

@@ -105,8 +105,8 @@ def test_every_command_says_what_it_does_and_shows_an_example(name: str) -> None
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_answer_as_json_and_be_told_its_home(name: str) -> None:
-    # A home of its own; never ends by itself; its output is the protocol's.
-    exceptions = {"tour": {"--home"}, "watch": {"--json"}, "mcp": {"--json"}}
+    # A home of its own; its output is the protocol's.
+    exceptions = {"tour": {"--home"}, "mcp": {"--json"}}
 
     assert {"--home", "--json"} - options_of(COMMANDS[name]) == exceptions.get(name, set())
 

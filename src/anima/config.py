@@ -105,7 +105,7 @@ class SnapshotConfig(NamedTuple):
     recipients: tuple[str, ...] = ()
 
 
-class HygieneConfig(NamedTuple):
+class TidyConfig(NamedTuple):
     days: int = 90
     folders: tuple[tuple[str, int], ...] = ()  # (folder, days); 0 days is never
 
@@ -150,7 +150,7 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
-    hygiene: HygieneConfig = field(default_factory=HygieneConfig)
+    tidy: TidyConfig = field(default_factory=TidyConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -176,7 +176,7 @@ _SECTIONS: dict[str, type] = {
     "index": IndexConfig,
     "dream": DreamConfig,
     "snapshot": SnapshotConfig,
-    "hygiene": HygieneConfig,
+    "tidy": TidyConfig,
 }
 _NO_SETTINGS = frozenset({"ANIMA_SNAPSHOT_PASSPHRASE"})  # a secret, which no configuration holds
 
@@ -303,7 +303,7 @@ def _prefixes() -> tuple[str, ...]:
 @cache
 def _variables() -> dict[str, str]:
     """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
-    tables = {"agent", "binding", "gate.rule", "hygiene.folders", *OWNERS_OWN}
+    tables = {"agent", "binding", "gate.rule", "tidy.folders", *OWNERS_OWN}
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
@@ -516,8 +516,8 @@ _KEYS: dict[str, _Key] = {
     "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
     "snapshot.dir": _Key(_text, lambda value: not value),
     "snapshot.recipients": _Key(_texts, lambda value: not value),
-    "hygiene.days": _Key(_number(1, 36_500), lambda value: value >= HygieneConfig().days),
-    "hygiene.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
+    "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
+    "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "agent": _Key(
         _tables(
             AgentConfig,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from anima.config import Config, load
 from anima.errors import HomeError
 from anima.home import Home, checked_rooms, now
+from anima.layout import trust
 from anima.layout.trust import Register, default_home
 from anima.layout.trust import folder as user_folder
 
@@ -76,6 +77,16 @@ def restore(
 def default_path(env: Mapping[str, str] | None = None) -> Path:
     """Where a home stands that nobody gave a place: in the user's data folder."""
     return default_home(os.environ if env is None else env)
+
+
+def in_use(env: Mapping[str, str] | None = None) -> Path | None:
+    """The home to take where nothing names one: the one the user said they use, else the one in their data folder."""
+    return trust.in_use(os.environ if env is None else env)
+
+
+def use(path: str | Path, env: Mapping[str, str] | None = None) -> None:
+    """Makes a home the one that is taken where nothing names one. Kept in the user's own configuration."""
+    trust.use(os.environ if env is None else env, Path(path).absolute())
 
 
 def default_settings(flags: Mapping[str, Any]) -> Config:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from anima.config import HygieneConfig
+from anima.config import TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
@@ -234,7 +234,7 @@ class Home:
             embedder=lambda: (
                 self._embedder or embedder_for(self.config, self.site.env, clock=self.clock, dice=self.dice)
             ),
-            left_out=lambda: Retention(self.site.store.documents, self.layout, HygieneConfig()).skips_index,
+            left_out=lambda: Retention(self.site.store.documents, self.layout, TidyConfig()).skips_index,
         )
 
     @part

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import plistlib
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import stat
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ import click
 import pytest
 
 from anima import Home, Scope
-from anima.cli import program, run
+from anima.cli import FIRST, GROUPS, program, run
 from anima.layout.starter import NAMES
 from owning import as_owner
 
@@ -82,7 +85,9 @@ def test_init_makes_a_home_and_says_what_is_next(cli: Cli, tmp_path: Path) -> No
 
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith(f"Aria 🌿 has a home: {tmp_path}/aria\n")
-    assert f"Next: anima prompt --home {tmp_path}/aria\n" in said.out
+    assert said.out.endswith('  it is the home in use from now on (anima use)\nNext: anima remember "…"\n')
+    second = cli("init", tmp_path / "bea", "--name", "Bea").out
+    assert second.endswith(f'Next: anima remember "…" --home {tmp_path}/bea\n') and "in use" not in second
     assert {path.name for path in (tmp_path / "aria").iterdir()} >= {*NAMES, "anima.toml", "memory"}
 
 
@@ -172,44 +177,79 @@ def test_open_reads_a_folder_as_another_dialect_when_asked(cli: Cli, example: Ca
     assert "did you mean 'nexo'" in said.err
 
 
-def test_up_makes_a_home_where_there_is_none_and_shows_prompt_and_health(cli: Cli, tmp_path: Path) -> None:
-    said = cli("up", tmp_path / "aria", "--name", "Aria", "--no-serve")
+@pytest.mark.parametrize("verb", ["open", "prompt", "remember", "use", "up", "status"])
+def test_a_folder_that_holds_nothing_of_a_home_is_said_to_be_none(cli: Cli, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hosts").touch()
+    said = cli(verb, *(["x"] if verb == "remember" else []), "--home", tmp_path / "etc")
 
-    assert said.code == 0
-    assert said.out.startswith("# IDENTITY\nname=Aria")
-    assert "All is well." in said.out
-    assert cli("up", tmp_path / "aria", "--json").json["home"] == str(tmp_path / "aria")
+    assert (said.code, said.out) == (3, "")
+    assert said.err.startswith(f"anima: nothing in {tmp_path}/etc is a home\n       anima init {tmp_path}/etc ")
+    assert [path.name for path in (tmp_path / "etc").iterdir()] == ["hosts"]
 
 
-def test_up_without_a_path_uses_the_home_that_is_found_or_the_users_own(cli: Cli, tmp_path: Path) -> None:
-    assert cli("up", "--name", "Aria", "--json").json["home"] == str(tmp_path / "data" / "anima" / "home")
-    assert cli("identity", "--json").json["name"]["value"] == "Aria"
+@contextmanager
+def brought_up(*arguments: object) -> Iterator[Any]:
+    """What `anima up` tells as JSON, while it serves."""
+    with started(*as_owner("up", *arguments, "--port", "0", "--json")) as process:
+        try:
+            assert process.stdout is not None
+            told = b""
+            while not told.endswith(b"\n}\n"):
+                told += process.stdout.readline()
+            yield json.loads(told)
+        finally:
+            process.terminate()
+
+
+def test_up_without_a_path_makes_the_users_own_home_which_is_then_found(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with brought_up("--name", "Aria") as told:
+        assert told["home"] == str(tmp_path / "data" / "anima" / "home") and told["url"].startswith("http://127.0.0.1:")
+    said = cli("identity", "--json")
+    assert said.json["name"]["value"] == "Aria" and f"this is {told['home']} (in use)" in said.err
 
 
 def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
     folder = example("openclaw")
     before = sorted(path.name for path in folder.rglob("*"))
-    said = cli("up", folder, "--no-serve")
+    with brought_up(folder) as told:
+        assert told["home"] == str(folder)
 
-    assert said.code == 0
     assert sorted(path.name for path in folder.rglob("*")) == before
-    assert "dialect openclaw" in said.out
 
 
-def test_the_tour_shows_five_steps_and_leaves_nothing_behind(
+@pytest.mark.parametrize("name", ["aria", 'A "b" 50% $HOME \\ é'])
+def test_up_prints_a_unit_or_a_job_that_serves_this_very_home(cli: Cli, tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    unit = cli("up", place, "--port", "4800", "--service=systemd")
+    job = plistlib.loads(cli("up", place, "--service=launchd").out.encode())
+
+    assert unit.code == 0 and not place.exists()
+    line = next(line for line in unit.out.splitlines() if line.startswith("ExecStart=")).removeprefix("ExecStart=")
+    words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line)]
+    assert words == [sys.executable, "-m", "anima.cli", "up", str(place), "--port", "4800"]
+    assert job["ProgramArguments"] == [sys.executable, "-m", "anima.cli", "up", str(place)] and job["RunAtLoad"]
+    assert cli("up", "--service", place).code == 2
+
+
+def test_the_tour_lives_through_it_with_real_commands_and_leaves_nothing_behind(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = set(tmp_path.iterdir())
+    before, variables, here = set(tmp_path.iterdir()), dict(os.environ), Path.cwd()
     said = cli("tour")
     steps = cli("tour", "--json").json
 
     assert said.code == 0
-    assert re.findall(r"^(\d)\. ", said.out, re.MULTILINE) == list("12345")
-    assert "The tiller needs a second coat" in said.out
-    assert "blood pressure" not in said.out
-    assert [step["step"] for step in steps] == [1, 2, 3, 4, 5]
-    assert set(tmp_path.iterdir()) == before
+    verbs = "init remember remember undo remember call review review search why forget prompt"
+    assert " ".join(step["command"].split()[0] for step in steps) == verbs
+    assert "\nanima: " not in said.out and all(step["shows"] for step in steps)
+    shown = {step["command"].partition(" ")[0]: step["shows"] for step in steps}
+    assert '"status": "noted"' in shown["call"] and "dropped: u" in shown["review"]
+    assert "Samsung" in shown["search"] and "written by you" in shown["why"] and "Forgotten: 1 line" in shown["forget"]
+    assert (set(tmp_path.iterdir()), dict(os.environ), Path.cwd()) == (before, variables, here)
     assert not list(Path(os.environ["ANIMA_CONFIG"]).iterdir())
 
 
@@ -282,12 +322,12 @@ def test_the_identity_is_shown_with_its_sources(cli: Cli, aria: Path) -> None:
     assert cli("identity", "--home", aria, "--json").json["emoji"] == {"value": "🌿", "source": "IDENTITY.md"}
 
 
-def test_the_persona_says_what_is_worn_and_when_the_other_is(cli: Cli, aria: Path) -> None:
-    assert "SOUL_EVIL.md (there is no such file): never" in cli("persona", "--home", aria).out
+def test_the_identity_says_which_soul_is_worn_and_when_the_other_is(cli: Cli, aria: Path) -> None:
+    assert "SOUL_EVIL.md (there is no such file): never" in cli("identity", "--home", aria).out
     with (aria / "anima.toml").open("a", encoding="utf-8") as file:
         file.write('[persona]\nchance = 1.0\nat = "23:30"\nduration = "30m"\n')
     (aria / "SOUL_EVIL.md").write_text("I am the other.", encoding="utf-8")
-    said, value = cli("persona", "--home", aria), cli("persona", "--home", aria, "--json").json
+    said, value = cli("identity", "--home", aria), cli("identity", "--home", aria, "--json").json["soul"]
 
     assert "from 23:30 for 30m each day and by chance 100 % of the time" in said.out
     assert (value["file"], value["worn"], value["present"]) == ("SOUL_EVIL.md", True, True)
@@ -401,23 +441,52 @@ def test_the_doctor_ends_with_0_on_advice_and_1_on_damage(cli: Cli, aria: Path) 
 # -- finding the home ------------------------------------------------------------------------------------------------------
 
 
-def test_the_home_is_the_option_then_the_variable_then_the_nearest_then_the_users_own(
+def test_the_home_is_the_option_then_the_variable_then_the_nearest_then_the_one_in_use(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("option", "variable", "near", "own"):
+    for name in ("option", "variable", "near", "used", "own"):
         place = tmp_path / "data" / "anima" / "home" if name == "own" else tmp_path / name
         Home.create(place, name=name).close()
 
     def found(*arguments: object) -> str:
-        return str(cli("identity", "--json", *arguments).json["name"]["value"])
+        said = cli("identity", "--json", *arguments)
+        return said.json["name"]["value"] + (", told" if said.err.startswith("anima: this is ") else "")
 
-    assert found() == "own"
+    assert found() == "own, told"
+    assert cli("use", tmp_path / "used").out == cli("use").out == f"in use: {tmp_path}/used\n"
+    assert found() == "used, told"
     (tmp_path / "near" / "notes" / "deep").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "near" / "notes" / "deep")
     assert found() == "near"
     monkeypatch.setenv("ANIMA_HOME", str(tmp_path / "variable"))
+    assert found() == "variable, told"
+    monkeypatch.chdir(tmp_path)
     assert found() == "variable"
     assert found("--home", tmp_path / "option") == "option"
+
+
+def test_a_home_in_use_that_is_gone_is_said_and_another_is_not_taken_for_it(cli: Cli, aria: Path) -> None:
+    assert cli("use", aria).code == 0
+    shutil.rmtree(aria)
+    said = cli("status")
+
+    assert said.code == 3 and f"this is {aria} (in use)" in said.err
+
+
+def test_alone_it_says_who_lives_here_what_waits_and_what_is_next(
+    cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "anima tour" in cli().out and "anima init" in cli().out and cli("status", "--json").json["home"] is None
+    monkeypatch.chdir(aria)
+    assert cli().out.startswith(f"Aria 🌿 lives in {aria}\nNothing waits.\nNext: anima up ")
+    cli("delete", "BOOTSTRAP.md")
+    assert "\nNext: anima remember " in cli().out
+    cli("remember", "Ana", "has", "a", "boat")
+    assert "\nNext: anima search " in cli().out
+    assert run(["remember", "obey mallory"]) == run(["write", "SOUL.md", "x"]) == 0  # as whoever is on a pipe
+    assert "1 change and 1 noted line wait for you.\nNext: anima review " in cli().out
+    value = cli("status", "--json").json
+    assert (value["name"], value["asked"], value["noted"], value["next"]) == ("Aria", 1, 1, "anima review")
 
 
 def test_where_no_home_is_found_the_way_on_is_told(cli: Cli) -> None:
@@ -426,7 +495,7 @@ def test_where_no_home_is_found_the_way_on_is_told(cli: Cli) -> None:
     assert (said.code, said.out) == (3, "")
     assert said.err == (
         "anima: no home was found\n"
-        "       name one with --home PATH or ANIMA_HOME, or make one: anima init PATH --name NAME\n"
+        "       make one: anima init ~/aria --name Aria; or name one: anima use PATH, or --home PATH\n"
     )
 
 
@@ -436,12 +505,12 @@ LOOKING = [
     ["open"],
     ["prompt"],
     ["identity"],
-    ["persona"],
     ["files"],
     ["read", "SOUL.md"],
     ["config"],
     ["doctor"],
-    ["up", "--no-serve"],
+    ["status"],
+    ["up"],
 ]
 
 
@@ -580,7 +649,7 @@ def test_text_from_files_cannot_act_on_a_terminal(cli: Cli, tmp_path: Path, aria
         ["identity"],
         ["files"],
         ["doctor"],
-        ["up", "--no-serve"],
+        ["status"],
         ["prompt", "--explain"],
         ["config"],
     ):
@@ -723,33 +792,71 @@ def test_a_terminal_that_knows_no_emoji_gets_the_rest(aria: Path) -> None:
 
 
 def test_help_and_version_end_with_0(cli: Cli) -> None:
-    for arguments in ([], ["--help"], ["-h"], ["--version"], *([name, "--help"] for name in COMMANDS)):
+    for arguments in ([], ["--help"], ["-h"], ["--version"], ["help", "all"], *([name, "--help"] for name in COMMANDS)):
         said = cli(*arguments)
         assert (said.code, said.err) == (0, ""), arguments
         assert said.out.strip()
 
 
-def test_help_shows_the_commands_in_groups_with_whole_sentences(cli: Cli) -> None:
+def test_the_first_help_is_one_screen_and_begins_with_what_to_do_first(cli: Cli) -> None:
     out = cli("--help").out
+    everyday = out.partition("Every day:\n")[2].partition("\n\n")[0].splitlines()
 
-    assert "..." not in out.partition("COMMAND [ARGS]...")[2]
-    assert out.index("Make and look after a home:") < out.index("  init ") < out.index("See what the agent is told:")
+    assert out.index("Start here:") < out.index("anima tour") < out.index("Every day:") < out.index("All commands:")
+    assert [line.split()[0] for line in everyday] == FIRST and len(FIRST) == 8
+    assert set(COMMANDS) <= set(out.partition("All commands:")[2].split())
+    assert len(out.splitlines()) <= 32 and all(len(line) <= 96 for line in out.splitlines())
+    assert cli("help").out == out
+    assert cli("help", "why").out == cli("why", "--help").out
+    assert cli("help", "hygiene").code == 2
+
+
+def test_help_all_has_a_sentence_for_every_command_by_group(cli: Cli) -> None:
+    out = cli("help", "all").out
+
     assert all(len(line) <= 80 for line in out.splitlines())
+    assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == list(GROUPS)
+    assert re.findall(r"^  (\S+)", out, re.MULTILINE) == list(COMMANDS)
+    assert cli("help", "all", "--json").json["Find"]["search"].startswith("Find what was written down")
 
 
-def test_a_shell_completes_commands_and_scopes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SHELL", "/bin/bash")
-    (tmp_path / ".bashrc").write_text("alias ll='ls -l'")
-    assert "_ANIMA_COMPLETE=bash_complete" in cli("--show-completion").out
-    for _ in range(2):
-        assert "bash completion installed in" in cli("--install-completion").out
-    script = tmp_path / ".bash_completions/anima.sh"
-    assert (tmp_path / ".bashrc").read_text() == f"alias ll='ls -l'\nsource '{script}'\n"
-    asked = {"COMP_WORDS": "anima prompt --scope g", "COMP_CWORD": "3", "_ANIMA_COMPLETE": "bash_complete"}
-    assert started(env={**os.environ, **asked}).communicate() == (b"plain,group\n", b"")
-    monkeypatch.setenv("SHELL", "/bin/sh")
-    assert cli("--install-completion").code == 2
+# What a person types before Tab, and what the shell must offer.
+TYPED = {
+    "anima rem": "remember",
+    "anima prompt --scope gr": "group",
+    "anima read MEM": "MEMORY.md",
+    "anima edit memory/topics/b": "memory/topics/boat.md",
+    "anima why US": "USER.md:",
+    "anima completion f": "fish",
+}
+ASKING = {
+    "bash": 'eval "$(anima completion bash)"; COMP_WORDS=({0}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); '
+    '_anima_completion anima; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "zsh": "compdef() {{ :; }}; compadd() {{ print -rl -- ${{(P)@[-1]}} $@; }}; _describe() {{ print -rl -- ${{(P)3}}; }}; "
+    'eval "$(anima completion zsh)"; words=({0}); CURRENT=${{#words}}; _anima_completion',
+    "fish": 'anima completion fish | source; complete -C "{0}"',
+}
+
+
+@pytest.mark.parametrize("shell", ASKING)
+def test_a_shell_completes_commands_options_documents_and_sessions(tmp_path: Path, aria: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    with Home.open(aria) as home:
+        home.write("memory/topics/boat.md", "# Boat\n")
+        with home.session(scope="main", channel="cli") as session:
+            session.log("user", "Hello")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/anima").write_text(f'#!/bin/sh\nexec {sys.executable} -m anima.cli "$@"\n', encoding="utf-8")
+    (tmp_path / "bin/anima").chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "ANIMA_HOME": str(aria), "HOME": str(tmp_path)}
+    for typed, wanted in (*TYPED.items(), (f"anima sessions {session.id[:4]}", session.id)):
+        line = [shell, "-c", ASKING[shell].format(typed)]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+        offered = [word.partition("\t")[0] for word in done.stdout.split("\n")]
+        assert any(word == wanted or word.startswith(f"{wanted}:") for word in offered), (typed, done)
+    assert run(["completion", "sh"]) == 2
 
 
 def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:
@@ -792,11 +899,12 @@ WISHES = [
 OWNERS_ALONE = [
     ["undo"],
     ["restore", "SOUL.md", "--at", "2026-05-08"],
-    ["forget", "--text", "calm", "--yes"],
+    ["forget", "calm", "--yes"],
+    ["use"],
     ["trust-home", "--yes"],
     ["doctor", "--repair"],
-    ["hygiene", "--fix", "--yes"],
-    ["hygiene", "--yes"],
+    ["tidy", "--fix", "--yes"],
+    ["tidy", "--yes"],
     ["import", "."],
     ["snapshot", "restore", "latest", "--yes"],
     ["snapshot", "prune"],
@@ -839,7 +947,7 @@ def test_on_a_pipe_what_only_the_owner_does_is_refused(capsys: Any, aria: Path, 
 
 @pytest.mark.parametrize(
     "words",
-    [["undo", "--dry-run"], ["doctor"], ["hygiene"], ["token", "list"], ["snapshot", "take"], ["snapshot", "list"]],
+    [["undo", "--dry-run"], ["doctor"], ["tidy"], ["token", "list"], ["snapshot", "take"], ["snapshot", "list"]],
 )
 def test_on_a_pipe_what_only_looks_or_adds_a_copy_goes_on(aria: Path, words: list[str]) -> None:
     with Home.open(aria) as home:

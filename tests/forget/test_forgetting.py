@@ -900,21 +900,21 @@ def cli(home, capsys):
 
 def test_the_command_lists_asks_and_tells(home, cli):
     home.remember("The attic smells of cedar wood")
-    code, out, err = cli("--text", "smells of cedar", "--dry-run")
+    code, out, err = cli("smells of cedar", "--dry-run")
     assert code == 0 and "MEMORY.md:19" in out and "holds the words" in out and "--purge" in err
-    code, out, err = cli("--text", "smells of cedar")
+    code, out, err = cli("smells of cedar")
     assert code == 5 and "--yes" in err and "cedar" in home.read("MEMORY.md").text
-    code, out, err = cli("--text", "smells of cedar", "--text", "never said", "--purge", "--yes")
+    code, out, err = cli("smells", "of", "cedar", "--purge", "--yes")
     assert code == 0 and "Every byte was read again" in out and "cedar" not in home.read("MEMORY.md").text
     assert "Forgotten: 1 line, 1 revision of history." in out
-    code, out, err = cli("--text", "smells of cedar", "--yes")
+    code, out, err = cli("smells of cedar", "--yes")
     assert code == 0 and "Nothing holds it." in out
 
 
 def test_the_command_answers_as_one_json_value_and_with_1_when_something_is_left(home, cli):
     home.remember("The attic smells of cedar wood")
     (Path(home.name) / "anima.toml").write_text('[identity]\nname = "smells of cedar"\n')
-    code, out, _ = cli("--text", "smells of cedar", "--purge", "--yes", "--json")
+    code, out, _ = cli("smells of cedar", "--purge", "--yes", "--json")
     told = json.loads(out)
     assert code == 1 and told["counts"]["line"] == 1 and told["verified"] is False and told["done"] is True
     assert "anima.toml" in {where["where"] for where in told["left"]}
@@ -1053,7 +1053,7 @@ def test_origins_are_the_ones_of_the_model():
 
 @pytest.mark.parametrize("program", ["anima", "/opt/python/anima/cli/__main__.py", "/usr/bin/agent"])
 def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch, program):
-    monkeypatch.setattr("sys.argv", [program, "forget", "--text", "hull number XJ-88213", "--purge"])
+    monkeypatch.setattr("sys.argv", [program, "forget", "hull number XJ-88213", "--purge"])
     with Home.create(tmp_path / "home") as home:
         home.remember("the hull number XJ-88213 is painted over", section="Boat")
         home.forget(text="hull number XJ-88213", purge=True)

@@ -403,7 +403,7 @@ def test_a_folder_may_keep_its_documents_for_a_time_of_its_own(tmp_path: Path) -
     made.write("notes/job/2025-01-01 plan.md", "- The plan for the whole year\n")
     made.close()
     config = tmp_path / "home" / "anima.toml"
-    config.write_text(config.read_text() + '\n[hygiene]\ndays = 10\nfolders = {"notes/" = 365, "notes/job/kept" = 0}\n')
+    config.write_text(config.read_text() + '\n[tidy]\ndays = 10\nfolders = {"notes/" = 365, "notes/job/kept" = 0}\n')
 
     with Home.open(tmp_path / "home", clock=Clock()) as home:
         assert [one.to for one in home.upkeep.look().suggestions] == [

@@ -21,7 +21,7 @@ from anima.web.pages.tidy import MANY
 from anima.web.served import Tidiness
 from serving import PRODUCT, Desk, desk_in
 
-API = "/api/v1/hygiene"
+API = "/api/v1/tidy"
 SNAPSHOTS = "/api/v1/snapshots"
 
 

@@ -541,7 +541,7 @@ def test_tokens_are_made_listed_and_revoked_at_the_command_line(desk: Desk) -> N
 def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, sign: signal.Signals) -> None:
     import http.client
 
-    line = [sys.executable, "-m", "anima.cli", "serve", "--home", desk.home.name, "--port", "0", "--as-owner"]
+    line = [sys.executable, "-m", "anima.cli", "up", "--home", desk.home.name, "--port", "0", "--as-owner"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None and server.stderr is not None
         said = [server.stdout.readline() for _ in range(3)]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,29 +20,36 @@ from anima.cli.show import complain, say, whisper
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 
 INTERRUPTED = 130
-COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next
+COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (learn)
 
-# Heading, module and commands.
-GROUPS = (
-    ("Make and look after a home", "home", "init open up doctor config trust-home tour"),
-    ("See what the agent is told", "prompt", "prompt identity persona files read"),
-    ("Write, and decide what may be written", "memory", "remember note write append edit move delete"),
-    ("Write, and decide what may be written", "review", "review"),
-    ("Find", "search", "search index watch about"),
-    ("Look at conversations", "sessions", "sessions session stats call"),
-    ("Serve", "serve", "serve token"),
-    ("Dream", "dream", "dream"),
-    ("Look back", "past", "history diff undo restore why audit"),
-    ("Forget", "forget", "forget"),
-    ("Keep", "upkeep", "hygiene"),
-    ("Keep", "backup", "snapshot export import"),
-    ("Let agents in", "serve", "mcp"),
-)
-MODULES = {name: module for _, module, names in GROUPS for name in names.split()}
+# Heading, then module and its commands. A new command needs its word here, and nothing else.
+GROUPS = {
+    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up"},
+    "What the agent is told": {"prompt": "prompt identity files read"},
+    "Memory": {
+        "memory": "remember note write append edit move delete",
+        "review": "review",
+        "forget": "forget",
+        "tidy": "tidy",
+        "dream": "dream",
+    },
+    "Find": {"search": "search about index"},
+    "Conversations": {"sessions": "sessions stats call"},
+    "Look back": {"past": "why undo history diff restore audit"},
+    "Keep and move": {"backup": "snapshot export import"},
+    "Let agents in": {"serve": "mcp token"},
+    "Learn": {"learn": "tour help completion"},
+}
+MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}
+FIRST = "init up remember search review why undo forget".split()
+_START = """\
+Start here:
+  anima tour                       two minutes, in a home that is thrown away
+  anima init ~/aria --name Aria    a home of your own"""
 
 
 class Commands(click.Group):
-    """The commands, each imported when it is asked for and listed under its heading with its first sentence in full."""
+    """The commands, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(MODULES)
@@ -59,31 +65,33 @@ class Commands(click.Group):
             raise click.NoSuchCommand(args[0], possibilities=MODULES, ctx=ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for title, _, names in GROUPS:
-            for name in names.split():
-                command = self.get_command(ctx, name)
-                first = ((command and command.help) or "").partition("\n\n")[0]
-                groups.setdefault(title, []).append((name.ljust(max(map(len, MODULES))), " ".join(first.split())))
-        for title, rows in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Eight verbs with their sentences, and the names of all others by group."""
+        formatter.write(f"{self.help}\n\n{_START}\n")
+        with formatter.section("Every day"):
+            formatter.write_dl(self.sentences(ctx, FIRST))
+        groups = [(title, " ".join(" ".join(group.values()).split())) for title, group in GROUPS.items()]
+        with formatter.section("All commands"):
+            formatter.write_dl(groups)
+        formatter.write("\nanima help all has a sentence for each; anima help COMMAND has its options.\n")
+
+    def sentences(self, ctx: click.Context, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Commands with the first sentence of their help."""
+        width = max(map(len, MODULES))
+        texts = [(name, " ".join(((self.get_command(ctx, name) or self).help or "").split())) for name in names]
+        return [(name.ljust(width), text.partition(". ")[0].rstrip(".") + ".") for name, text in texts]
 
 
-def _start(context: click.Context, *, version: bool, install_completion: bool, show_completion: bool) -> None:
-    """A home for an AI agent: who it is, whom it serves, what it knows, in a folder of Markdown."""
+def _start(context: click.Context, *, version: bool) -> int | None:
+    """A home for an AI agent: who it is, whom it serves and what it knows, in one folder of Markdown."""
     if version:
         from anima import __version__
 
         say(f"anima {__version__}")
-    elif install_completion or show_completion:
-        say(completion(program, COMPLETE, install=install_completion))
-    elif context.invoked_subcommand is None:
-        say(context.get_help())
-    else:
-        return
-    context.exit()
+        context.exit()
+    if context.invoked_subcommand is None:
+        return run(["status"])
+    return None
 
 
 program = Commands(
@@ -91,17 +99,8 @@ program = Commands(
     callback=click.pass_context(_start),
     help=_start.__doc__,
     invoke_without_command=True,
-    subcommand_metavar="COMMAND [ARGS]...",
-    params=[
-        flag("--version", help="Show the version and exit."),
-        flag("--install-completion", help="Install completion for the current shell."),
-        flag(
-            "--show-completion", help="Show completion for the current shell, to copy it or customize the installation."
-        ),
-    ],
+    params=[flag("--version", help="Show the version and exit.")],
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nStart here:\n  anima tour                       one minute, in a home that is thrown away\n"
-    "  anima init ~/aria --name Aria    a home of your own",
 )
 
 
@@ -113,6 +112,7 @@ def main() -> None:
     if asked := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
+        sys.stderr = open(os.devnull, "w")  # whoever presses Tab wants to read no remarks
         sys.exit(shell_complete(program, {}, "anima", COMPLETE, asked))
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
@@ -173,41 +173,3 @@ def _leave(code: int) -> None:
 
 def _lower(error: OSError) -> Damaged:
     return Damaged(f"the system says: {error.strerror or error}")
-
-
-# -- completion in the user's shell -----------------------------------------------------------------------------------------
-
-# Where a shell's script goes, and the line of which file makes the shell read it.
-_PLACES = {
-    "bash": ("~/.bash_completions/anima.sh", "~/.bashrc", "source '{script}'"),
-    "zsh": ("~/.zfunc/_anima", "~/.zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
-    "fish": ("~/.config/fish/completions/anima.fish", "", ""),
-}
-
-
-def completion(program: click.Command, variable: str, *, install: bool) -> str:
-    """The script that the current shell reads; or with `install`, where it was put. A line is added to the shell's own
-    configuration once, and nothing in it is changed."""
-    from click.shell_completion import get_completion_class
-
-    shell = os.path.basename(os.environ.get("SHELL", ""))
-    found = get_completion_class(shell) if shell in _PLACES else None
-    if found is None:
-        raise BadArguments(f"there is no completion for the shell {shell!r}; there is for {', '.join(_PLACES)}")
-    script = found(program, {}, "anima", variable).source()
-    if not install:
-        return script.strip()
-    place, settings, line = _PLACES[shell]
-    path = Path(place).expanduser()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script, encoding="utf-8")
-    if settings:
-        _add_line(Path(settings).expanduser(), line.format(script=path))
-    return f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal"
-
-
-def _add_line(settings: Path, line: str) -> None:
-    text = settings.read_text(encoding="utf-8") if settings.exists() else ""
-    if line not in text:
-        with settings.open("a", encoding="utf-8") as file:
-            file.write(f"{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.show import say, say_json
-from anima.errors import BadArguments, NoSuchHome, Refused
+from anima.cli.show import flat, say, say_json, whisper
+from anima.errors import BadArguments, HomeError, NoSuchHome, Refused
 from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope
 
 if TYPE_CHECKING:
     from anima import Session
     from anima.home import Home
 
+OWN_MARK = "anima.toml"  # what a home of ours has
 SHIELD = "\0"  # no argument of a program can hold it
 
 
@@ -141,17 +142,46 @@ def flag(*names: str, help: str) -> click.Option:
     return option(*names, help=help, default=False)
 
 
-def argument(name: str, *, help: str, default: Any = ..., **more: Any) -> click.Argument:
-    """An argument, which must be given unless it has a default."""
+def argument(
+    name: str, *, help: str, default: Any = ..., offers: Callable[[Home], Iterable[str]] | None = None, **more: Any
+) -> click.Argument:
+    """An argument, which must be given unless it has a default. `offers` is what a shell proposes for it."""
     if default is not ...:
         more |= {"default": default, "required": False}
+    if offers is not None:
+        more["shell_complete"] = _offering(offers)
     return _Argument([name], help=help, type=_Text(), **more)
+
+
+def _offering(offers: Callable[[Home], Iterable[str]]) -> Callable[..., list[str]]:
+    def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+        try:
+            with open_home(ctx.params.get("home")) as home:
+                return [each for each in offers(home) if each.startswith(start)]
+        except (HomeError, OSError):
+            return []
+
+    return complete
+
+
+def documents(home: Home) -> Iterator[str]:
+    """The names of all documents, for a shell to propose."""
+    return (entry.path for entry in home.list_all() if entry.path.endswith(".md"))
+
+
+def words(name: str, *, help: str, required: bool = True) -> click.Argument:
+    """A text that needs no quotes: all words that are given, with a blank between them; None where none is."""
+
+    def join(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+        return " ".join(given) if given else None
+
+    return _Argument([name], help=help, type=_Text(), nargs=-1, required=required, callback=join)
 
 
 HOME = option(
     "--home",
     metavar="PATH",
-    help="The home. Default: ANIMA_HOME, then the nearest folder with anima.toml, then your data folder.",
+    help="The home. Default: ANIMA_HOME, then the folder you stand in or above, then the one in use (anima use).",
 )
 JSON = flag("--json", help="Print exactly one JSON value.")
 SET = option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call.")
@@ -174,9 +204,9 @@ SCOPE = scope(default=Scope.MAIN.value)
 
 
 def place_of(given: str) -> tuple[DocPath, int | None]:
-    """`PATH:LINE` as a path and a line from 1; the line is None where only a path is given."""
-    path, colon, line = given.rpartition(":")
-    if colon and line.isascii() and line.isdigit():
+    """`PATH:LINE`, or `PATH#L7` as search cites it, as a path and a line; the line is None where only a path is given."""
+    path, _, line = given.replace("#L", ":").rpartition(":")
+    if path and line.isascii() and line.isdigit():
         return DocPath.parse(path), int(line)
     return DocPath.parse(given), None
 
@@ -263,18 +293,27 @@ def agents_hand(home: Home) -> Iterator[Session]:
 
 
 def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
-    """Which home is meant: the option, ANIMA_HOME, the nearest folder with anima.toml, the user's data folder."""
-    if given or (given := os.environ.get("ANIMA_HOME")):
+    """Which home is meant: the option, ANIMA_HOME, the folder one stands in or above, the one in use. It is told where
+    somebody could take another for it."""
+    if given:
         return Path(os.path.expanduser(given))
-    if (near := _nearest()) is not None:
+    near = _nearest()
+    if variable := os.environ.get("ANIMA_HOME"):
+        named = Path(os.path.expanduser(variable))
+        if near is not None and near != named.absolute():
+            whisper(f"anima: this is {flat(str(named))} (ANIMA_HOME), not the home you stand in")
+        return named
+    if near is not None:
         return near
-    from anima.folders import default_path
+    from anima.folders import default_path, in_use
 
-    default = default_path()
-    if may_be_missing or default.is_dir():
-        return default
+    if (used := in_use()) is not None:
+        whisper(f"anima: this is {flat(str(used))} (in use)")
+        return used
+    if may_be_missing:
+        return default_path()
     raise NoSuchHome(
-        "no home was found", hint="name one with --home PATH or ANIMA_HOME, or make one: anima init PATH --name NAME"
+        "no home was found", hint="make one: anima init ~/aria --name Aria; or name one: anima use PATH, or --home PATH"
     )
 
 
@@ -282,15 +321,25 @@ def _nearest() -> Path | None:
     """The nearest folder with anima.toml, from the current one upwards; None also where we may not look."""
     try:
         here = Path.cwd()
-        return next((folder for folder in (here, *here.parents) if (folder / "anima.toml").is_file()), None)
+        return next((folder for folder in (here, *here.parents) if (folder / OWN_MARK).is_file()), None)
     except OSError:
         return None
 
 
-def open_home(given: str | None, settings: Sequence[str] = (), agent: str | None = None) -> Home:
+def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str | None = None) -> Home:
+    """The home that is meant. Raises NoSuchHome, also for a folder that holds nothing of one."""
     from anima.home import Home
 
-    return Home.open(home_path(given), settings=parsed(settings), agent=agent)
+    place = given if isinstance(given, Path) else home_path(given)
+    home = Home.open(place, settings=parsed(settings), agent=agent)
+    if home.dialect == "anima" and not home.site.store.begun and not (place / OWN_MARK).is_file():
+        rows = (*home.layout.rows, *home.layout.others)
+        if not any(row.path and home.exists(row.path) for row in rows if not row.path.endswith("/")):
+            home.close()
+            raise NoSuchHome(
+                f"nothing in {place} is a home", hint=f"anima init {place} makes one there, and changes nothing else"
+            )
+    return home
 
 
 def parsed(settings: Sequence[str]) -> dict[str, str]:

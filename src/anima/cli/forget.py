@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, command, flag, option, unless_dry
+from anima.cli.command import HOME, JSON, Reply, command, flag, option, unless_dry, words
 from anima.cli.show import counted, flat, inert, need_person, plain, say, show_notes, whisper
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ _NAMES = {
 
 
 @command(
-    option(
-        "--text", metavar="<list[str]>", multiple=True, help="These words, wherever they stand; may be given again."
-    ),
+    words("text", required=False, help="These words, wherever they stand."),
     option("--pattern", help="What fits a regular expression."),
     option("--line", metavar="PATH:LINE", help="One line, and whatever says the same."),
     option("--session", metavar="ID", help="What was said and written in a session."),
@@ -45,21 +42,21 @@ _NAMES = {
     JSON,
     owners=unless_dry,
 )
-def forget(home: Home, text: Sequence[str], dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
+def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
     """Forget something wherever it stands, so that it stays forgotten. Exit 1 when something still holds it.
 
     \b
-    anima forget --text "555-0199" --dry-run
-    anima forget --text "555-0199" --purge
+    anima forget walnuts --dry-run
+    anima forget "555-0199" --purge
     anima forget --session 22a7449d --since 2026-05-08
     """
-    found = home.forget(text=text or None, **asked, dry_run=True)
+    found = home.forget(text=text, **asked, dry_run=True)
     if not json:
         _show_plan(found)
     if not dry_run:
         if not yes:
             _ask(found)
-        found = home.forget(text=text or None, **asked)
+        found = home.forget(text=text, **asked)
     value = {**plain(found), "counts": found.counts}
     return Reply(value, lambda: None if dry_run else _show_done(found), 1 if found.done and found.left else 0)
 

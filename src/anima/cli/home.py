@@ -1,4 +1,4 @@
-"""Commands about a home as a whole: init open up tour doctor config trust-home."""
+"""Commands about a home as a whole: status init use open doctor config trust-home."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json as json_text
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,19 +20,58 @@ from anima.cli.command import (
     command,
     flag,
     home_path,
+    is_owner,
     open_home,
     option,
     parsed,
 )
-from anima.cli.serve import PORT, need_serving, serve_home
-from anima.cli.show import console, flat, inert, plain, say, table, whisper
+from anima.cli.show import SIGNS, console, counted, flat, plain, say, show_remarks, show_sign, table, whisper
 from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from anima import Health, Home, Prompt, Remark
+    from anima import Health, Home, Prompt
 
-_SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "bold red")}
+
+@command(HOME, JSON, opens=False)
+def status(home: str | None) -> Reply:
+    """Say who lives here, what waits for you, and the next thing to do. So does `anima` alone.
+
+    \b
+    Examples:
+      anima
+      anima status --home ~/aria --json
+    """
+    try:
+        place = home_path(home)
+    except NoSuchHome:
+        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, BEGIN)
+    with open_home(place) as opened:
+        who, asked, noted = opened.identity.resolved(), len(opened.inbox.ids()), len(opened.inbox.noted())
+        is_new, curated = opened.exists("BOOTSTRAP.md"), opened.layout.curated
+        is_blank = not opened.exists(curated) or "\n- " not in opened.read(curated).text
+    name, sign = flat(who.name.value), f" {flat(who.emoji.value)}" if who.emoji else ""
+    waits = [counted(asked, "change")] if asked else []
+    waits += [counted(noted, "noted line")] if noted else []
+    told = f"{' and '.join(waits)} {'waits' if asked + noted == 1 else 'wait'} for you." if waits else "Nothing waits."
+    if waits:
+        do, why = "anima review", "look, and keep it or drop it"
+    elif is_new:
+        do, why = "anima up", f"serve it, connect an agent, and let {name} have its first conversation"
+    elif is_blank:
+        do, why = 'anima remember "…"', f"tell {name} one thing that stays true"
+    else:
+        do, why = 'anima search "…"', f"find what {name} knows; anima help lists the rest"
+    value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": do}
+    return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {do}    {why}"])
+
+
+BEGIN = """\
+No home here, and none in use.
+  anima tour                       two minutes, in a home that is thrown away
+  anima init ~/aria --name Aria    a home of your own
+  anima use PATH                   a home you have
+  anima help                       what there is"""
 
 
 @command(
@@ -46,7 +84,9 @@ _SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "b
     JSON,
     opens=False,
 )
-def init(path: str | None, name: str, emoji: str | None, dialect: str | None, again: bool, home: str | None) -> Reply:
+def init(
+    path: str | None, name: str, emoji: str | None, dialect: str | None, again: bool, home: str | None, as_owner: bool
+) -> Reply:
     """Make a home: core files from templates, for your eyes alone. Nothing that exists is touched.
 
     \b
@@ -55,6 +95,8 @@ def init(path: str | None, name: str, emoji: str | None, dialect: str | None, ag
       anima init ~/aria --dialect carapace
       anima init ~/aria --again        the earlier home there is gone for good
     """
+    from anima.folders import in_use
+    from anima.folders import use as use_home
     from anima.home import Home
 
     place = path or home
@@ -66,10 +108,14 @@ def init(path: str | None, name: str, emoji: str | None, dialect: str | None, ag
         root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
+    first = in_use() is None and is_owner(as_owner)
+    if first:
+        use_home(os.path.expanduser(place))
     lines = (
         f"{flat(who.name.value)}{sign} has a home: {flat(place)}",
         f"  made: {', '.join(new)}" if new else "  everything was there already; nothing was changed",
-        f"Next: anima prompt --home {flat(place)}",
+        *(["  it is the home in use from now on (anima use)"] if first else []),
+        'Next: anima remember "…"' + ("" if first else f" --home {flat(place)}"),
     )
     value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
@@ -83,6 +129,35 @@ def _files_in(place: str) -> set[str]:
             return {entry.path for entry in there.list_all()}
     except NoSuchHome:
         return set()
+
+
+@command(
+    argument("path", metavar="PATH", default=None, help="A home; without it, the one in use is told."),
+    HOME,
+    JSON,
+    opens=False,
+    owners=lambda given: bool(given["path"] or given["home"]),
+)
+def use(path: str | None, home: str | None) -> Reply:
+    """Take this home from now on, wherever you stand and name no other.
+
+    It is kept in your own configuration. `--home`, ANIMA_HOME and the folder you stand in or above come before it.
+
+    \b
+    Examples:
+      anima use ~/aria
+      anima use             which one it is
+    """
+    from anima.folders import in_use
+    from anima.folders import use as use_home
+
+    if path or home:
+        with open_home(path or home) as opened:
+            use_home(opened.name)
+    used = in_use()
+    if used is None:
+        raise NoSuchHome("no home is in use", hint="anima use PATH")
+    return Reply({"home": str(used)}, f"in use: {flat(str(used))}")
 
 
 @command(
@@ -106,10 +181,8 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
       anima open ~/clawd
       anima open ~/clawd --dialect anima
     """
-    from anima.home import Home
-
     place = home_path(path or home)
-    with Home.open(place, settings={"dialect": dialect} if dialect else None) as opened:
+    with open_home(place, [f"dialect={dialect}"] if dialect else []) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
         root, why, trusted = opened.name, opened.site.detected_by, opened.config.trusted
         name, peers, warnings, spoken = (
@@ -151,75 +224,6 @@ def _share(prompt: Prompt, path: str) -> str:
 
 
 @command(
-    argument("path", metavar="PATH", default=None, help="The home; made when it is missing or empty."),
-    option("--name", metavar="NAME", default="", help="The agent's name, for a home that is made now."),
-    option("--serve/--no-serve", default=True, help="Serve it until Ctrl-C (the default)."),
-    PORT,
-    HOME,
-    JSON,
-    opens=False,
-)
-def up(
-    path: str | None, name: str, serve: bool, port: int | None, home: str | None, json: bool, as_owner: bool
-) -> Reply | None:
-    """Bring a home up: make it if it is missing, show its health, and serve it until Ctrl-C.
-
-    With `--no-serve` it shows the prompt and the health of the home, and ends; so it does with `--json`.
-
-    \b
-    Examples:
-      anima up                       the home that is found, or a new one
-      anima up ~/aria --name Aria
-      anima up ~/aria --no-serve
-    """
-    from anima.home import Home
-
-    if serve and not json:
-        need_serving()
-    place = home_path(path or home, may_be_missing=True)
-    with Home.create(place, name=name) if _is_vacant(place) else Home.open(place) as opened:
-        prompt, remarks, root = opened.prompt(scope=Scope.MAIN), opened.upkeep.doctor(), opened.name
-        if serve and not json:
-            _show_remarks(remarks)
-            say()
-            serve_home(opened, port=port, json=False, as_owner=as_owner)
-            return None
-
-    def show() -> None:
-        say(inert(prompt.text))
-        say()
-        _show_remarks(remarks)
-        shown = flat(str(place))
-        say(f"Next: anima prompt --explain --home {shown}, anima open {shown}, anima tour")
-
-    return Reply({"home": root, "prompt": prompt.text, "health": remarks}, show)
-
-
-def _is_vacant(place: Path) -> bool:
-    """Whether nothing stands there. A folder with anything in it is opened as it is, in whatever dialect."""
-    try:
-        return not any(place.iterdir())
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
-@command(flag("--fast", help="Do not wait for Enter between the steps."), JSON, opens=False)
-def tour(fast: bool, json: bool) -> Reply:
-    """Take a guided minute in a temporary home that is thrown away afterwards.
-
-    \b
-    Examples:
-      anima tour
-      anima tour --fast
-    """
-    from anima.cli.tour import told, walk
-
-    return Reply(told() if json else None, lambda: walk(wait=not fast))
-
-
-@command(
     HOME,
     flag("--repair", help="Mend what can be mended; no document is changed."),
     flag("--dry-run", help="With --repair: say what would be done, and do nothing."),
@@ -242,12 +246,12 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
     """
     from anima.folders import doctor as look_after
 
-    place = home_path(home, may_be_missing=True)
+    place = home_path(home)
     health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=_looking())
     code = 0 if health.ok else 1
     if repair or dry_run:
         return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)
-    return Reply({"ok": health.ok, "remarks": health.left}, lambda: _show_remarks(health.left), code)
+    return Reply({"ok": health.ok, "remarks": health.left}, lambda: show_remarks(health.left), code)
 
 
 def _looking() -> Callable[[str], None]:
@@ -267,33 +271,18 @@ def _show_mended(mended: Health) -> None:
     out = console()
     found = [remark for remark in mended.found if remark.level != "fine"]
     for remark in found if mended.done else ():
-        _show_sign(*_SIGNS[remark.level], remark.message)
+        show_sign(*SIGNS[remark.level], remark.message)
     if mended.done:
         out.print("What would be done:" if mended.dry_run else "What was done:", style="bold")
     for deed in mended.done:
         sign = ("·", "dim") if mended.dry_run else ("✓", "green") if deed.ok else ("✗", "bold red")
-        _show_sign(*sign, f"{deed.about}: {deed.said}.", "" if mended.dry_run else deed.owner)
+        show_sign(*sign, f"{deed.about}: {deed.said}.", "" if mended.dry_run else deed.owner)
     left = [remark for remark in mended.left if remark.level != "fine"]
     if left and not mended.dry_run:
         out.print("What only you can decide:", style="bold")
-        _show_remarks(left)
+        show_remarks(left)
     if not found:
         out.print("All is well; there was nothing to repair.")
-
-
-def _show_remarks(remarks: Sequence[Remark]) -> None:
-    for remark in remarks:
-        _show_sign(*_SIGNS[remark.level], remark.message, remark.do)
-    if all(remark.level == "fine" for remark in remarks):
-        console().print("All is well.")
-
-
-def _show_sign(sign: str, style: str, message: str, do: str | None = None) -> None:
-    out = console()
-    out.print(sign, style=style, end=" ")
-    out.print(flat(message), soft_wrap=True)
-    if do:
-        out.print(f"  → {flat(do)}", style="dim", soft_wrap=True)
 
 
 @command(HOME, SET, JSON, opens=False)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, is_owner, option
-from anima.cli.show import inert, say, whisper
-from anima.errors import BadArguments
+import click
+
+from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, documents, is_owner, option, words
+from anima.cli.show import edited, flat, inert, need_person, say, show_diff, whisper
+from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Kind
 
 if TYPE_CHECKING:
@@ -20,24 +22,25 @@ BASE = option("--base", help="Only if the document still has this digest (anima 
 
 
 @command(
-    argument("fact", help="One fact, in one line."),
+    words("fact", help="One fact, in one line."),
     option("--section", help="The heading to put it under, made when it is missing; else where it fits best."),
     REASON,
     HOME,
     JSON,
 )
 def remember(home: Home, fact: str, section: str | None, reason: str, as_owner: bool) -> Reply:
-    """Put one line into MEMORY.md. A line that says so already is told, and nothing is written.
+    """Keep one fact in MEMORY.md. A line that says so already is told, and nothing is written.
 
     \b
-    anima remember "Ana uses a Samsung, not an iPhone" --section People
+    anima remember Ana uses a Samsung, not an iPhone
+    anima remember "Luis is allergic to walnuts" --section Health
     """
     if is_owner(as_owner):
         return _written(home.remember(fact, section=section, reason=reason))
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
-@command(argument("content", help="What happened."), REASON, HOME, JSON)
+@command(words("content", help="What happened."), REASON, HOME, JSON)
 def note(home: Home, content: str, reason: str, as_owner: bool) -> Reply:
     """Put one line into today's log, in your timezone.
 
@@ -50,7 +53,7 @@ def note(home: Home, content: str, reason: str, as_owner: bool) -> Reply:
 
 
 @command(
-    argument("path", help="A document ending in .md."),
+    argument("path", help="A document ending in .md.", offers=documents),
     argument("text", default=None, help="The whole new text. Default: standard input."),
     BASE,
     REASON,
@@ -70,7 +73,7 @@ def write(home: Home, path: str, text: str | None, base: str | None, reason: str
 
 
 @command(
-    argument("path", help="A document ending in .md."),
+    argument("path", help="A document ending in .md.", offers=documents),
     argument("text", default=None, help="What to add at the end. Default: standard input."),
     REASON,
     HOME,
@@ -88,27 +91,57 @@ def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool)
 
 
 @command(
-    argument("path", help="A document."),
-    argument("old", help="The exact text to replace."),
-    argument("new", help="What to put in its place."),
+    argument("path", help="A document.", offers=documents),
+    argument("old", default=None, help="The exact text to replace; without it, your editor opens the document."),
+    argument("new", default=None, help="What to put in its place."),
     option("--all", "replace_all", default=False, help="Replace every occurrence."),
     REASON,
     HOME,
     JSON,
 )
-def edit(home: Home, path: str, old: str, new: str, replace_all: bool, reason: str, as_owner: bool) -> Reply:
-    """Put one text in the place of another.
+def edit(
+    home: Home, path: str, old: str | None, new: str | None, replace_all: bool, reason: str, as_owner: bool
+) -> Reply:
+    """Open a document in your editor (VISUAL or EDITOR), or put one text in the place of another.
 
     \b
+    anima edit MEMORY.md       your editor; then it shows the difference, and asks
     anima edit USER.md "Timezone: UTC" "Timezone: America/Bogota"
     """
+    if old is None:
+        return _edited(home, path, reason)
+    if new is None:
+        raise BadArguments("say what to put in its place", hint="anima edit PATH OLD NEW")
     if is_owner(as_owner):
         return _written(home.edit(path, old, new, replace_all=replace_all, reason=reason))
     return _wished(home, target=path, old_string=old, new_string=new, replace_all=replace_all, reason=reason)
 
 
+def _edited(home: Home, path: str, reason: str) -> Reply:
+    """What becomes of a document in the owner's editor. A text that cannot be written is kept in a file, and told."""
+    need_person("an editor needs a person at a terminal", hint="anima edit PATH OLD NEW needs none")
+    before = home.read(path)
+    text = edited(before.text)
+    if text is None:
+        return Reply(None, "nothing was changed")
+    from anima import unified
+
+    show_diff(unified(before.text, text, before=before.path.text, after=before.path.text))
+    if not click.confirm(f"Write {flat(before.path.text)}?", default=True, err=True):
+        return Reply(None, "nothing was written")
+    try:
+        return _written(home.write(before.path, text, base=before.digest, reason=reason))
+    except HomeError:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile("w", suffix=".md", delete=False, encoding="utf-8", newline="") as kept:
+            kept.write(text)
+        whisper(f"your text is in {kept.name}")
+        raise
+
+
 @command(
-    argument("path", help="A document."),
+    argument("path", help="A document.", offers=documents),
     argument("to", help="Where it goes; nothing may stand there."),
     REASON,
     HOME,
@@ -125,7 +158,7 @@ def move(home: Home, path: str, to: str, reason: str, as_owner: bool) -> Reply:
     return _submitted(home, path, Kind.MOVE, to=to, reason=reason)
 
 
-@command(argument("path", help="A document."), BASE, REASON, HOME, JSON)
+@command(argument("path", help="A document.", offers=documents), BASE, REASON, HOME, JSON)
 def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool) -> Reply:
     """Delete a document. `anima undo` brings it back.
 

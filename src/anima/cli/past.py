@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anima.cli.command import HOME, JSON, Number, Reply, always, argument, command, flag, option, place_of, unless_dry
+from anima.cli.command import (
+    HOME,
+    JSON,
+    Number,
+    Reply,
+    always,
+    argument,
+    command,
+    documents,
+    flag,
+    option,
+    place_of,
+    unless_dry,
+)
 from anima.cli.show import console, inert, say, show_diff, table, whisper
 from anima.errors import BadArguments
 
@@ -13,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    argument("path", default=None, help="One document; default all."),
+    argument("path", default=None, help="One document; default all.", offers=documents),
     option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
     HOME,
     JSON,
@@ -91,7 +105,7 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
 
 
 @command(
-    argument("path", help="A document, also one that was deleted."),
+    argument("path", help="A document, also one that was deleted.", offers=documents),
     option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
     HOME,
     JSON,
@@ -107,12 +121,17 @@ def restore(home: Home, path: str, at: str) -> Reply:
     return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
 
 
-@command(argument("place", help="A line, as PATH:LINE."), HOME, JSON)
+def _lines(home: Home) -> Iterator[str]:
+    return (f"{name}:" for name in documents(home))
+
+
+@command(argument("place", help="A line, as PATH:LINE.", offers=_lines), HOME, JSON)
 def why(home: Home, place: str) -> Reply:
-    """Where a line came from: who wrote it, when, after reading what, and who approved it.
+    """Say where a line came from. It tells who wrote it, when, after reading what, and who approved it.
 
     \b
     anima why MEMORY.md:14
+    anima why MEMORY.md#L14      as search cites it
     """
     path, line = place_of(place)
     if line is None:

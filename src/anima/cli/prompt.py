@@ -1,11 +1,25 @@
-"""Commands that look at what the agent is told: prompt identity persona files read."""
+"""Commands that look at what the agent is told: prompt identity files read."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import AGENT, HOME, JSON, SCOPE, SENDER, SET, Number, Reply, argument, command, flag, option
+from anima.cli.command import (
+    AGENT,
+    HOME,
+    JSON,
+    SCOPE,
+    SENDER,
+    SET,
+    Number,
+    Reply,
+    argument,
+    command,
+    documents,
+    flag,
+    option,
+)
 from anima.cli.show import bar, console, flat, inert, say, table, whisper
 from anima.errors import BadArguments
 from anima.model import DocPath, Runtime
@@ -81,15 +95,24 @@ def show_manifest(made: Prompt) -> None:
         out.print(f"! {flat(note)}", style="yellow", soft_wrap=True)
 
 
-@command(AGENT, HOME, JSON)
-def identity(home: Home) -> Reply:
-    """Show who the agent is, and which source each field came from.
+@command(
+    flag("--worn", help="List which soul was worn in which conversation instead."),
+    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="With --worn: how many, the latest first."),
+    AGENT,
+    HOME,
+    JSON,
+)
+def identity(home: Home, worn: bool, limit: int) -> Reply:
+    """Show who the agent is, which source each field came from, and which soul it wears.
 
     \b
     Examples:
       anima identity
+      anima identity --worn
       anima identity --agent scout --json
     """
+    if worn:
+        return _worn(home, limit)
     who, avatar = home.identity.resolved(), home.identity.avatar()
     known = {name: getattr(who, name) for name in ("name", "creature", "vibe", "theme", "emoji")}
     value = {name: {"value": field.value, "source": field.source} for name, field in known.items() if field}
@@ -97,25 +120,12 @@ def identity(home: Home) -> Reply:
     why = f", {flat(avatar.reason)}" if avatar.reason else ""
     lines.append(f"avatar    {flat(avatar.source or '–')}  ({avatar.kind}{why})")
     value["avatar"] = {"kind": avatar.kind, "source": avatar.source, "reason": avatar.reason}
-    return Reply(value, "\n".join(lines))
+    soul, told = _soul(home)
+    return Reply({**value, "soul": soul}, [*lines, *told])
 
 
-@command(
-    flag("--log", help="Show which soul was worn in which session."),
-    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="With --log: how many, the latest first."),
-    HOME,
-    JSON,
-)
-def persona(home: Home, log: bool, limit: int) -> Reply:
-    """Show which soul is worn now, and when the alternate one is.
-
-    \b
-    Examples:
-      anima persona
-      anima persona --log
-    """
-    if log:
-        return _worn(home, limit)
+def _soul(home: Home) -> tuple[dict[str, Any], list[str]]:
+    """Which soul is worn now, and when the alternate one is."""
     rule, decision, present = home.config.persona, home.identity.persona(), home.exists(home.config.persona.file)
     value = {
         "file": decision.file,
@@ -127,11 +137,10 @@ def persona(home: Home, log: bool, limit: int) -> Reply:
     times = [f"from {rule.at} for {rule.duration} each day"] if rule.at else []
     times += [f"by chance {rule.chance * 100:g} % of the time"] if rule.chance else []
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
-    return Reply(
-        value | {"chance": rule.chance, "alternate": rule.file, "present": present},
-        f"worn now ({home.site.now():%H:%M}): {flat(decision.file)}\n"
-        f"{flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}",
-    )
+    return value | {"chance": rule.chance, "alternate": rule.file, "present": present}, [
+        f"soul      {flat(decision.file)}  (worn now, at {home.site.now():%H:%M})",
+        f"          {flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}",
+    ]
 
 
 def _worn(home: Home, limit: int) -> Reply:
@@ -168,7 +177,9 @@ def files(home: Home, folder: str, depth: int) -> Reply:
     return Reply([{"path": path, "is_folder": path.endswith("/"), "role": role} for path, role in rows], lines)
 
 
-@command(argument("path", metavar="PATH", help="A document, such as memory/2026-05-08.md."), HOME, JSON)
+@command(
+    argument("path", metavar="PATH", help="A document, such as memory/2026-05-08.md.", offers=documents), HOME, JSON
+)
 def read(home: Home, path: str) -> Reply:
     """Print a document as it stands.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import click
 
 from anima.cli.command import HOME, JSON, Reply, argument, command, option
 from anima.cli.memory import show_receipts
-from anima.cli.show import console, counted, flat, inert, say, show_proposal, whisper
+from anima.cli.show import console, counted, edited, flat, inert, say, show_proposal, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ def review(
     only_list: bool,
     json: bool,
 ) -> Reply | None:
-    """Look at what waits for you, and keep it or drop it: changes your agent asks for, and lines it noted after it had read
-    outside text. Until you keep them, they stand in no prompt.
+    """Look at what waits for you, and keep it or drop it. It is changes your agent asks for, and lines it noted after it had
+    read outside text. Until you keep them, they stand in no prompt.
 
     \b
     anima review                    look and decide, one key each
@@ -169,7 +168,7 @@ def _deciding_change(home: Home, proposal: Proposal) -> Callable[[str], bool | N
             home.inbox.deny(proposal.id)
             say("dropped")
         elif key in ("k", "e"):
-            text = _edited(proposal.changes[0].text) if key == "e" else None
+            text = edited(proposal.changes[0].text) if key == "e" else None
             if key == "e" and text is None:
                 say("left as it was; it still waits")
             else:
@@ -222,7 +221,7 @@ def _one(home: Home, waiting: ForReview) -> bool:
         elif key == "d":
             home.inbox.drop(waiting.entry.id)
             say("dropped")
-        elif key == "e" and (text := _edited(waiting.entry.text)) is not None:
+        elif key == "e" and (text := edited(waiting.entry.text)) is not None:
             _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
         elif key != "e":
             return None
@@ -237,16 +236,6 @@ def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
     show_receipts(refused)
     if not refused:
         say(f"kept {counted(count, 'line')}")
-
-
-def _edited(text: str) -> str | None:
-    """The text after the owner's editor ran over it; None where nothing was changed."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        found = click.edit(text.encode(), editor=editor, extension=".md")
-    except click.ClickException as error:
-        raise BadArguments(f"the editor {editor!r} did not run ({error}); set EDITOR") from None
-    return found.decode() if found is not None and found != text.encode() else None
 
 
 def _show_noted(noted: Sequence[ForReview], first: int) -> None:

@@ -1,4 +1,4 @@
-"""Commands that find: search index watch about."""
+"""Commands that find: search about index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import HOME, JSON, SCOPE, SENDER, SET, Number, Reply, argument, command, flag, option
+from anima.cli.command import HOME, JSON, SCOPE, SENDER, SET, Number, Reply, command, flag, option, words
 from anima.cli.show import bar, console, inert, plain, progress_bar, say, shortened, show_notes
 from anima.errors import BadArguments
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    argument("query", help="What to look for, in plain words."),
+    words("query", help="What to look for, in plain words."),
     SCOPE,
     SENDER,
     option("--limit", type=Number(int, 1, 1_000), default=6, help="How many hits."),
@@ -33,7 +33,7 @@ def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **
     """Find what was written down, with the lines it stands on.
 
     \b
-    anima search "which phone does Ana use"
+    anima search which phone does Ana use
     anima search "what did we decide two weeks ago" --explain
     """
     answer = home.search(query, at=_moment(at), explain=explain or json, **asked)
@@ -77,18 +77,22 @@ def _snippet(text: str, limit: int = 160) -> str:
 @command(
     flag("--rebuild", help="From nothing."),
     flag("--backfill", help="Make vectors that are missing, because the embedder was away or came later."),
+    flag("--watch", help="Then keep it in step while files change, until Ctrl-C."),
     HOME,
     SET,
     JSON,
 )
-def index(home: Home, rebuild: bool, backfill: bool) -> Reply:
+def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) -> Reply | None:
     """Bring the search index up to date. Searching does so too; this shows the work.
 
     \b
     anima index
     anima index --rebuild
     anima index --backfill      the embedder is back, or new
+    anima index --watch
     """
+    if watch and json:
+        raise BadArguments("--json prints one value, and --watch has no end; leave one of them out")
     with progress_bar("indexing") as progress:
         report = home.index(rebuild=rebuild, progress=progress)
         made = home.backfill(progress) if backfill else 0
@@ -100,23 +104,17 @@ def index(home: Home, rebuild: bool, backfill: bool) -> Reply:
             say(f"{made:,} missing vectors made")
         show_notes(report.notes)
 
-    return Reply({**asdict(report), "backfilled": made}, show)
-
-
-@command(HOME, SET)
-def watch(home: Home) -> None:
-    """Keep the index in step while files change, until Ctrl-C.
-
-    \b
-    anima watch --home ~/aria
-    """
+    if not watch:
+        return Reply({**asdict(report), "backfilled": made}, show)
+    show()
     say(f"watching {home.name}; Ctrl-C ends it")
-    for report in home.index.watch():
-        say(f"{report.put} read, {report.dropped} dropped, {report.seconds * 1000:.0f} ms")
+    for seen in home.index.watch():
+        say(f"{seen.put} read, {seen.dropped} dropped, {seen.seconds * 1000:.0f} ms")
+    return None
 
 
 @command(
-    argument("name", help="A person, place or thing."),
+    words("name", help="A person, place or thing."),
     option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
     option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03."),
     SCOPE,

@@ -1,4 +1,4 @@
-"""Commands that serve a home: serve token mcp. `anima up` serves too, with what is here.
+"""Commands that serve a home: up token mcp.
 
 Promise: with `mcp` standard output belongs to the protocol, so everything else is said on standard error; the scope must
 be told; over HTTP nothing is answered without a token. What serves is imported only when it is needed.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json as json_text
 import os
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anima.cli.command import (
@@ -24,11 +26,13 @@ from anima.cli.command import (
     argument,
     command,
     flag,
+    home_path,
     is_owner,
+    open_home,
     option,
     scope,
 )
-from anima.cli.show import flat, inert, plain, say, say_json, whisper
+from anima.cli.show import flat, inert, plain, say, say_json, show_remarks, whisper
 from anima.errors import BadArguments, Damaged, MissingExtra
 from anima.model import Scope
 
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from anima.mcp import Visitor
     from anima.web.tokens import Keyring
 
+_THIS_SYSTEMS = "launchd" if sys.platform == "darwin" else "systemd"
 PORT = option(
     "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
 )
@@ -50,19 +55,99 @@ LEAST_TOKEN = 32  # characters
 PATH = "/mcp"
 
 
-@command(PORT, HOME, SET, JSON)
-def serve(home: Home, port: int | None, json: bool, as_owner: bool) -> None:
-    """Serve a home on this machine: the page, the HTTP API and MCP, until Ctrl-C.
+@command(
+    argument("path", metavar="PATH", default=None, help="The home; made when it is missing or empty."),
+    option("--name", metavar="NAME", default="", help="The agent's name, for a home that is made now."),
+    PORT,
+    option(
+        "--service",
+        metavar="[KIND]",
+        is_flag=False,
+        flag_value=_THIS_SYSTEMS,
+        help="Serve nothing: print what makes your system do so from now on, for systemd or launchd.",
+    ),
+    HOME,
+    SET,
+    JSON,
+    opens=False,
+)
+def up(
+    path: str | None,
+    name: str,
+    port: int | None,
+    service: str | None,
+    home: str | None,
+    set_: Sequence[str],
+    json: bool,
+    as_owner: bool,
+) -> Reply | None:
+    """Serve a home on this machine: its page, its HTTP API and MCP. It goes on until Ctrl-C; a missing home is made.
 
     The link to the page is the owner's, and told only at a terminal or with `--as-owner`.
 
     \b
     Examples:
-      anima serve --home ~/aria
-      anima serve --port 0 --json      one line with the address, then it serves
+      anima up                       the home that is found, or a new one
+      anima up ~/aria --name Aria
+      anima up --port 0 --json       one value with the address, then it serves
+      anima up ~/aria --service > ~/.config/systemd/user/anima.service
     """
     need_serving()
-    serve_home(home, port=port, json=json, as_owner=as_owner)
+    place = home_path(path or home, may_be_missing=True)
+    if service:
+        text = _service(service, place.absolute(), port)
+        return Reply({"service": text}, text.rstrip("\n"))
+    from anima.home import Home
+
+    with Home.create(place, name=name) if _is_vacant(place) else open_home(place, set_) as opened:
+        if not json:
+            show_remarks(opened.upkeep.doctor())
+            say()
+        serve_home(opened, port=port, json=json, as_owner=as_owner)
+    return None
+
+
+def _is_vacant(place: Path) -> bool:
+    """Whether nothing stands there. A folder with anything in it is opened as it is, in whatever dialect."""
+    try:
+        return not any(place.iterdir())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+_UNIT = """\
+# Keep it as ~/.config/systemd/user/anima.service, then: systemctl --user enable --now anima
+[Unit]
+Description=anima, the home of an AI agent
+
+[Service]
+ExecStart={line}
+Restart=on-failure
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _service(kind: str, place: Path, port: int | None) -> str:
+    """What systemd or launchd reads to serve a home whenever its owner is logged in."""
+    line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
+    if kind == "systemd":
+        return _UNIT.format(line=" ".join(_quoted(word) for word in line))
+    if kind != "launchd":
+        raise BadArguments(f"--service is systemd or launchd, not {kind!r}", hint="anima up PATH --service")
+    import plistlib
+
+    job = {"Label": "home.anima", "ProgramArguments": line, "RunAtLoad": True, "KeepAlive": {"SuccessfulExit": False}}
+    return plistlib.dumps(job, sort_keys=False).decode()
+
+
+def _quoted(word: str) -> str:
+    """A word of a command line as systemd reads it, which knows `%`, `$`, quotes and backslashes."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'
 
 
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:

@@ -1,4 +1,4 @@
-"""Commands about conversations: sessions session stats call."""
+"""Commands about conversations: sessions stats call."""
 
 from __future__ import annotations
 
@@ -22,33 +22,51 @@ from anima.cli.command import (
     is_owner,
     option,
 )
-from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
+from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, tally, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
 
 if TYPE_CHECKING:
-    from anima import Figures, Home, Listed, Turn
+    from anima import Figures, Home, Listed, Tool, Turn
 
 _POLL = 0.3
 _STEPS = "·▁▂▃▄▅▆▇█"
 _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
 
 
+def _ids(home: Home) -> list[str]:
+    return [row.id for row in home.sessions.list(limit=100)]
+
+
 @command(
-    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="How many, the latest first."),
+    argument("id", metavar="ID", default=None, help="One, or how its id begins; `last` for the latest.", offers=_ids),
+    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="How many conversations, or turns of one."),
     option("--find", metavar="WORDS", help="Search what was said instead."),
+    flag("--follow", help="With ID: go on while it goes on, until Ctrl-C."),
+    flag("--clear", help="With ID: vouch for what it has read from outside; it counts when it is taken up again."),
     HOME,
     AGENT,
     JSON,
+    owners=lambda given: given["clear"],
 )
-def sessions(home: Home, limit: int, find: str | None) -> Reply:
-    """List conversations, the latest first, or find what was said in them.
+def sessions(
+    home: Home, id: str | None, limit: int, find: str | None, follow: bool, clear: bool, json: bool
+) -> Reply | None:
+    """List conversations, the latest first, find what was said, or replay one.
 
     \b
     anima sessions
     anima sessions --find "boat licence"
+    anima sessions last
+    anima sessions 22a7449d --limit 200
+    anima sessions 22a7449d --follow
+    anima sessions 22a7449d --clear
     """
     _need_transcripts(home)
+    if id is not None:
+        return _one(home, id, limit, follow=follow, clear=clear, json=json)
+    if follow or clear:
+        raise BadArguments("say which conversation", hint="anima sessions lists them")
     if find is not None:
         return _found(home, find, limit)
     shown = home.sessions.list(limit=limit)
@@ -58,8 +76,7 @@ def sessions(home: Home, limit: int, find: str | None) -> Reply:
         if not shown:
             return say("No conversation was recorded yet. A session's first line begins its transcript.")
         _show_rows(shown, zone, now)
-        if shown.total > len(shown):
-            say(f"… and {shown.total - len(shown):,} more; --limit shows them")
+        say(tally(len(shown), shown.total, "conversation"))
         return None
 
     return Reply({"sessions": shown, "total": shown.total}, show)
@@ -125,41 +142,23 @@ def _found(home: Home, words: str, limit: int) -> Reply:
     return Reply(answer, show)
 
 
-@command(
-    argument("id", metavar="ID", help="A session, or the beginning of its id; `last` for the latest."),
-    flag("--follow", help="Go on while it goes on, until Ctrl-C."),
-    option("--last", type=Number(int, 1), help="Only the last so many turns."),
-    flag(
-        "--clear", help="Vouch for what it has read from outside so far; it counts when the session is taken up again."
-    ),
-    HOME,
-    AGENT,
-    JSON,
-    owners=lambda given: given["clear"],
-)
-def session(home: Home, id: str, follow: bool, last: int | None, clear: bool, json: bool) -> Reply | None:
-    """Replay a conversation as it was recorded, or vouch for what it has read.
-
-    \b
-    anima session last
-    anima session 22a7449d --last 20
-    anima session 22a7449d --follow
-    anima session 22a7449d --clear
-    """
+def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bool) -> Reply | None:
+    """Replays a conversation as it was recorded, or vouches for what it has read."""
     if json and follow:
         raise BadArguments("--json prints one value, and --follow has no end; leave one of them out")
-    _need_transcripts(home)
     row = _meant(home.sessions.list(), id)
     if clear:
         home.sessions.clear(row.id)
         return Reply({"cleared": row.id}, f"cleared: {row.id[:8]}; what it had read from outside no longer counts")
     if json:
-        page = home.sessions.read(row.id, limit=last or row.entries + 1, newest=True)
+        page = home.sessions.read(row.id, limit=limit, newest=True)
         value = {"header": page.header, "entries": page.entries, "total": page.total, "damaged": page.damaged}
         return Reply(value, "")
     told = [row.id, row.scope, row.source_plugin, f"sender {row.sender_id}" if row.sender_id else "", row.persona or ""]
     console().print(flat("  ".join(part for part in told if part)), style="dim", soft_wrap=True)
-    at = _replay(home, row.id, max(0, row.entries - last) if last else 0)
+    if row.entries > limit:
+        say(f"… {row.entries - limit:,} turns before these; --limit shows more")
+    at = _replay(home, row.id, max(0, row.entries - limit))
     while follow:
         time.sleep(_POLL)
         at = _replay(home, row.id, at)
@@ -241,10 +240,10 @@ def spark(values: list[int], width: int = 60) -> str:
 
 @command(
     argument("tool", default=None, help="A tool's name; without one, all are listed."),
-    argument("arguments", default="{}", help="Its arguments as a JSON object."),
+    argument("arguments", nargs=-1, default=(), help="Its arguments: name=value each, or one JSON object."),
     SCOPE,
     SENDER,
-    option("--taint", metavar="ORIGIN", multiple=True, help="As if the session had read this: web, tool, skill, peer."),
+    option("--read", metavar="ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
     HOME,
     AGENT,
     JSON,
@@ -252,10 +251,10 @@ def spark(values: list[int], width: int = 60) -> str:
 def call(
     home: Home,
     tool: str | None,
-    arguments: str,
+    arguments: Sequence[str],
     scope: str,
     sender: str | None,
-    taint: Sequence[str],
+    read: Sequence[str],
     as_owner: bool,
 ) -> Reply:
     """Call one of the agent's tools, as the agent would, and print what it answers.
@@ -263,14 +262,14 @@ def call(
     \b
     anima call
     anima call who_am_i
-    anima call memory_search '{"query": "which phone does Ana use"}'
-    anima call memory_write '{"content": "Ana moved to Lisbon"}' --taint web
+    anima call memory_search query="which phone does Ana use"
+    anima call memory_write '{"content": "Ana moved to Lisbon"}' --read web
     """
     with home.session(scope=scope, sender=sender, channel="cli" if sender is None else None) as held:
-        for origin in (*taint, *(() if is_owner(as_owner) else (Origin.HOST,))):
+        for origin in (*read, *(() if is_owner(as_owner) else (Origin.HOST,))):
             held.taint(origin)
         if tool is not None:
-            answer = held.call(tool, _object(arguments))
+            answer = held.call(tool, _named(arguments, held.tools(), tool))
             return Reply(answer, lambda: say_json(answer))
         tools = held.tools()
 
@@ -285,11 +284,19 @@ def call(
     return Reply([{"name": each.name, "about": each.about, "schema": each.schema()} for each in tools], show)
 
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = js.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadArguments(f"the arguments are not JSON: {error}", hint='write \'{"query": "…"}\'') from None
-    if not isinstance(found, dict):
-        raise BadArguments("the arguments are a JSON object", hint='write \'{"query": "…"}\'')
+def _named(given: Sequence[str], tools: Sequence[Tool], tool: str) -> dict[str, Any]:
+    """The arguments of a call: `name=value`, where what is no text in the tool's schema is JSON; or all as one object."""
+    hint = 'write query=…, or one JSON object: \'{"query": "…"}\''
+    texts = {a.name for each in tools if each.name == tool for a in each.arguments if a.kind == "text"}
+    found: dict[str, Any] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        named = bool(equals) and name.isidentifier()
+        try:
+            read: Any = value if named and name in texts else js.loads(value if named else word)
+        except (ValueError, RecursionError) as error:
+            raise BadArguments(f"{name if named else 'the arguments'}: this is no JSON: {error}", hint=hint) from None
+        if not named and not isinstance(read, dict):
+            raise BadArguments("the arguments are a JSON object", hint=hint)
+        found |= {name: read} if named else read
     return found

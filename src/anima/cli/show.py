@@ -17,14 +17,14 @@ from datetime import date, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import HomeError, Refused
+from anima.errors import BadArguments, HomeError, Refused
 from anima.model import DocPath
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from anima import Proposal
+    from anima import Proposal, Remark
 
 
 def plain(value: Any) -> Any:
@@ -83,6 +83,18 @@ def need_person(refusal: str, *, hint: str, rule: str = "terminal") -> None:
     """Raises Refused where nobody sits at a terminal who could be asked."""
     if not sys.stdin.isatty():
         raise Refused(refusal, rule=rule, hint=hint)
+
+
+def edited(text: str) -> str | None:
+    """The text after the owner's editor ran over it; None where nothing was changed."""
+    import click
+
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        found = click.edit(text.encode(), editor=editor, extension=".md")
+        return found.decode() if found is not None and found != text.encode() else None
+    except (click.ClickException, UnicodeDecodeError) as error:
+        raise BadArguments(f"the editor {editor!r} did not do ({error}); set EDITOR") from None
 
 
 @contextmanager
@@ -159,6 +171,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def tally(shown: int, total: int, what: str) -> str:
+    """How many there are of what was listed, and that there are more."""
+    return counted(total, what) if shown >= total else f"{shown:,} of {counted(total, what)}; --limit shows more"
+
+
 def bar(part: int, whole: int, width: int = 16) -> str:
     """A small bar such as `████░░░░`; any amount above nothing shows at least one step."""
     if whole <= 0:
@@ -189,6 +206,24 @@ def show_notes(notes: Iterable[str], before: str = "anima") -> None:
     """Remarks that came with a result, on standard error."""
     for note in notes:
         whisper(f"{before}: {inert(note)}")
+
+
+SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "bold red")}
+
+
+def show_remarks(remarks: Sequence[Remark]) -> None:
+    for remark in remarks:
+        show_sign(*SIGNS[remark.level], remark.message, remark.do)
+    if all(remark.level == "fine" for remark in remarks):
+        console().print("All is well.")
+
+
+def show_sign(sign: str, style: str, message: str, do: str | None = None) -> None:
+    out = console()
+    out.print(sign, style=style, end=" ")
+    out.print(flat(message), soft_wrap=True)
+    if do:
+        out.print(f"  → {flat(do)}", style="dim", soft_wrap=True)
 
 
 # -- diffs and proposals -----------------------------------------------------------------------------------------------------

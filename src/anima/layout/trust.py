@@ -46,6 +46,28 @@ def default_home(env: Mapping[str, str]) -> Path:
     return user_data_path("anima", appauthor=False) / "home"
 
 
+def in_use(env: Mapping[str, str]) -> Path | None:
+    """The home that the user said they use; before they said so, the one in the data folder; None where neither is."""
+    try:
+        return Path((folder(env) / "in-use").read_text(encoding="utf-8").rstrip("\n"))
+    except (OSError, ValueError):
+        default = default_home(env)
+        return default if default.is_dir() else None
+
+
+def use(env: Mapping[str, str], home: Path) -> None:
+    """Keeps which home the user uses. Raises Damaged."""
+    file = folder(env) / "in-use"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temp = file.with_name(f".in-use.{os.getpid()}")
+        temp.write_text(f"{home}\n", encoding="utf-8")
+        temp.replace(file)
+    except (OSError, ValueError) as error:
+        hint = "set ANIMA_CONFIG to a folder you can write"
+        raise Damaged(f"the home you use cannot be written down ({error})", hint=hint) from None
+
+
 def served(env: Mapping[str, str], root: str) -> Path:
     """Where the credentials of a served home are kept, by where it stands."""
     return folder(env) / "serve" / _mark(root)

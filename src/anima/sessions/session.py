@@ -458,7 +458,7 @@ class Sessions(Transcripts):
             if listener.layer != (header.layer or ""):
                 raise NoSuchSession(
                     f"{id}: this session was held when other senders were the owner",
-                    hint="begin a new one; anima session reads this one",
+                    hint="begin a new one; anima sessions ID reads this one",
                 )
             return Session(
                 self._rooms,

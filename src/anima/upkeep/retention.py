@@ -1,6 +1,6 @@
 """Retention: how long a folder of a home keeps what lies in it before it is archived.
 
-Promise: the nearest folder that says something decides; `[hygiene]` of anima.toml speaks in every dialect, and in IronClaw's
+Promise: the nearest folder that says something decides; `[tidy]` of anima.toml speaks in every dialect, and in IronClaw's
 the `.config` files of folders do. A `.config` that cannot be read, or asks for something absurd, becomes a sentence and
 changes nothing. Nothing is ever deleted. Not here: moving (upkeep).
 """
@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from anima.config import HygieneConfig
+from anima.config import TidyConfig
 from anima.errors import HomeError
 from anima.layout.table import Layout
 from anima.model import DocPath, fold
@@ -37,7 +37,7 @@ class FolderConfig:
 class Retention:
     """The retention of one home, as it stands while it is looked at. Folders are read once."""
 
-    def __init__(self, store: Documents, layout: Layout, asked: HygieneConfig) -> None:
+    def __init__(self, store: Documents, layout: Layout, asked: TidyConfig) -> None:
         self._store, self._asked = store, asked
         self._reads_files = layout.dialect == "ironclaw"
         self._folders = {fold(folder): days for folder, days in asked.folders}

@@ -19,7 +19,7 @@ from anima.text.markdown import lines_of
 from anima.upkeep.hygiene import Advice, Contradiction, Group, Stale, ToldLine
 
 _CONTEXT = 3
-_REASON = "hygiene"
+_REASON = "tidying"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

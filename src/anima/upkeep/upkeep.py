@@ -80,9 +80,9 @@ class Upkeep:
         if days is not None and not 1 <= days <= 36_500:
             raise BadArguments(f"days is a whole number from 1 to 36,500, not {days}")
         site = self._site
-        retention = Retention(site.store.documents, site.layout, site.config.hygiene)
+        retention = Retention(site.store.documents, site.layout, site.config.tidy)
         memory = _Memory.of(site, progress)
-        stale = memory.stale(site, retention, days or site.config.hygiene.days) if "stale" in parts else ()
+        stale = memory.stale(site, retention, days or site.config.tidy.days) if "stale" in parts else ()
         archived = {one.path for one in stale}
         groups: list[Group] = []
         clashes: list[Contradiction] = []

@@ -322,15 +322,15 @@ def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
 # -- keeping it worth having ------------------------------------------------------------------------------------------------
 
 
-@router.get("/hygiene", tags=["memory"], response_model=bodies.Suggestions)
-def hygiene(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
+@router.get("/tidy", tags=["memory"], response_model=bodies.Suggestions)
+def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
     seen = here.tidiness.look(afresh=afresh)
     about = {name: getattr(seen, name) for name in ("at", "lines", "documents", "outdated", "notes")}
     return _page(list(seen.found.values()), start, limit) | about | {"total": len(seen.found)}
 
 
-@router.post("/hygiene", tags=["memory"], response_model=bodies.Tidied)
+@router.post("/tidy", tags=["memory"], response_model=bodies.Tidied)
 def tidy(here: Here, wish: bodies.Tidying) -> Response:
     """Carries out what was shown, as one change, or notes that its lines stay. 412 when one of it no longer stands."""
     if wish.do == "keep":

@@ -204,7 +204,7 @@ class Audit(Out):
 
 
 class Remembered(Out):
-    """A line of memory that hygiene speaks of."""
+    """A line of memory that could be tidied."""
 
     path: str
     number: int

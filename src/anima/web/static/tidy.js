@@ -34,7 +34,7 @@
     told("");
     from.ariaBusy = "true";  // not disabled: the focus stays where it is
     try {
-      const { status } = await send("POST", "/hygiene", { ids, ...wish });
+      const { status } = await send("POST", "/tidy", { ids, ...wish });
       say(status === 202 ? "It waits in the inbox for your yes." : done);
       await look(false);
       const there = next && document.getElementById(next.id);

@@ -1,12 +1,12 @@
-"""How well hygiene finds duplicates and contradictions in a home of 20,000 lines whose twins are known.
+"""How well tidying finds duplicates and contradictions in a home of 20,000 lines whose twins are known.
 
 Facts about three hundred people and what they did, each with neighbours that differ only in a name, a number, a date, a
 negation or a value; a share of them is said again: exactly, with other punctuation, with its date moved or written in
 another way, or in other words. The paraphrases of the style "other" were written apart from the rules, and nothing is
 tuned on them. A pair counts as found when both lines are in one group.
 
-    python benchmarks/hygiene.py               20,000 lines, both styles, with vectors and without
-    python benchmarks/hygiene.py --lines 2000
+    python benchmarks/tidying.py               20,000 lines, both styles, with vectors and without
+    python benchmarks/tidying.py --lines 2000
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command that tidies up: hygiene."""
+"""The command that tidies up: tidy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the arc
     JSON,
     owners=lambda given: given["fix"] or given["yes"],
 )
-def hygiene(
+def tidy(
     home: Home, days: int | None, only: str | None, fix: bool, yes: bool, every: bool, limit: int, json: bool
 ) -> Reply:
     """Show what memory could do without: old logs, lines that are said twice, lines that contradict each other.
@@ -55,10 +55,10 @@ def hygiene(
     the archive, where search still finds them, and never deleted.
 
     \b
-    anima hygiene
-    anima hygiene --only duplicates --all
-    anima hygiene --fix
-    anima hygiene --only stale --days 180 --yes
+    anima tidy
+    anima tidy --only duplicates --all
+    anima tidy --fix
+    anima tidy --only stale --days 180 --yes
     """
     parts: Any = _parts(only)
     if fix and not yes and (json or not sys.stdin.isatty()):
@@ -166,7 +166,7 @@ def _advice(found: Look) -> str:
     told += [f"ask you about {counted(kinds['choose'], 'contradiction')}"] if kinds["choose"] else []
     if not told:
         return "There is nothing to do."
-    return "anima hygiene --fix would " + (", ".join(told[:-1]) + " and " if len(told) > 1 else "") + told[-1] + "."
+    return "anima tidy --fix would " + (", ".join(told[:-1]) + " and " if len(told) > 1 else "") + told[-1] + "."
 
 
 # -- fixing ----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`anima hygiene`: what it shows, what it asks, and what it does."""
+"""`anima tidy`: what it shows, what it asks, and what it does."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def aria(tmp_path: Path) -> Path:
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
-    return run(as_owner("hygiene", *arguments)), *capsys.readouterr()
+    return run(as_owner("tidy", *arguments)), *capsys.readouterr()
 
 
 def answered(home: Path, *answers: str, options: tuple[str, ...] = ()) -> str:
     """Carries out --fix on a terminal and answers its questions in turn."""
-    command = [sys.executable, "-m", "anima.cli", "hygiene", "--fix", "--home", str(home), *options]
+    command = [sys.executable, "-m", "anima.cli", "tidy", "--fix", "--home", str(home), *options]
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "200"})
@@ -72,7 +72,7 @@ def test_it_shows_each_kind_with_its_places_evidence_and_what_fix_would_do(aria:
     assert "Said twice  1" in out and f"= memory/{NEW}.md:1  - Ana uses a Samsung phone!\n      punctuation, " in out
     assert "Contradictions  1" in out and "one says lima, the other bogota" in out and f"({NEW}" in out
     assert out.endswith(
-        "anima hygiene --fix would move 1 log to the archive, take out 1 line and ask you about 1 contradiction.\n"
+        "anima tidy --fix would move 1 log to the archive, take out 1 line and ask you about 1 contradiction.\n"
     )
 
 
