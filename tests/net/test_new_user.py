@@ -168,7 +168,6 @@ def test_a_very_long_document_is_in_history(home: Home) -> None:
 # -- 4: dreaming -------------------------------------------------------------------------------------------------------
 
 
-@not_yet(4, "another object does not keep a line from being replaced")
 def test_a_dream_about_one_thing_leaves_what_is_known_of_another(home: Home, clock: Clock) -> None:
     dreamed(home, clock, "Fatima moved the Quill demo to 8 May", "when is the Quill demo")
     dreamed(home, clock, "Fatima moved the Atlas demo to 25 December", "when is the Atlas demo")

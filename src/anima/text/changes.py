@@ -1,9 +1,10 @@
 """Facts over time: whether a newer note replaces an older one, adds to it, or has nothing to do with it.
 
-Promise: pure, and the same for any two sentences in any order of asking. A newer note replaces an older one when it
-keeps the older one's frame or label and has another value, or says now / no longer / moved and speaks of the same subject
-and attribute, or denies what the older one says; a second allergy, dog or language is an addition, and both stay, as do
-look-alikes about somebody else. Not here: what follows from it (dream.plan).
+Promise: pure, and the same for any two sentences in any order of asking. A newer note replaces an older one only when
+it is about the same subject and the same thing, and only the value differs: it keeps the older one's frame or label and
+has another value, or says now / no longer / moved and speaks of the same attribute, or denies what the older one says. A
+second allergy, dog or language is an addition, and both stay, as do look-alikes about somebody or something else.
+Not here: what follows from it (dream.plan).
 """
 
 from __future__ import annotations
@@ -192,6 +193,8 @@ def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool], crowde
     start, end = a[:front], a[len(a) - back :]
     if (frozenset(gone) ^ frozenset(come)) & ((vocabulary.KIN - old.names - new.names) | vocabulary.NAMING):
         return None  # of somebody else
+    if not 0 < old.label <= len(start) and _ends_before_thing(start) and _tied(gone) and _tied(come):
+        return None  # "moved | the demo to May" and "moved | the party to June": of something else
     verbs = _verbs(start, old.names)
     if not verbs and not _is_dense(start):
         return _by_topic(old, new, _Cut(start, end, gone, come), together, crowded)
@@ -207,6 +210,34 @@ def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool], crowde
         return Relation.REPLACES
     one_thing = not bare or (not crowded and verbs[-1] in vocabulary.BE)
     return Relation.REPLACES if one_thing and _alike(old, new, gone, come) else None
+
+
+def _ends_before_thing(start: tuple[str, ...]) -> bool:
+    """Whether what comes next can be a thing that is spoken of: behind "is" and "at" there is a value."""
+    return bool(start) and start[-1] not in vocabulary.BE and start[-1] not in vocabulary.TIES
+
+
+def _tied(words: tuple[str, ...]) -> int:
+    """Where, behind a thing, a small word ties a value to it; 0 for nowhere. A number, a time and what is tied itself are
+    no things."""
+    first = words[0] if words else "0"
+    if first[0].isdigit() or first in vocabulary.TIES or stem(first) in vocabulary.SPANS | vocabulary.CALENDAR:
+        return 0
+    return next((n for n, word in enumerate(words[:-1]) if n and word in vocabulary.TIES), 0)
+
+
+@lru_cache(maxsize=65_536)
+def _changed(sentence: Sentence) -> frozenset[str]:
+    """What a sentence says was changed, in "Ana moved the dentist to Monday" the dentist: the thing it speaks of."""
+    frame = sentence.frame
+    place = next((n + 1 for n, word in enumerate(frame) if n and word in vocabulary.CHANGES), len(frame))
+    return content(sentence) & frozenset(frame[place : place + _tied(frame[place:])])
+
+
+def _other_thing(old: Sentence, new: Sentence, common: frozenset[str]) -> bool:
+    """Whether what the newer one says was changed is something else than the older one speaks of."""
+    thing, known = _stemmed(_changed(new)), _stemmed((subject(old) - common) | _changed(old))
+    return bool(thing and known) and not (thing <= known or known <= thing)
 
 
 class _Cut(NamedTuple):
@@ -360,13 +391,18 @@ def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool], 
     mine, yours = attributes(old, common & vocabulary.KIN), attributes(new, common & vocabulary.KIN)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
+    if _other_thing(old, new, common):
+        return False
     if any(map(vocabulary.is_several, old.frame[1:])) and not _negated(new):
         return False
     gone = denied(new) - _stemmed(vocabulary.STATIVE)
     if gone and not gone & stems(old) and HOME not in mine & yours:
         return False  # it says what is no longer so, and that is something else
     shared = _stems(content(old) - common) & _stems(content(new) - common)
-    return bool(mine & yours) or bool(shared) or together() or (not crowded and _one_claim(old, new))
+    if mine & yours or shared:
+        return True
+    named = not _changed(new) or bool(_stemmed(_changed(new)) & stems(old))
+    return named and (together() or (not crowded and _one_claim(old, new)))
 
 
 def _one_claim(old: Sentence, new: Sentence) -> bool:
