@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long bench pictures snapshots shape lint clean help
+.PHONY: docs up test test-long bench reference pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -19,8 +19,8 @@ test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 lint: $(VENV)/.test-installed
-	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py
-	$(VENV)/bin/ruff format --check src tests benchmarks docs/pictures.py
+	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py
+	$(VENV)/bin/ruff format --check src tests benchmarks docs/pictures.py docs/reference.py
 	$(VENV)/bin/mypy
 
 bench: $(VENV)/.test-installed  ## every benchmark, one after the other
@@ -29,6 +29,9 @@ bench: $(VENV)/.test-installed  ## every benchmark, one after the other
 docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network, into build/site
 	$(VENV)/bin/zensical build --strict
 	@echo "open build/site/index.html"
+
+reference: $(VENV)/.installed  ## the page of every public name, from docstrings
+	$(VENV)/bin/python docs/reference.py
 
 pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictures
 	$(VENV)/bin/python docs/pictures.py

@@ -46,6 +46,7 @@ ROOMS: dict[str, set[str]] = {
     "home": HOME,
     "folders": HOME,
     "compat": HOME,
+    "aio": {"home"},
     "agent": {"errors", "model", "sessions", "home"},
     "connect": {"errors", "model", "home", "folders", "agent"},
     "mcp": {"errors", "model", "home", "agent"},

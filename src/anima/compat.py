@@ -42,19 +42,24 @@ class SearchConfig:
     fusion: Fusion = "rrf"
 
     def with_limit(self, limit: int) -> SearchConfig:
+        """So many hits."""
         return replace(self, limit=limit)
 
     def with_min_score(self, score: float) -> SearchConfig:
+        """No weaker hits."""
         return replace(self, min_score=score)
 
     def fts_only(self) -> SearchConfig:
+        """By words alone."""
         return replace(self, legs="words")
 
     def vector_only(self) -> SearchConfig:
+        """By meaning alone."""
         return replace(self, legs="meaning")
 
 
 def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: Scope | str) -> SearchAnswer:
+    """`home.search`, as the configuration says."""
     return home.search(
         query,
         scope=scope,
@@ -66,28 +71,35 @@ def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: S
 
 
 def append_memory(home: Home, fact: str) -> Receipt:
+    """`home.remember`."""
     return home.remember(fact)
 
 
 def append_daily_log(home: Home, entry: str) -> Receipt:
+    """`home.note`."""
     return home.note(entry)
 
 
 def today_log(home: Home) -> Document | None:
+    """`home.today`."""
     return home.today()
 
 
 def backfill_embeddings(home: Home) -> int:
+    """`home.backfill`."""
     return home.backfill()
 
 
 def seed_if_empty(home: Home) -> tuple[str, ...]:
+    """`home.seed`."""
     return home.seed()
 
 
 def import_from_directory(home: Home, folder: str | Path) -> Imported:
+    """`home.import_directory`."""
     return home.import_directory(folder, mine=True)
 
 
 def system_prompt_for_context(home: Home, *, is_group_chat: bool) -> Prompt:
+    """`home.prompt`."""
     return home.prompt(scope=Scope.GROUP if is_group_chat else Scope.MAIN)

@@ -35,6 +35,7 @@ class HomeError(Exception):
         super().__init__(message)
         if hint is not None:
             self.hint = hint
+            self.add_note(f"What to do: {hint}")  # a traceback shows it
 
 
 class BadInput(HomeError):
@@ -196,3 +197,14 @@ def refuse_newer(file: str, found: object, known: int) -> None:
     """Raises NewerFormat for a number that is greater than the one we know. What is no number is not judged here."""
     if type(found) is int and found > known:
         raise NewerFormat(file, found=found, known=known)
+
+
+def for_a_model(error: HomeError, *, root: str) -> str:
+    """An error as a sentence that a model can act on, without the folder of the home."""
+    hint = error.hint
+    if isinstance(error, NoSuchDocument):
+        hint = "memory_tree lists what is there"
+    elif hint and hint.startswith("anima "):
+        hint = f"the owner can help: {hint}"
+    said = f"{error}; {hint}" if hint else str(error)
+    return said.replace(root, "the home")

@@ -187,6 +187,7 @@ class Home:
 
     @property
     def dialect(self) -> str:
+        """How the home is laid out: anima, openclaw, nexo, carapace, ironclaw or agentscope."""
         return self.layout.dialect
 
     # -- the parts ------------------------------------------------------------------------------------------------------
@@ -374,9 +375,11 @@ class Home:
     # -- reading --------------------------------------------------------------------------------------------------------
 
     def read(self, path: str | DocPath) -> Document:
+        """A document as it stands. Raises NoSuchDocument."""
         return self.site.store.documents.read(DocPath.parse(path))
 
     def exists(self, path: str | DocPath) -> bool:
+        """Whether there is such a document."""
         return self.site.store.documents.exists(DocPath.parse(path))
 
     def list(self, folder: str = "") -> tuple[Entry, ...]:
@@ -446,9 +449,11 @@ class Home:
         return edit(self._writer, DocPath.parse(path), old, new, every=replace_all, reason=reason)
 
     def move(self, path: str | DocPath, to: str | DocPath, *, reason: str = "") -> Receipt:
+        """Gives a document another name or place."""
         return self._submit(Kind.MOVE, DocPath.parse(path), to=DocPath.parse(to), reason=reason)
 
     def delete(self, path: str | DocPath, *, base: str | None = None, reason: str = "") -> Receipt:
+        """Removes a document; `undo` brings it back. With `base`, only if it still is what was read."""
         return self._submit(Kind.DELETE, DocPath.parse(path), base=base, reason=reason)
 
     def remember(self, fact: str, *, section: str | None = None, reason: str = "") -> Receipt:

@@ -230,7 +230,7 @@ def make_home(
         raise Refused(
             f"{path}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
             rule="vanished-home",
-            hint="is its disk mounted? restore it from a backup, or say anima init --again for a new one",
+            hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
         )
     make_home_folder(path, for_owner=gone)
     store = Folder(path)

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
+from anima.errors import for_a_model
 from anima.mcp import approvals, shapes
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
 
@@ -95,7 +96,7 @@ class _Desk:
                 return await self._resumed(ctx, params)
             return await self._called(ctx, params)
         except HomeError as error:
-            return shapes.failed(shapes.sentence_of(error, root=visitor.home.name))
+            return shapes.failed(for_a_model(error, root=visitor.home.name))
         except MCPError:
             raise
         except Exception:
@@ -223,7 +224,7 @@ class _Desk:
         except HomeError as error:
             if absent is not None and isinstance(error, (NotFound, BadArguments)):
                 raise absent from None
-            raise MCPError(types.INTERNAL_ERROR, shapes.sentence_of(error, root=self._who(ctx).home.name)) from None
+            raise MCPError(types.INTERNAL_ERROR, for_a_model(error, root=self._who(ctx).home.name)) from None
         except Exception:
             log.exception("%s failed", ctx.method)
             raise MCPError(types.INTERNAL_ERROR, INSIDE) from None

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from anima import HomeError, NoSuchDocument, Scope, Tool
+from anima import Scope, Tool
 from anima.model import Seen
 
 PREFIX = "home:///"
@@ -33,25 +33,7 @@ TEMPLATE = types.ResourceTemplate(
 
 def tools_of(rows: Iterable[Tool]) -> list[types.Tool]:
     """The rows of the tool table as the protocol writes them."""
-    return [_tool(row) for row in rows]
-
-
-def _tool(row: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(
-        read_only_hint=row.read_only,
-        destructive_hint=row.destructive,
-        idempotent_hint=row.idempotent,
-        open_world_hint=False,
-    )
-    return types.Tool(
-        name=row.name,
-        title=row.name.replace("_", " ").capitalize(),
-        description=row.about,
-        input_schema=row.schema(),
-        output_schema=row.answer_schema(),
-        annotations=hints,
-        _meta={"anthropic/alwaysLoad": True} if row.always else None,
-    )
+    return [types.Tool.model_validate(row.described("mcp")) for row in rows]
 
 
 def answered(answer: dict[str, Any]) -> types.CallToolResult:
@@ -61,17 +43,6 @@ def answered(answer: dict[str, Any]) -> types.CallToolResult:
 
 def failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
-
-
-def sentence_of(error: HomeError, *, root: str) -> str:
-    """An error as a sentence the model can act on."""
-    hint = error.hint
-    if isinstance(error, NoSuchDocument):
-        hint = "memory_tree lists what is there"
-    elif hint and hint.startswith("anima "):
-        hint = f"the owner can help: {hint}"
-    said = f"{error}; {hint}" if hint else str(error)
-    return said.replace(root, "the home")
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------

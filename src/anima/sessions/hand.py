@@ -110,6 +110,7 @@ class Hand:
 
     @property
     def read_outside(self) -> ReadOutside:
+        """What came in with the credentials of agents elsewhere."""
         return ReadOutside(served(self.site.env, self.site.store.name))
 
     def fresh_prompt(self) -> Prompt:

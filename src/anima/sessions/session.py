@@ -11,13 +11,13 @@ what a session key says (routing).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
-from anima.errors import BadArguments, HomeError, NoSuchSession
+from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
 from anima.model import Access, Change, Complete, DocPath, Nights, Origin, Scope, Seen
@@ -27,8 +27,9 @@ from anima.sessions.hand import Guest, Hand, Rooms
 from anima.sessions.record import Transcript, redaction, stamp
 from anima.sessions.replay import Header, Turn
 from anima.sessions.routing import CHATS, agent_for, narrowed, route_of
-from anima.sessions.tools import Tool, chosen, tools_for
+from anima.sessions.tools import Format, Tool, chosen, tools_for
 from anima.sessions.transcripts import Transcripts
+from anima.sessions.wire import ToolCall, tool_calls
 from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
@@ -195,9 +196,17 @@ class Session(Hand):
 
     # -- tools ----------------------------------------------------------------------------------------------------------
 
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools this session has: those of its scope that the configuration allows its agent."""
-        return tools_for(self.site, self.listener.scope)
+    @overload
+    def tools(self) -> tuple[Tool, ...]: ...
+
+    @overload
+    def tools(self, format: Format) -> list[dict[str, Any]]: ...
+
+    def tools(self, format: Format | None = None) -> tuple[Tool, ...] | list[dict[str, Any]]:
+        """The tools this session has: those of its scope that the configuration allows its agent. With a format, as that
+        service is told of them: `openai` (chat), `anthropic`, `mcp`."""
+        found = tools_for(self.site, self.listener.scope)
+        return found if format is None else [tool.described(format) for tool in found]
 
     def tool(self, name: str) -> Tool:
         """The tool of that name. Raises BadArguments; one that exists elsewhere only is not there."""
@@ -217,6 +226,22 @@ class Session(Hand):
             raise
         self._record_call(name, given, answer, id)
         return answer
+
+    def run(self, calls: Iterable[Any] | None) -> list[Any]:
+        """Carries out the tool calls of a model's message, in order, and answers each in the shape it came in.
+
+        Takes `message.tool_calls` or `response.output` of OpenAI's, `message.content` of Anthropic's, or pairs (name,
+        arguments). An error is an answer too, a sentence that a model can act on.
+        """
+        self._check_open()
+        return [each.answered(*self._tried(each)) for each in tool_calls(calls)]
+
+    def _tried(self, wish: ToolCall) -> tuple[dict[str, Any], bool]:
+        """The answer of a call, and whether it went wrong."""
+        try:
+            return self.call(wish.name, wish.arguments, id=wish.id), False
+        except HomeError as error:
+            return {"error": for_a_model(error, root=self.site.store.name)}, True
 
     def _record_call(self, name: str, given: object, answer: Mapping[str, Any], id: str | None) -> None:
         """What the tool did is done: that it cannot be recorded, or not any more, does not undo it."""

@@ -10,12 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from anima.errors import BadArguments, printable
 from anima.model import Scope
 from anima.site import Site
 from anima.text.words import read_table
+
+Format = Literal["openai", "anthropic", "mcp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ class Tool:
         }
 
     def schema(self) -> dict[str, Any]:
+        """What the arguments look like, as JSON Schema."""
         return {
             "type": "object",
             "properties": {argument.name: argument.schema() for argument in self.arguments},
@@ -100,9 +103,31 @@ class Tool:
             "additionalProperties": False,
         }
 
+    def described(self, format: Format) -> dict[str, Any]:
+        """The tool as a service wants to be told of it: OpenAI's chat, Anthropic's messages, or MCP."""
+        match format:
+            case "openai":
+                about = {"name": self.name, "description": self.about, "parameters": self.schema()}
+                return {"type": "function", "function": about}
+            case "anthropic":
+                return {"name": self.name, "description": self.about, "input_schema": self.schema()}
+            case "mcp":
+                hints = {"readOnlyHint": self.read_only, "destructiveHint": self.destructive}
+                return {
+                    "name": self.name,
+                    "title": self.name.replace("_", " ").capitalize(),
+                    "description": self.about,
+                    "inputSchema": self.schema(),
+                    "outputSchema": self.answer_schema(),
+                    "annotations": hints | {"idempotentHint": self.idempotent, "openWorldHint": False},
+                } | ({"_meta": {"anthropic/alwaysLoad": True}} if self.always else {})
+        raise BadArguments(f"there is no format {format!r}; there are openai, anthropic and mcp")
+
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with defaults filled in. Raises BadArguments."""
         names = [argument.name for argument in self.arguments]
+        if not isinstance(given, Mapping):
+            raise BadArguments(f"{self.name} takes its arguments as a JSON object: {', '.join(names) or 'none'}")
         for name in given:
             if name not in names:
                 near = get_close_matches(str(name), names, n=1)

@@ -58,7 +58,8 @@ class Folder:
             self.fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise NoSuchHome(
-                f"{given}: there is no such folder", hint=f"anima init {given} makes a home there"
+                f"{given}: there is no such folder",
+                hint=f"anima init {given} makes a home there; in Python, Home.create",
             ) from None
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None

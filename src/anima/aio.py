@@ -1,0 +1,128 @@
+"""anima for programs that are async: the same homes and sessions, each call in a thread.
+
+    async with aio.open("~/aria") as home:
+        await home.remember("The boat is called Sandpiper")
+        async with home.session(scope="main") as session:
+            await session.call("memory_search", {"query": "boat"})
+
+Promise: every verb of `Home`, its parts (`home.inbox`, `home.past`, …) and `Session` is there under its own name, with its own
+arguments, and is awaited; what is data comes as it is. A call that began is finished, also when its caller was cancelled; a home
+that was opened for nobody is closed. An async function may be given where a function is wanted (`complete`).
+Not here: any verb.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from anima.home import Home
+
+__all__ = ["Awaited", "Coming", "create", "open"]
+
+
+def open(path: str | Path, **more: Any) -> Coming:
+    """The home in a folder, as `Home.open` opens it: `async with aio.open(path) as home`, or `home = await aio.open(path)`."""
+    return Coming(Home.open, path, **more)
+
+
+def create(path: str | Path, **more: Any) -> Coming:
+    """A new home, as `Home.create` makes it."""
+    return Coming(Home.create, path, **more)
+
+
+class Awaited:
+    """A home, a session or a part of a home whose verbs are awaited."""
+
+    def __init__(self, it: Any) -> None:
+        self._it = it
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._it, name)
+        if callable(found):
+            return lambda *given, **more: Coming(found, *given, **more)
+        return _wrapped(found)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._it)
+
+    async def __aenter__(self) -> Awaited:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await Coming(self._it.close)
+
+
+class Coming:
+    """What a call will give: await it, or enter it where it has an end (`async with home.session(…) as session`)."""
+
+    def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
+        self._verb, self._given, self._more = verb, given, more
+        self._came: Any = None
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._done().__await__()
+
+    async def _done(self) -> Any:
+        loop = asyncio.get_running_loop()
+        given = [_plain(each, loop) for each in self._given]
+        more = {name: _plain(each, loop) for name, each in self._more.items()}
+        work = _Work(lambda: self._verb(*given, **more))
+        try:
+            return _wrapped(await asyncio.to_thread(work.done))
+        except asyncio.CancelledError:
+            work.leave()
+            raise
+
+    async def __aenter__(self) -> Any:
+        self._came = await self
+        return self._came
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._came.__aexit__(*error)
+
+
+def _wrapped(value: Any) -> Any:
+    """Whatever has verbs is wrapped; data comes as it is."""
+    is_ours = type(value).__module__.partition(".")[0] == "anima"
+    is_data = is_dataclass(value) or isinstance(value, (tuple, str, Enum, BaseException))
+    return Awaited(value) if is_ours and not is_data else value
+
+
+def _plain(value: Any, loop: asyncio.AbstractEventLoop) -> Any:
+    """An async function as one that a thread can call, and what is wrapped without its wrapping."""
+    if isinstance(value, Awaited):
+        return value._it
+    if not inspect.iscoroutinefunction(value):
+        return value
+    return lambda *given: asyncio.run_coroutine_threadsafe(value(*given), loop).result()
+
+
+class _Work:
+    """A call in its thread. A home that comes when nobody waits any more is closed."""
+
+    def __init__(self, verb: Callable[[], Any]) -> None:
+        self._verb, self._mutex = verb, threading.Lock()
+        self._came, self._is_left = None, False
+
+    def done(self) -> Any:
+        came = self._verb()
+        with self._mutex:
+            self._came = came
+            self._close_if_left()
+        return came
+
+    def leave(self) -> None:
+        with self._mutex:
+            self._is_left = True
+            self._close_if_left()
+
+    def _close_if_left(self) -> None:
+        if self._is_left and isinstance(self._came, Home):
+            self._came.close()

@@ -1,0 +1,115 @@
+"""The async wrapper: the same verbs, awaited; nothing is lost when somebody stops waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from anima import BadArguments, Home, NoSuchHome, aio
+from anima.testing import Clock
+
+
+def test_the_everyday_verbs_are_awaited_and_data_comes_as_it_is(tmp_path: Path, clock: Clock) -> None:
+    async def day() -> None:
+        async with aio.create(tmp_path / "home", name="Aria", clock=clock) as home:
+            assert (await home.remember("The boat is called Sandpiper")).status == "written"
+            async with home.session(scope="main", channel="cli") as session:
+                assert "Aria" in session.prompt.text  # data
+                await session.log("user", "What is the boat called?")
+                found = await session.call("memory_search", {"query": "boat"})
+                assert "Sandpiper" in found["hits"][0]["text"]
+                assert [tool.name for tool in await session.tools()]
+            assert await home.inbox.all() == ()
+            assert [row.id for row in await home.sessions.list()] == [session.id]
+        async with aio.open(tmp_path / "home", clock=clock) as again:
+            assert "Sandpiper" in (await again.read("MEMORY.md")).text
+
+    asyncio.run(day())
+
+
+def test_errors_come_through_and_a_home_can_be_awaited_without_with(tmp_path: Path) -> None:
+    async def day() -> None:
+        with pytest.raises(NoSuchHome):
+            await aio.open(tmp_path / "nowhere")
+        home = await aio.create(tmp_path / "home", name="Aria")
+        async with home:
+            session = await home.session(scope="main", channel="cli")
+            with pytest.raises(BadArguments):
+                await session.call("memory_serch")
+            with pytest.raises(AttributeError):
+                home.rember("x")
+            await session.close()
+
+    asyncio.run(day())
+
+
+def test_the_loop_goes_on_while_a_verb_works(tmp_path: Path) -> None:
+    """An async function is the host's model: the verb, in its thread, waits for the loop to answer."""
+    asked: list[int] = []
+
+    async def complete(question: str) -> str:
+        asked.append(threading.get_ident())
+        return "NO_REPLY"
+
+    async def day() -> None:
+        async with (
+            aio.create(tmp_path / "home", name="Aria") as home,
+            home.session(scope="main", channel="cli", complete=complete) as session,
+        ):
+            await session.log("user", "Good morning")
+            await session.flush("new")
+
+    asyncio.run(day())
+    assert asked == [threading.get_ident()]
+
+
+def test_what_began_is_finished_when_its_caller_is_cancelled(tmp_path: Path) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def hook(pieces: object, *more: object) -> object:
+        began.set()
+        go_on.wait(30)
+        return pieces
+
+    async def day() -> None:
+        async with aio.create(tmp_path / "home", name="Aria", hook=hook) as home:
+            task = asyncio.ensure_future(_await(home.prompt(scope="main")))
+            await asyncio.to_thread(began.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go_on.set()
+            assert (await home.note("The milk is out")).status == "written"
+
+    asyncio.run(day())
+
+
+def test_a_home_that_was_opened_for_nobody_is_closed(tmp_path: Path) -> None:
+    Home.create(tmp_path / "home", name="Aria").close()
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(dict[str, str]):
+        def get(self, *given: object) -> object:  # type: ignore[override]
+            began.set()
+            go_on.wait(30)
+            return super().get(*given)  # type: ignore[call-overload]
+
+    async def day() -> None:
+        task = asyncio.ensure_future(_await(aio.open(tmp_path / "home", env=Slow())))
+        await asyncio.to_thread(began.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+
+    asyncio.run(day())  # waits for its threads
+    held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert not [path for path in held if path.startswith(str(tmp_path / "home"))]
+
+
+async def _await(coming: aio.Coming) -> object:
+    return await coming
