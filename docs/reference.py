@@ -100,7 +100,9 @@ def _call(value: Any) -> str:
     signature = inspect.signature(value)
     given = [_bare(each) for each in signature.parameters.values() if each.name not in ("self", "cls")]
     returns = _Bare(signature.return_annotation)
-    return re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", str(signature.replace(parameters=given, return_annotation=returns)))
+    return re.sub(
+        r"<function .*? at 0x[0-9a-f]+>", "…", str(signature.replace(parameters=given, return_annotation=returns))
+    )
 
 
 def _bare(parameter: inspect.Parameter) -> inspect.Parameter:

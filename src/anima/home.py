@@ -72,7 +72,7 @@ class Home:
 
     def __init__(self, site: Site, *, hook: Hook | None = None, embedder: Embedder | None = None) -> None:
         self.site, self.layout, self.config, self.agent = site, site.layout, site.config, site.agent
-        self.clock, self.dice, self._embedder = site.clock, site.dice, embedder
+        self.clock, self.dice, self.dialect, self._embedder = site.clock, site.dice, site.layout.dialect, embedder
         self._mutex = threading.RLock()
         self._parts: dict[str, Any] = {}
         self._is_open = True
@@ -184,11 +184,6 @@ class Home:
             else (key, value, source)
             for key, value, source in self.config.rows()
         ]
-
-    @property
-    def dialect(self) -> str:
-        """How the home is laid out: anima, openclaw, nexo, carapace, ironclaw or agentscope."""
-        return self.layout.dialect
 
     # -- the parts ------------------------------------------------------------------------------------------------------
 

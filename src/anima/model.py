@@ -407,6 +407,15 @@ class Receipt:
     noted: tuple[str, ...] = ()  # the names of its unreviewed entries
     section: str | None = None  # the heading under which a line went that was to be remembered
 
+    @property
+    def way_back(self) -> str:
+        """How to be rid of a secret that was written down; "" where there is none."""
+        if self.status != "written" or not any(found.kind.startswith("secret:") for found in self.findings):
+            return ""
+        return (
+            "to be rid of it: anima undo takes it back, anima forget --purge takes it out of history and snapshots too"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:

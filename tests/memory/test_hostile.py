@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -35,8 +36,10 @@ def made(folder: Path) -> Home:
 
 
 def documents(folder: Path) -> dict[str, bytes]:
+    """Every file but those that begin with a dot and the records of sessions, which hold what was asked of them."""
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".")}
+    own = re.compile(r"\..*|sessions/[0-9a-f-]{36}\.jsonl")
+    return {name: path.read_bytes() for name, path in found.items() if not own.fullmatch(name)}
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadPath, Damaged, NoSuchRevision, Refused
-from anima.store.git import MAX_BYTES, History, Note, blob_id
+from anima.model import MAX_BYTES
+from anima.store.git import History, Note, blob_id
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=timezone(timedelta(hours=-5)))
 NOTE = Note(what="write", actor="agent", author="Aria", time=NOON)
@@ -141,13 +142,22 @@ def test_a_document_can_take_a_folders_place_and_back(home: Path, history: Histo
     assert git(home, "fsck", "--strict") == ""
 
 
-def test_a_large_file_is_left_out_and_the_commit_says_so(home: Path, history: History) -> None:
-    first = put(home, history, {"big.md": b"small", "other.md": b"x"})
-    second = history.commit({"big.md": b"x" * (MAX_BYTES + 1), "other.md": b"y"}, NOTE)
-    assert second is not None
-    assert history.show(second, "big.md") == b"small"
-    assert "Left-Out: big.md" in git(home, "log", "-1", "--format=%B")
-    assert history.commit({"big.md": b"x" * MAX_BYTES}, NOTE) not in (None, first)
+def test_the_largest_document_there_can_be_is_in_history(home: Path, history: History) -> None:
+    big = b"x" * MAX_BYTES
+    made = put(home, history, {"big.md": big, "other.md": b"x"})
+    assert history.show(made, "big.md") == big
+    assert git(home, "cat-file", "-s", f"{made}:big.md").strip() == str(MAX_BYTES)
+
+
+def test_a_commit_names_what_changed_and_documents_before_settings(home: Path, history: History) -> None:
+    put(home, history, {"anima.toml": b"a", "b.md": b"1"})
+    put(home, history, {"anima.toml": b"a", "b.md": b"2"}, replace(NOTE, words="the boat\nis blue"))
+    put(home, history, {"anima.toml": b"b", "b.md": b"3"})
+    assert [revision.subject for revision in history.log()] == [
+        "write b.md and 1 more",
+        "write b.md: the boat is blue",
+        "write b.md and 1 more",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -223,3 +223,5 @@ def show_receipts(receipts: Sequence[Receipt]) -> None:
             whisper(f"not written: {inert(receipt.reason or '')} (rule {receipt.rule})")
         for finding in receipt.findings:
             whisper(f"  line {finding.line}: {inert(finding.message)}")
+        if receipt.way_back:
+            whisper(f"  {receipt.way_back}")

@@ -295,7 +295,7 @@ class Past:
                 return text
         raise NoSuchRevision(
             f"history does not hold {path} as it was around change {intent.id}",
-            hint="it was made while history was off, or its file was larger than 1 MiB",
+            hint="it was made while history was off",
         )
 
     def _nearest(self, history: History, change: str) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ _NEGATIONS = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEAR = 0.9
+MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
 # -- the owner's verbs --------------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def note(writer: Writer, content: str, *, reason: str) -> Receipt:
     text = writer.text_of(path)
     before = opening_for(text) if text is not None else ""
     change = owners(path, Kind.APPEND, before + log_line(content, now), reason=reason)
-    return writer.submit([replace(change, opening=log_heading(now))])[0]
+    return writer.submit([replace(change, opening=log_heading(now))], what="note")[0]
 
 
 def edit(writer: Writer, path: DocPath, old: str, new: str, *, every: bool, reason: str) -> Receipt:
@@ -115,6 +116,11 @@ def as_bullet(fact: str) -> str:
     lines = [line.rstrip() for line in fact.strip().splitlines() if line.strip()]
     if not lines:
         raise BadArguments("there is nothing to remember")
+    if len(fact) > MOST_FACT:
+        raise BadArguments(
+            f"a fact has at most {MOST_FACT:,} characters, and this has {len(fact):,}; nothing was written",
+            hint="write a long text as a document of its own, such as notes/gauge.md, and remember where it is",
+        )
     return "\n".join([f"- {_without_point(lines[0])}", *(f"  {line.strip()}" for line in lines[1:])])
 
 

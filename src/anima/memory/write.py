@@ -8,8 +8,10 @@ Not here: what a verb wants to write (home, sessions), the owner's yes (inbox), 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,7 +39,10 @@ from anima.model import (
 from anima.site import Site
 from anima.store import Batch
 from anima.text.diff import diff_of
-from anima.text.markdown import lines_of
+from anima.text.markdown import bullet_text, heading_of, lines_of
+
+STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")  # of a line in a day's log
+_LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
 
 OWNER_AT_HAND = Situation()
 WHO = ("identity", "soul", "user")  # what a first conversation is about
@@ -337,7 +342,9 @@ class Writer:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
         # Only the owner's own clean session writes words of its own into history, unless the owner saw them.
         changes = tuple(c if approver or _may_give_reasons(c) else replace(c, reason="") for c in changes)
-        written = self.store.write(Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver))
+        words = "" if findings else next(filter(None, (self._words(c, approver) for c in changes)), "")
+        batch = Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver, words=words)
+        written = self.store.write(batch)
         judged = Judged(verdict, findings)
         if written.repeated:
             return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
@@ -348,6 +355,22 @@ class Writer:
             _receipt(change, "written", judged, revision=written.revision, digest=digest, number=written.change)
             for change, digest in zip(changes, written.digests, strict=True)
         )
+
+    def _words(self, change: Change, approver: str | None) -> str:
+        """What a change adds, in a few words, for history: where nobody but the owner, a clean session of theirs, or who has
+        their yes can have written it."""
+        is_told = approver or (_may_give_reasons(change) and not untrusted(change) and layer_at(change.path) is None)
+        if not is_told or self.layout.row_of(change.path).kind in ("skill", "unreviewed") or not change.text:
+            return ""
+        base = None
+        if change.kind is Kind.WRITE and not change.added:
+            with suppress(HomeError):
+                base = self.text_of(change.path)
+        if len(change.text) > _LONG and base is not None:
+            return ""
+        new = _added(base, replace(change, text=(change.added or change.text)[:_LONG]))
+        lines = (STAMP.sub("", bullet_text(line)) for _, line in new if heading_of(line) is None)
+        return next((line for line in lines if line.strip()), "")[:_SAID]
 
     def text_of(self, path: DocPath) -> str | None:
         try:

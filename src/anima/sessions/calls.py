@@ -372,7 +372,8 @@ class Calling:
             if isinstance(change, Receipt):
                 return _answer(change)
             wish = (change.kind, content, append, section, old_string, new_string, replace_all)
-            return _answer(self._hand.submit(replace(change, reason=reason), submitted=submitted, wish=wish))
+            what = "note" if target == "daily_log" else "write"
+            return _answer(self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish))
 
     def _quoted(self, target: str, quote: str) -> Receipt:
         """Adds what the owner typed in this conversation, word for word."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
+from anima.memory.write import STAMP
 from anima.model import Change, Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.quote import quotable, quoted, told, without_blocks
 from anima.sessions.replay import time_of
@@ -42,7 +43,6 @@ STATED, CHANGED = 0.6, 0.3
 SILENT = "flush-silent"
 MAX_TURN = 200_000  # characters of one turn that are looked at
 SHOWN, SHOWN_TURN = 60_000, 4_000  # characters of the conversation, and of one turn, that the model is shown
-_STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def _status(receipts: Iterable[Receipt]) -> str:
 
 
 def _bare(line: str) -> str:
-    return " ".join(_STAMP.sub("", line, count=1).split())
+    return " ".join(STAMP.sub("", line, count=1).split())
 
 
 # -- what is worth keeping ----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Batch:
     """Changes that are written together or not at all, with the verdict that allows them.
 
     `what` and `of` name the batch in the ledger (an undo is of a change, an approval of a proposal); an approval that was
-    carried out before is not carried out again.
+    carried out before is not carried out again. `words` are for its revision alone: what is new, in a few words.
     """
 
     changes: tuple[Change, ...]
@@ -37,6 +37,7 @@ class Batch:
     what: str = "write"
     of: str | None = None
     approver: str | None = None
+    words: str = ""
 
     @property
     def is_log(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anima.errors import BadText
-from anima.ledger.chain import Edit, Intent, Key, Ledger
+from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Change, DocPath, Kind
 from anima.store import MAX_BYTES, Batch
@@ -105,6 +105,17 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
         reason=ledger.key.of(first.reason) if first.reason else None,
         of=batch.of,
     )
+
+
+def what_of(own: Sequence[Intent], newest: Record) -> str:
+    """What a revision with these batches says that happened; `newest` is the last record, where nobody of ours wrote."""
+    if not own:
+        return newest.kind
+    kinds = {edit.kind for intent in own for edit in intent.edits}
+    whats = {"note in" if intent.what == "note" else intent.what for intent in own}
+    if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
+        return str(kinds.pop())
+    return whats.pop() if len(whats) == 1 else "changes in"
 
 
 def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:

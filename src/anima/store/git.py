@@ -52,9 +52,8 @@ from anima.store.repository import (
 from anima.store.revision import Note, Revision, anchor_of, message_of, patch_of, person_of, revision_of
 from anima.store.safe_open import held, open_beneath
 
-__all__ = ["MARK", "MAX_BYTES", "History", "Note", "Revision", "Rewritten", "blob_id", "harmless", "problems_at"]
+__all__ = ["MARK", "History", "Note", "Revision", "Rewritten", "blob_id", "harmless", "problems_at"]
 
-MAX_BYTES = 2**20  # of a file that history keeps
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
 _Nest = dict[bytes, "_Nest | bytes | None"]
@@ -109,12 +108,9 @@ class History(Repository):
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
         """A commit in which these files have these bytes (None: they are gone) and all others are as before.
 
-        Returns its id, or None where nothing differs. An empty mapping makes a commit that only says its note. Files
-        over 1 MiB stay as they were, and the commit says so.
+        Returns its id, or None where nothing differs. An empty mapping makes a commit that only says its note.
         """
-        taken = {path: data for path, data in files.items() if data is None or len(data) <= MAX_BYTES}
-        nest, person = _nested(taken), person_of(note)
-        message = message_of(note, sorted(taken), sorted(files.keys() - taken.keys()))
+        nest, person = _nested(files), person_of(note)
         with self._guard():
             self._must_be_safe()
             for _ in range(5):
@@ -127,6 +123,7 @@ class History(Repository):
                     return None
                 if grown == NO_FILES:
                     self._put(ObjectType.TREE, b"")
+                message = message_of(note, [path for path, _, _ in self._changes(tree, grown)])
                 made = self._put(ObjectType.COMMIT, _encoded(grown, head, person, message))
                 if self._point(made, old=head, person=person):
                     self._note_paths(made, head, tree, grown)

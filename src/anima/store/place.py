@@ -23,6 +23,7 @@ from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, DocPath, Kind, Verdict
 from anima.store import Batch, Mend, Written, never_whole
 from anima.store.batch import Batches, Steps
+from anima.store.edits import what_of
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
@@ -42,6 +43,7 @@ _FOLDED = (
     "format",
 )  # what provenance is made of
 _HISTORIES = (".git", ".anima/history.git")
+_WORDS = 50  # changes whose words are kept until they are committed
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
 
@@ -80,6 +82,7 @@ class FolderStore:
         self._key: Key | None = None
         self._history: History | None = None
         self._history_problem: str | None = None
+        self._words: dict[str, str] = {}  # of changes that no commit holds yet
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
         self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
@@ -290,6 +293,8 @@ class FolderStore:
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
             intent, digests = self._batches.write(batch, before_texts=lambda: self._commit_before(batch))
+        if intent is not None and batch.words:
+            self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
         revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
         return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
@@ -431,8 +436,10 @@ class FolderStore:
         paths = {p for intent in own for e in intent.edits for p in (e.path, e.to) if p}
         paths |= {str(record.fields["path"]) for record in late if record.kind in _SEEN}
         batches = " ".join(intent.id for intent in own[-50:])
+        words = "; ".join(filter(None, (self._words.pop(intent.id, "") for intent in own)))
         note = Note(
-            what=newest.kind if last is None else last.what if len(own) == 1 else "changes",
+            what=what_of(own, newest),
+            words=words,
             actor=str(last.actor if last else Actor.OUTSIDE),
             author=self.author,
             time=newest.time,

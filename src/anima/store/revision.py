@@ -32,6 +32,7 @@ class Note:
     rule: str | None = None
     batch: str | None = None
     reason: str = ""
+    words: str = ""  # what is new, where it may be told
     anchor: tuple[int, str] | None = None
 
 
@@ -61,18 +62,18 @@ def person_of(note: Note) -> bytes:
     return f"{name or 'anima'} <{mail}@localhost> {max(0, int(note.time.timestamp()))} {zone}".encode()
 
 
-def message_of(note: Note, paths: Sequence[str], left_out: Sequence[str]) -> str:
-    """A subject composed from the fields, and trailers that `revision_of` reads back."""
+def message_of(note: Note, paths: Sequence[str]) -> str:
+    """A subject that names what changed, in words, and trailers that `revision_of` reads back."""
+    paths = sorted(paths, key=lambda path: (not path.casefold().endswith(".md"), path))  # documents before settings
     shown = f" {paths[0]}" if paths else ""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    reason = _line(note.reason, 400)
+    reason, told = _line(note.reason, 400), _line(note.reason or note.words, 60)
     subject = f"{_line(note.what, 20)}{printable(shown, 80)}{more}"
     anchor = f"{note.anchor[0]} {note.anchor[1]}" if note.anchor else None
-    told = {"Actor": note.actor, "Session": note.session, "Rule": note.rule, "Batch": note.batch, "Ledger": anchor}
-    trailers = [f"{name}: {_line(value, 200)}" for name, value in told.items() if value]
+    ties = {"Actor": note.actor, "Session": note.session, "Rule": note.rule, "Batch": note.batch, "Ledger": anchor}
+    trailers = [f"{name}: {_line(value, 200)}" for name, value in ties.items() if value]
     trailers += [f"Reason: {reason}"] if reason else []
-    trailers += [f"Left-Out: {printable(path, 200)}" for path in left_out]
-    return "\n".join([subject + (f": {_line(reason, 60)}" if reason else ""), "", *trailers, ""])
+    return "\n".join([subject + (f": {told}" if told else ""), "", *trailers, ""])
 
 
 _TIES = ("Ledger: ", "Batch: ", "Actor: ")

@@ -32,7 +32,7 @@ from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import MAX_BYTES, Batch, LogState, Mend, Written, never_whole
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record, what_of
 from anima.store.place import Rules
 from anima.store.revision import Note, Revision, message_of, patch_of
 
@@ -371,7 +371,7 @@ class MemoryHistory:
         paths = tuple(sorted(path for path in files if before.get(path) != after.get(path)))
         if not paths:
             return None
-        message = message_of(note, paths, ())
+        message = message_of(note, paths)
         identity = hashlib.sha1(f"{self.head()} {message} {sorted(after)}".encode()).hexdigest()
         revision = Revision(
             id=identity,
@@ -547,7 +547,7 @@ class MemoryStore:
         own = [Intent.from_record(record) for record in late if record.kind == "intent"]
         last, newest = own[-1] if own else None, late[-1]
         note = Note(
-            what=newest.kind if last is None else last.what if len(own) == 1 else "changes",
+            what=what_of(own, newest),
             actor=str(last.actor if last else Actor.OUTSIDE),
             author=self.rules.author,
             time=newest.time,
