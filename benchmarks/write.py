@@ -2,7 +2,8 @@
 
 Measured against the least that anybody would do by hand for the same file in the same tree of 300: replace it by
 fsync and rename, add a line to a log with fsync, commit it with pygit2. Both are done in turns, so that whatever else
-the machine does hits both. And: does a long daily log make each line dear?
+the machine does hits both. And: does a long daily log make each line dear, and what does a document of 6 MB cost beside
+copying it with fsync?
 
     python benchmarks/write.py            exits with 1 when a change costs more than 3 times the bare sequence, or a
                                           line of a 10,000-line log more than 1.5 times one of a 10-line log
@@ -169,6 +170,25 @@ def with_logs(home: Home) -> dict[str, Callable[[int], object]]:
     }
 
 
+def very_long(home: Home, place: Path, *, rounds: int = 5) -> dict[str, list[float]]:
+    """A document of 6 MB: copied with fsync, written, and the writing undone."""
+    lines = (f"- the reading of the gauge was taken on day {n:07}, and it was as usual" for n in range(86_000))
+    whole = "\n".join(lines) + "\n"
+
+    def copy(n: int) -> None:
+        with open(place / f"copy-{n}", "wb") as file:
+            file.write(whole.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    acts: dict[str, Callable[[int], object]] = {
+        "copied": copy,
+        "written": lambda n: home.write("notes/gauge.md", whole),
+        "undone": lambda n: home.undo(),
+    }
+    return in_turns(acts, rounds=rounds, warm=1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=150)
@@ -178,8 +198,9 @@ def main() -> int:
         took = in_turns({"bare": bare.change, "ours": lambda n: home.write(PATH, text(n))}, rounds=rounds)
         steps = per_step(home, rounds=rounds)
         logs = in_turns(with_logs(home), rounds=rounds)
+        large = very_long(home, Path(place))
         home.close()
-    middle = {name: statistics.median(found) for name, found in {**took, **logs}.items()}
+    middle = {name: statistics.median(found) for name, found in {**took, **logs, **large}.items()}
     change, line = middle["ours"] / middle["bare"], middle["long"] / middle["short"]
     print(f"a change, bare       {middle['bare']:7.2f} ms   replace, append, commit in a tree of {FILES} files")
     print(f"a change, ours       {middle['ours']:7.2f} ms   {change:.2f} times as much (at most {CHANGE_LIMIT})")
@@ -187,6 +208,9 @@ def main() -> int:
         print(f"    {name:28} {step:7.2f} ms")
     print(f"a line, 10 lines     {middle['short']:7.2f} ms")
     print(f"a line, 10,000 lines {middle['long']:7.2f} ms   {line:.2f} times as much (at most {APPEND_LIMIT})")
+    print(f"6 MB, copied         {middle['copied']:7.2f} ms   with fsync")
+    for name in ("written", "undone"):
+        print(f"6 MB, {name:14} {middle[name]:7.2f} ms   {middle[name] / middle['copied']:.1f} times as much (aim: 5)")
     return 0 if change <= CHANGE_LIMIT and line <= APPEND_LIMIT else 1
 
 
