@@ -15,7 +15,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -674,19 +675,21 @@ def test_an_error_about_a_hostile_path_stays_on_its_line(cli: Cli, aria: Path) -
         assert said.err.count("\n") <= 2
 
 
-def on_a_terminal(*arguments: object, keys: bytes = b"", until: bytes = b"", **env: str) -> tuple[int, str]:
-    """Carries out a command line on a terminal; presses `keys` when `until` was printed."""
+def on_a_terminal(
+    *arguments: object, keys: bytes = b"", until: bytes = b"", then: Sequence[tuple[bytes, bytes]] = (), **env: str
+) -> tuple[int, str]:
+    """Carries out a command line on a terminal; presses `keys` when `until` was printed, and what comes `then`."""
     command = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm-256color", **env})
-    shown = b""
-    pressed = not keys
+    shown, last = b"", b""
+    steps = deque([*([(until, keys)] if keys else []), *then])
     while True:
-        # An interrupt that comes in the moment before a read begins does not end that read: it is pressed again.
+        # A key that is pressed in the moment before a read begins may be lost to it: it is pressed again.
         while not select.select([fd], [], [], 2)[0]:
-            if pressed and keys == b"\x03":
-                os.write(fd, keys)
+            if last:
+                os.write(fd, last)
         try:
             piece = os.read(fd, 65_536)
         except OSError:
@@ -694,9 +697,9 @@ def on_a_terminal(*arguments: object, keys: bytes = b"", until: bytes = b"", **e
         if not piece:
             break
         shown += piece
-        if not pressed and until in shown:
-            os.write(fd, keys)
-            pressed = True
+        if steps and steps[0][0] in shown:
+            last = steps.popleft()[1]
+            os.write(fd, last)
     os.close(fd)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode("utf-8", "replace").replace("\r\n", "\n")
 
@@ -859,12 +862,15 @@ def test_a_shell_completes_commands_options_documents_and_sessions(tmp_path: Pat
     assert run(["completion", "sh"]) == 2
 
 
-def test_nothing_heavy_is_imported_to_print_a_prompt(aria: Path) -> None:
+@pytest.mark.parametrize("said", [["prompt"], ["remember", "Ana is my sister", "--as-owner"]])
+def test_nothing_heavy_is_imported_to_print_a_prompt_or_to_remember(aria: Path, said: list[str]) -> None:
     script = (
-        "import sys; from anima.cli import run; code = run(['prompt', '--home', sys.argv[1]]); "
-        "print(code, *sorted({'rich', 'numpy', 'pygit2', 'yaml', 'httpx', 'pydantic', 'tokenizers'} & set(sys.modules)))"
+        "import sys; from anima.cli import run; code = run([*sys.argv[2:], '--home', sys.argv[1]]); "
+        "heavy = {'rich', 'numpy', 'yaml', 'httpx', 'pydantic', 'tokenizers'}; "
+        "heavy |= {'pygit2'} if sys.argv[2] == 'prompt' else set(); "  # history is what a write is for
+        "print(code, *sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script, aria], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script, aria, *said], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "0"
 
@@ -967,9 +973,10 @@ def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_na
     with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
         for target, content in (("identity", "- **Name:** Pip"), ("user", "- **Name:** Ana Ruiz")):
             session.call("memory_write", {"target": target, "content": content})
-    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"kAria\n")
+    keep: dict[str, Any] = {"until": b"q quit", "keys": b"k"}
+    code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to confirm", b"\x15Aria\n")])
     assert code == 0 and "Type Pip to confirm" in shown and "it still waits" in shown
-    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"kPip\n")
+    code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to confirm", b"\x15Pip\n")])
 
     assert code == 0 and "written: IDENTITY.md" in shown and not (aria / "BOOTSTRAP.md").exists()
     assert "- **Name:** Pip\n" in (aria / "IDENTITY.md").read_text(encoding="utf-8")

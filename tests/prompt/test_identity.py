@@ -209,26 +209,30 @@ def test_any_text_is_read_and_every_value_could_be_written(text):
 
 
 def test_the_render_is_that_of_the_seed():
-    assert render(parse(KATE), SEED) == "name=Kate, emoji=🐙, vibe=warm but sharp"
+    assert render(KATE, SEED) == "name=Kate, emoji=🐙, vibe=warm but sharp"
 
 
 def test_absent_fields_are_left_out_of_the_render():
-    assert render(IdentityFields(name="Kate", vibe="dry"), SEED) == "name=Kate, vibe=dry"
-    assert render(IdentityFields(creature="octopus", avatar="a.png", theme="dusk"), SEED) == ""
+    assert render("- Name: Kate\n- Vibe: dry\n", SEED) == "name=Kate, vibe=dry"
+    assert render("- Creature: octopus\n- Avatar: a.png\n- Theme: dusk\n", SEED) == ""
 
 
 def test_every_field_that_is_filled_in_is_in_the_prompt_of_our_own_dialect():
     keys = DIALECTS["anima"].row("identity").fields
-    said = {key: f"my {key}" for key in FIELDS}
+    said = "".join(f"- **{key.title()}:** my {key}\n" for key in FIELDS)
 
-    assert set(keys) == set(FIELDS)
-    assert render(IdentityFields(**said), keys) == ", ".join(f"{key}={said[key]}" for key in keys)
-    assert render(IdentityFields(avatar="data:image/png;base64," + "A" * 400), keys) == ""
+    assert set(keys) == {*FIELDS, "*"}
+    assert render(f"# Identity\n\n{said}- **Pronouns:** it\n- **Pet:** _(if any)_\n- plain: no\n", keys) == (
+        ", ".join(f"{key}=my {key}" for key in keys[:-1]) + ", pronouns=it"
+    )
+    assert render("```\n- **Pet:** x\n```\n<!-- \n- **Pet:** x\n-->\n", keys) == ""
+    assert render("- **Avatar:** data:image/png;base64," + "A" * 400, keys) == ""
 
 
-@given(st.builds(IdentityFields, **{key: st.none() | st.text() for key in FIELDS}))
-def test_a_render_is_always_one_line_without_control_characters(identity):
-    shown = render(identity, FIELDS)
+@given(st.text() | st.text(st.sampled_from("- *_:：\n\r\tabName<!>"), max_size=80))
+@example("- **Na\x0bme:** a\x85b")
+def test_a_render_is_always_one_line_without_control_characters(text):
+    shown = render(text, DIALECTS["anima"].row("identity").fields)
 
     assert len(shown.splitlines()) <= 1
     assert one_line(shown) == shown

@@ -226,6 +226,21 @@ def test_an_identity_file_waits_for_the_page_whatever_token_says_yes(desk: Desk)
     assert desk.owner.get(f"{API}/changes").json()["items"][0]["approver"] == "page"
 
 
+def test_the_card_of_a_first_conversation_wants_the_agents_name_on_the_page(desk: Desk) -> None:
+    agent = desk.agent("main")
+    for target, content in (("identity", "- **Name:** Pip"), ("user", "- **Name:** Ana"), ("soul", "- Dry.")):
+        told = agent.post(f"{API}/tools/memory_write", json={"target": target, "content": content}).json()
+    [card] = desk.owner.get(f"{API}/pending").json()["items"]
+    page, place, wish = desk.page, f"{API}/pending/{card['id']}/approve", {"content": card["content"]}
+
+    assert told["proposal"] == card["id"] and told["rule"] == "first-conversation"
+    assert "Type <b>Pip</b> to confirm" in page.get("/inbox").text
+    assert problem(page.post(place, json=wish)) == (400, "bad-arguments") and desk.home.exists("BOOTSTRAP.md")
+    assert page.post(place, json=wish | {"typed": "Pip"}).status_code == 200
+    assert desk.home.identity.name == "Pip" and not desk.home.exists("BOOTSTRAP.md")
+    assert "- **Name:** Ana\n" in desk.home.read("USER.md").text and "- Dry." in desk.home.read("SOUL.md").text
+
+
 def test_noted_lines_are_kept_and_dropped_by_name(desk: Desk) -> None:
     with desk.home.session(scope=Scope.MAIN) as session:
         session.taint("web")

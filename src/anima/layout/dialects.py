@@ -65,7 +65,7 @@ def _borders(hashes: str, rows: Iterable[Row], *more: str) -> str:
 
 # -- our own: the file table of the design ---------------------------------------------------------------------------
 
-_FIELDS = ("name", "emoji", "vibe", "creature", "theme", "avatar")
+_FIELDS = ("name", "emoji", "vibe", "creature", "theme", "avatar", "*")  # whatever else the owner put there
 _ROWS_OF_ANIMA = (
     _row("identity", "IDENTITY", form="identity", expected=True, fields=_FIELDS),
     _row("soul", "SOUL", expected=True),

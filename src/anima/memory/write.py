@@ -272,8 +272,6 @@ class Writer:
                         reason=f"{waiting} changes of this session wait for the owner already",
                     )
                     return self._refused(changes, judged._replace(verdict=full))
-                if is_first and card:
-                    self.proposals.remove(card.id)  # the new one holds all of it
                 proposal = self.proposals.keep(
                     Proposal(
                         id="",
@@ -289,6 +287,8 @@ class Writer:
                         asked=asked,
                     )
                 )
+                if is_first and card:
+                    self.proposals.remove(card.id)  # the new one holds all of it
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in wanted)
 
     # -- the first conversation -----------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from anima.errors import BadArguments, printable
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter_end, heading_of, newline_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
-LONGEST = 300  # characters of an avatar that a prompt shows: a picture may be drawn in one
+LONGEST = 300  # characters of other fields that a prompt shows: a picture may be drawn in one
+_SHORT = ("name", "emoji", "vibe")
 
 # Texts of templates that people leave standing. The first ones are those of our own template (a test compares them);
 # they count even when somebody has taken the parentheses away.
@@ -46,10 +47,13 @@ def parse(text: str) -> IdentityFields:
     return IdentityFields(**{found.key: found.value for found in _bullets(_lines(text)) if found.value is not None})
 
 
-def render(fields: IdentityFields, keys: Iterable[str]) -> str:
-    """One line for the prompt, such as `name=Kate, emoji=🐙, vibe=warm but sharp`; absent fields are left out."""
-    values = ((key, one_line(getattr(fields, key) or "")) for key in keys)
-    return ", ".join(f"{key}={value}" for key, value in values if value and (key != "avatar" or len(value) <= LONGEST))
+def render(text: str, keys: Iterable[str]) -> str:
+    """One line for the prompt, such as `name=Kate, emoji=🐙, vibe=warm but sharp`, of what IDENTITY.md says; absent fields are
+    left out. The key `*` stands for fields of the owner's own (`- **Pronouns:** she`)."""
+    fields, others = parse(text), list(_others(text))
+    values = [pair for key in keys for pair in (others if key == "*" else [(key, getattr(fields, key))])]
+    shown = ((key, one_line(value or "")) for key, value in values)
+    return ", ".join(f"{key}={value}" for key, value in shown if value and (key in _SHORT or len(value) <= LONGEST))
 
 
 def check(key: str, value: str) -> None:
@@ -83,6 +87,9 @@ def has_control(value: str) -> bool:
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _LINE = re.compile(r"(?P<shown>[^\n]*?)(?P<ending>\r?\n|\Z)")
 _LABEL = re.compile(r"(?P<marker>[ \t]*(?:[-+•][ \t]*|\*[ \t]+)?)(?P<label>[^:：]{0,63})[:：]")
+_OWN = re.compile(
+    r"[ \t]*[-+*][ \t]+(?P<bold>\*\*|__)(?P<label>[^:：*_=,\0]{1,40})(?:[:：](?P=bold)|(?P=bold)[:：])(?P<value>.*)"
+)
 _DECORATION = re.compile("[*_()（）\u2010-\u2015-]")
 _HIDDEN = "\0"  # stands for each character of a comment, so that offsets stay true
 
@@ -155,6 +162,16 @@ def _bullets(lines: Iterable[_Line]) -> Iterator[_Bullet]:
         key = found["label"].replace("*", "").replace("_", "").strip().casefold() if found else ""
         if found and key in FIELDS:
             yield _bullet(line, key, found)
+
+
+def _others(text: str) -> Iterator[tuple[str, str]]:
+    """Bullets with a bold label that is none of ours."""
+    for line in _lines(text):
+        found = _OWN.match(line.text) if line.live else None
+        key = one_line(found["label"]).casefold() if found else ""
+        value = _bare(_CONTROL.sub(" ", found["value"].replace(_HIDDEN, ""))) if found else ""
+        if key and key not in FIELDS and not _is_placeholder(value):
+            yield key, value
 
 
 def _bullet(line: _Line, key: str, found: re.Match[str]) -> _Bullet:

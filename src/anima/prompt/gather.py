@@ -21,7 +21,7 @@ from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
 from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt.compose import Limits, Piece, Prompt, compose
-from anima.prompt.fields import parse, render
+from anima.prompt.fields import render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
@@ -175,7 +175,7 @@ class _Gathering:
             return self._soul(row)
         piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
         if row.form == "identity" and not piece.problem:
-            line = render(parse(piece.text), row.fields)
+            line = render(piece.text, row.fields)
             return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
         return piece
 

@@ -154,7 +154,7 @@ class _Known:
         lines = [line for line in lines_of(text[section.body : self.end])[-MOST_LINES:] if line.strip()]
         self.is_place = section.level > 1 or any(map(bullet_of, lines))  # else it is the title of the page
         heading = frozenset(cut(section.title))
-        usual = frozenset[str]().union(*(under for heads, under in _table() if heads & heading))
+        usual = frozenset[str]().union(*(_stems(under) for heads, under in _table() if heads & heading))
         times = Counter(word for line in lines for word in frozenset(cut(line)).intersection(words))
         self.said = {word: _said(times[word], word in heading, word in usual) for word in words}
 
@@ -185,11 +185,16 @@ def _words(line: str) -> list[str]:
 
 @cache
 def _small() -> frozenset[str]:
-    return frozenset(cut(read_table("text", "sections")["small"]))
+    return _stems(read_table("text", "sections")["small"])
 
 
 @cache
-def _table() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+def _table() -> tuple[tuple[frozenset[str], str], ...]:
     """The words of headings, and those that stand under such a heading."""
     rows = (row.partition(":") for row in read_table("text", "sections")["goes"])
-    return tuple((frozenset(cut(heads)), frozenset(cut(words))) for heads, _, words in rows)
+    return tuple((_stems(heads), words) for heads, _, words in rows)
+
+
+@cache
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(cut(words))
