@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long bench reference pictures snapshots shape lint clean help
+.PHONY: docs up test test-long test-wheel bench reference pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -17,6 +17,9 @@ test: $(VENV)/.test-installed lint  ## lint, types and all tests
 
 test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, examples, blind or trust; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
+
+test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment, with every Python there is, by pipx and by uvx
+	$(VENV)/bin/python tests/wheel.py --ways
 
 lint: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py

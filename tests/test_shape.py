@@ -27,7 +27,7 @@ CEILINGS = {
     "prompt": 1_880,
     "search": 4_500,
     "sessions": 4_820,
-    "store": 6_660,
+    "store": 6_670,
     "testing": 1_910,
     "text": 2_850,
     "upkeep": 3_040,

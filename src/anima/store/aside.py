@@ -15,7 +15,7 @@ from itertools import count
 from anima.errors import Damaged
 from anima.store.folder import Folder
 from anima.store.private import ASIDE, FOLDER, Machine
-from anima.store.safe_open import open_beneath, open_folder
+from anima.store.safe_open import held, open_beneath, open_folder
 
 
 class Aside:
@@ -81,11 +81,13 @@ def leads_somewhere(store: Folder, path: str) -> bool:
 def set_mode(store: Folder, path: str, mode: int) -> None:
     """Gives a file or folder another mode, also one that we may not read. Raises Damaged."""
     try:
-        fd = open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)
-        try:
-            os.chmod(f"/proc/self/fd/{fd}" if os.path.isdir("/proc/self/fd") else f"{store.root}/{path}", mode)
-        finally:
-            os.close(fd)
+        if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
+            with held(open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)) as fd:
+                os.chmod(f"/proc/self/fd/{fd}", mode)
+        else:  # a file that we may not read cannot be held, but its folder can
+            folder, _, name = path.rpartition("/")
+            with held(open_folder(store.fd, folder)) as fd:
+                os.chmod(name or ".", mode, dir_fd=fd, follow_symlinks=os.chmod not in os.supports_follow_symlinks)
     except OSError as error:
         raise Damaged(f"{path or 'the folder'}: its mode cannot be changed ({os.strerror(error.errno or 0)})") from None
     store.forget(path)

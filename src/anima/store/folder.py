@@ -22,7 +22,7 @@ from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store.safe_open import held, open_beneath, open_folder, open_regular, regular
+from anima.store.safe_open import ONLY_NAMED, held, open_beneath, open_folder, open_regular, regular
 
 Kind = Literal["file", "folder", "link", "other"]
 _BLOCK = 1 << 20
@@ -240,7 +240,7 @@ class Folder:
     def _stands(self, actual: str) -> bool:
         """Whether something of this very name is there, and not behind a link."""
         try:
-            os.close(open_beneath(self.fd, actual, os.O_PATH))
+            os.close(open_beneath(self.fd, actual, ONLY_NAMED))
         except (OSError, ValueError):
             return False
         return True
