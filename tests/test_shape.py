@@ -25,7 +25,7 @@ CEILINGS = {
     "mcp": 860,
     "memory": 2_200,
     "prompt": 1_880,
-    "search": 4_500,
+    "search": 4_510,
     "sessions": 4_820,
     "store": 6_670,
     "testing": 1_910,

@@ -22,7 +22,7 @@ from anima.ledger.chain import Record
 from anima.text.notes import core_of, is_stated, sentence
 from anima.text.words import one_line, read_table
 
-STRONG = 0.85  # of the best hit's score: a hit as high as this, or the first one, is strong
+STRONG = 0.8  # of the best hit's score: a hit as high as this, or the first one, is strong
 WEIGHTS = {
     "frequency": 0.24,
     "relevance": 0.30,

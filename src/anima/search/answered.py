@@ -22,6 +22,9 @@ from anima.search.field import FieldView, Floats
 from anima.text.words import cut
 
 LOOKED_AT: Final = 10  # the best lines
+NOT_HERE: Final = 0.3  # where no line holds so much of a question, nothing was found;
+DOUBTFUL: Final = 0.55  # where none holds so much of it,
+LACKING: Final = 0.4  # or where so much of it is nowhere, the answer says so
 MOST_WORDS: Final = 16  # a longer text is no question, and no line holds the half of it
 SUPPOSED: Final = 200  # lines that a home is taken to have beside its own: in a small one no word is common
 UNKNOWN: Final = 0.2  # how near a word counts where nothing can say it
@@ -43,7 +46,15 @@ class Answered(NamedTuple):
 
     share: float
     lack: float
-    lacking: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def is_here(self) -> bool:
+        return self.share >= NOT_HERE
+
+    @property
+    def is_certain(self) -> bool:
+        return self.share >= DOUBTFUL and self.lack < LACKING
 
 
 def answered(
@@ -56,7 +67,7 @@ def answered(
 ) -> Answered:
     """`words` are those that were asked for, `lines` the best ones by their places, and `cosine` is that of every unit."""
     if not 0 < len(words) <= MOST_WORDS:
-        return Answered(1.0, 0.0, ())
+        return Answered(1.0, 0.0)
     spelt = {form: raw for raw in _TOKEN.findall(question) for form in cut(raw)}
     asked = [spelt.get(word, word) for word in words]
     found = [view.match(word)[0] for word in words]
@@ -65,23 +76,29 @@ def answered(
     if known is not None:
         weights *= np.linalg.norm(known.word_vectors(asked), axis=1)
     weights /= max(float(weights.sum()), 1e-9)
-    held = np.zeros((len(lines) + 1, len(words)))  # the last row is of no line at all
-    for row, (place, text) in enumerate(lines):
-        held[row] = max(UNKNOWN, float(cosine[place])) if known is None else _nearness(known, asked, text)
-        held[row, [place in each for each in found]] = 1.0
-    lacking = [n for n, each in enumerate(found) if not len(each) and held[:, n].max() < NEAR]
-    return Answered(
-        float((held @ weights).max()), float(weights[lacking].sum()), tuple(dict.fromkeys(asked[n] for n in lacking))
-    )
+    places = [place for place, _ in lines]
+    held = np.array([np.isin(places, each) for each in found], dtype=np.float64).T
+    absent = np.array([not len(each) for each in found])
+    said = Answered(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()))
+    if said.is_certain:
+        return said  # what is near can only add to it
+    if known is None:
+        held = np.maximum(held, np.maximum(UNKNOWN, cosine[places])[:, None])
+    else:
+        held = np.maximum(held, _nearness(known, asked, [text for _, text in lines]))
+    absent &= held.max(axis=0, initial=0.0) < NEAR
+    lacking = dict.fromkeys(word for word, is_absent in zip(asked, absent, strict=True) if is_absent)
+    return Answered(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()), tuple(lacking))
 
 
-def _nearness(known: WordEmbedder, asked: Sequence[str], text: str) -> Floats:
-    """For each word of the question how near the nearest word of a text is to it."""
-    own = _TOKEN.findall(text)
-    if not own:
-        return np.zeros(len(asked))
-    near: Floats = (_directions(known, asked) @ _directions(known, own).T).max(axis=1).clip(0.0, 1.0).astype(np.float64)
-    return near
+def _nearness(known: WordEmbedder, asked: Sequence[str], texts: Sequence[str]) -> Floats:
+    """For each text and each word of the question how near the nearest word of the text is to it."""
+    own = [_TOKEN.findall(text) for text in texts]
+    every = {word: n for n, word in enumerate(dict.fromkeys(word for words in own for word in words))}
+    if not every:
+        return np.zeros((len(texts), len(asked)))
+    near = (_directions(known, list(every)) @ _directions(known, asked).T).clip(0.0, 1.0).astype(np.float64)
+    return np.array([near[[every[word] for word in words]].max(axis=0, initial=0.0) for words in own])
 
 
 def _directions(known: WordEmbedder, words: Sequence[str]) -> NDArray[np.float32]:

@@ -41,9 +41,6 @@ SPEAKER_SHARE: Final = 0.02
 NEAR_ENOUGH: Final = 0.2  # without a shared word a unit must be at least this near to be a hit
 CLEAR_MEANING: Final = 0.3  # a best cosine below this is noise and is not scaled up
 FAR_BELOW: Final = 0.3  # of the best score: a hit below that is left out
-NOT_HERE: Final = 0.3  # of a question; where no line holds so much of it, nothing was found
-DOUBTFUL: Final = 0.55  # where no line holds so much of it,
-LACKING: Final = 0.4  # or where so much of it is nowhere, the answer says so
 EVERGREEN: Final = frozenset({"curated", "topic", "bank", "knowledge"})
 
 # Each signal is scaled to 0..1 before it is weighed; see docs/ranking.md for how the weights were found.
@@ -184,7 +181,7 @@ def run(
     is_here, doubts = True, list[str]()
     if query.fusion == "context" and words and not signals.date[places[:LOOKED_AT]].any():
         held = answered(view, query.text, words, lines, embedder if signals.has_meaning else None, signals.meaning)
-        is_here, doubts = held.share >= NOT_HERE, _doubts(held)
+        is_here, doubts = held.is_here, _doubts(held)
     found = _finished(hits, query) if is_here else []
     notes = [*state(), *notes, *more, *doubts]
     if not found and is_here:
@@ -194,10 +191,10 @@ def run(
 
 def _doubts(held: Answered) -> list[str]:
     """What is to be said where it is not certain that the answer is here."""
-    if held.share >= DOUBTFUL and held.lack < LACKING:
+    if held.is_certain:
         return []
     said = f": no line says {' or '.join(held.lacking)}" if held.lacking else ""
-    if held.share < NOT_HERE:
+    if not held.is_here:
         return [f"nothing here answers this{said}"]
     return [f"nothing here answers this for certain{said}; these lines only come near"]
 
