@@ -15,7 +15,7 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
 	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, examples, blind or trust; SEED= and FROM= go on
+test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind or trust; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment, with every Python there is, by pipx and by uvx

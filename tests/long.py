@@ -60,6 +60,13 @@ def conversations(seed: str) -> Iterator[Step]:
     yield Step(name="conformance", command=_tests("-m", "long", "tests/mcp"))
 
 
+def spoken(seed: str) -> Iterator[Step]:
+    """A hundred conversations of 300 turns with a model, cut five times and killed in every phase."""
+    for number in range(10):
+        variables = {"ANIMA_SEED": f"{seed}-{number}", "ANIMA_RUNS": "10"}
+        yield Step(name=f"ten-{number}", command=_tests("-m", "long", "tests/agent"), variables=variables)
+
+
 def examples(seed: str) -> Iterator[Step]:
     """Two thousand new examples for every property, in the place of the hundred that `make test` always tries."""
     for room in PROPERTIES:
@@ -83,7 +90,7 @@ def trust(seed: str) -> Iterator[Step]:
         yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
 
 
-PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, examples, blind, trust)}
+PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, spoken, examples, blind, trust)}
 
 
 def run(part: str, seed: str, start: str | None) -> int:

@@ -95,6 +95,7 @@ MAY_OPEN_FILES = {
     "search/embed/": "weights of models, which lie outside every home",
     "search/tables.py": "derived indexes, which may be deleted; never a document",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
+    "agent/models.py": "which model answers, and keys, in the user's own configuration",
     "cli/__init__.py": "the null device, when a pipe is closed or a shell asks what comes next",
 }
 

@@ -105,8 +105,8 @@ def test_every_command_says_what_it_does_and_shows_an_example(name: str) -> None
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_answer_as_json_and_be_told_its_home(name: str) -> None:
-    # A home of its own; its output is the protocol's.
-    exceptions = {"tour": {"--home"}, "mcp": {"--json"}}
+    # A home of its own; its output is the protocol's; it is talked with.
+    exceptions = {"tour": {"--home"}, "mcp": {"--json"}, "chat": {"--json"}}
 
     assert {"--home", "--json"} - options_of(COMMANDS[name]) == exceptions.get(name, set())
 
@@ -128,6 +128,7 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     "AGENTS.md",
     "docs/manual.md",
+    "docs/agent.md",
     "docs/configuration.md",
     "docs/dialects.md",
     "docs/mcp.md",

@@ -22,7 +22,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from anima.testing.models import ModelServer, Reply
+from anima.testing.models import ModelServer, Spoken
 
 Made = Callable[..., Model]
 
@@ -66,7 +66,10 @@ def test_text_and_parallel_calls_arrive(made: Made, how: str) -> None:
 
     schema = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
     tool = Tool.from_schema(look, name="look", description="Looks.", json_schema=schema)
-    script = [Reply("One moment.", calls=[("look", {"at": "boat"}), ("look", {"at": "dog"})]), Reply("Both are there.")]
+    script = [
+        Spoken("One moment.", calls=[("look", {"at": "boat"}), ("look", {"at": "dog"})]),
+        Spoken("Both are there."),
+    ]
     with ModelServer(script) as server:
         agent = Agent(made(server), instructions="You are a test.", tools=[tool])
         answer = asyncio.run((whole if how == "whole" else streamed)(agent, "Are they?"))
@@ -90,7 +93,7 @@ def test_text_and_parallel_calls_arrive(made: Made, how: str) -> None:
     ],
 )
 def test_a_fault_is_the_error_the_service_would_give(made: Made, fault: Any, error: type[Exception]) -> None:
-    with ModelServer([Reply(fault=fault)]) as server:
+    with ModelServer([Spoken(fault=fault)]) as server:
         with pytest.raises(error):
             asyncio.run(streamed(Agent(made(server)), "Hello"))
 
@@ -106,14 +109,14 @@ def test_a_wrong_key_is_refused(made: Made) -> None:
 
 @THREE
 def test_a_silent_server_is_given_up(made: Made) -> None:
-    with ModelServer([Reply(fault="silent")]) as server:
+    with ModelServer([Spoken(fault="silent")]) as server:
         agent = Agent(made(server), model_settings={"first_event_timeout": 0.2})
         with pytest.raises((AgentRunError, TimeoutError)):
             asyncio.run(streamed(agent, "Hello"))
 
 
 def test_a_window_overflows_by_size() -> None:
-    with ModelServer([Reply("short")], window=2_000) as server:
+    with ModelServer([Spoken("short")], window=2_000) as server:
         assert asyncio.run(streamed(Agent(chat(server)), "Hello")) == "short"
         with pytest.raises(ModelContextWindowExceededError):
             asyncio.run(streamed(Agent(chat(server)), "Hello " * 1_000))

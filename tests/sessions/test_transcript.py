@@ -689,7 +689,7 @@ def test_a_pair_keeps_the_whole_log_and_what_the_model_still_sees(store: FolderS
     talk = Transcript.create(logs, head(), clock=Ticking(), redact=redact, context=seen)
     for n in range(5):
         talk.log("user", f"{n}")
-    talk.boundary(uuid="b", token_count=9, summary="so far", kept=2)
+    talk.boundary(uuid="b", token_count=9, summary="so far", turn_index=3)
     talk.log("user", "5")
     assert [line.get("content", line["type"]) for line in lines_of(seen)] == [
         "session",

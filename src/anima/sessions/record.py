@@ -217,6 +217,12 @@ class Transcript:
             page = read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
         return page.entries, page.total
 
+    def in_context(self) -> tuple[Boundary | None, tuple[Turn, ...]]:
+        """The last boundary, and the entries that it left in the context, with those since."""
+        found = resumed(self._file)
+        boundary = found.boundary if found else None
+        return boundary, self.since(boundary.turn_index if boundary else 0)[0]
+
     # -- what is recorded -----------------------------------------------------------------------------------------------
 
     def log(
@@ -277,16 +283,17 @@ class Transcript:
             return replace(turn, number=self._count.entries - 1, offset=offset)
 
     def boundary(
-        self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None, kept: int = 0
+        self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None
     ) -> Boundary:
         """Records that the context was compacted: entries before `turn_index` (or all) are out of it. In a pair, the
-        context file then holds the header, this boundary and the last `kept` entries."""
+        context file then holds the header, this boundary and the entries from there on."""
         text = None if summary is None else self._redacted(summary)[0]
         with self._mutex:
             index = self._count.entries if turn_index is None else turn_index
             found = Boundary(uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text)
             self._add(found, sync=True)
             if self._context is not None:
+                kept = max(0, self._count.entries - index)
                 recent = read(self._file, limit=kept, newest=True, known=self._count).entries if kept else ()
                 seen: list[Record] = [self.header, found, *recent]
                 self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))

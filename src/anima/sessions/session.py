@@ -319,14 +319,25 @@ class Session(Hand):
             finally:
                 self._is_flushing = False
 
-    def after_compaction(self, *, tokens: int = 0, summary: str | None = None, kept: int = 0) -> str:
-        """Says that the context was cut: what was not flushed yet is, the cut is recorded, and a new cycle begins.
+    def context(self) -> tuple[str, tuple[Turn, ...]]:
+        """What a model that takes this conversation up goes on from: the summary of the last cut, and the entries since."""
+        if self._talk is None:
+            return "", ()
+        boundary, turns = self._talk.in_context()
+        return (boundary.summary or "" if boundary else ""), turns
+
+    def after_compaction(
+        self, *, tokens: int = 0, summary: str | None = None, kept: int = 0, since: int | None = None
+    ) -> str:
+        """Says that the context was cut: what was not flushed yet is, the cut is recorded, and a new cycle begins. What
+        stays in it is the last `kept` entries, or those `since` one, by its number.
         Gives what the model must be told again: the essential sections of AGENTS.md, the time, and what it noted itself."""
         self.flush("compaction")
         with self.at_work():
             if self._talk is not None:
+                first = self._talk.turns - max(0, kept) if since is None else since
                 self._talk.boundary(
-                    uuid=self.site.new_id(), token_count=max(0, tokens), summary=summary, kept=max(0, kept)
+                    uuid=self.site.new_id(), token_count=max(0, tokens), summary=summary, turn_index=max(0, first)
                 )
             self._flushing.begin_cycle(self._talk.size if self._talk else 0)
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))

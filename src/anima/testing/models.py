@@ -4,7 +4,7 @@ Promise: each request takes the next step of the script and is kept with its pat
 what was really sent; faults look as those of the real services do. It listens on 127.0.0.1 alone and costs nothing.
 Not here: what a program makes of the answers.
 
-    with ModelServer([Reply(calls=[("memory_search", {"query": "boat"})]), Reply("It is at the marina.")]) as server:
+    with ModelServer([Spoken(calls=[("memory_search", {"query": "boat"})]), Spoken("It is at the marina.")]) as server:
         … server.url, server.key, server.requests …
 """
 
@@ -24,7 +24,7 @@ _CHUNK = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Spoken:
     """One step: what the model says and which tools it calls, or how the server fails. `cut` breaks off after the text,
     `silent` never answers, `overflow` says that the context is full in the words of each service."""
 
@@ -35,7 +35,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Received:
     """One request as it came in."""
 
     path: str
@@ -55,10 +55,11 @@ class Asked:
     @property
     def said(self) -> str:
         """Everything but the prompt and the tools, as JSON: for a look whether something was sent."""
-        return json.dumps(self.body.get("input") or self.body["messages"], ensure_ascii=False)
+        messages = self.body.get("input") or self.body["messages"]
+        return json.dumps([m for m in messages if m.get("role") not in ("system", "developer")], ensure_ascii=False)
 
 
-Step = Reply | Callable[[Asked], Reply]
+Step = Spoken | Callable[[Received], Spoken]
 
 
 class ModelServer:
@@ -69,11 +70,11 @@ class ModelServer:
         self,
         script: Iterable[Step] = (),
         *,
-        then: Step = Reply("I have nothing to add."),  # noqa: B008
+        then: Step = Spoken("I have nothing to add."),  # noqa: B008
         key: str = KEY,
         window: int = 0,
     ) -> None:
-        self.key, self.requests = key, list[Asked]()
+        self.key, self.requests = key, list[Received]()
         self._script, self._then, self._window = list(script), then, window
         self._mutex, self.released = threading.Lock(), threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
@@ -97,12 +98,12 @@ class ModelServer:
         self._server.server_close()
         self._thread.join()
 
-    def next_for(self, asked: Asked, size: int) -> Reply:
+    def next_for(self, asked: Received, size: int) -> Spoken:
         """The step for a request, which is kept."""
         with self._mutex:
             self.requests.append(asked)
             if self._window and size > self._window:
-                return Reply(fault="overflow")
+                return Spoken(fault="overflow")
             step = self._script.pop(0) if self._script else self._then
         return step(asked) if callable(step) else step
 
@@ -117,13 +118,13 @@ def _answering(server: ModelServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
             headers = {name.casefold(): value for name, value in self.headers.items()}
-            asked = Asked(self.path, headers, json.loads(raw))
+            asked = Received(self.path, headers, json.loads(raw))
             try:
                 self._answer(asked, server.next_for(asked, len(raw)), len(raw))
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client had enough
 
-        def _answer(self, asked: Asked, reply: Reply, size: int) -> None:
+        def _answer(self, asked: Received, reply: Spoken, size: int) -> None:
             given = asked.headers.get("x-api-key") or asked.headers.get("authorization", "").removeprefix("Bearer ")
             if given != server.key:
                 return self._send(401, _WRONG_KEY[asked.path.endswith("/messages")])
@@ -157,7 +158,7 @@ def _answering(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("connection", "close")
             self.end_headers()
-            for event in events[: max(1, len(events) * 2 // 3)] if cut else events:
+            for event in events[: max(1, len(events) // 2)] if cut else events:
                 self.wfile.write(event.encode())
                 self.wfile.flush()
             self.close_connection = True
@@ -179,7 +180,7 @@ _FAULTS = {
 }
 
 
-def _overflow(asked: Asked, fault: Fault) -> str:
+def _overflow(asked: Received, fault: Fault) -> str:
     if fault == "llama.cpp":
         said = "request (9120 tokens) exceeds the available context size (8192 tokens), try increasing it"
         return json.dumps({"error": {"code": 400, "message": said, "type": "exceed_context_size_error", "n_ctx": 8192}})
@@ -209,13 +210,13 @@ def _event(data: Mapping[str, Any], *, named: bool = True) -> str:
     return f"{name}data: {json.dumps(data)}\n\n"
 
 
-def _called(asked: Asked, reply: Reply) -> list[tuple[str, str, str]]:
+def _called(asked: Received, reply: Spoken) -> list[tuple[str, str, str]]:
     """(id, name, arguments) of each call; an id is never given twice in a conversation."""
     turn = len(asked.body.get("input") or asked.body["messages"])
     return [(f"call_{turn}_{n}", name, json.dumps(given)) for n, (name, given) in enumerate(reply.calls)]
 
 
-def _chat(asked: Asked, reply: Reply, tokens: int) -> _Made:
+def _chat(asked: Received, reply: Spoken, tokens: int) -> _Made:
     spent = len(reply.text) // 4 + 1
     usage = {"prompt_tokens": tokens, "completion_tokens": spent, "total_tokens": tokens + spent}
     calls = [
@@ -242,7 +243,7 @@ def _chat(asked: Asked, reply: Reply, tokens: int) -> _Made:
     )
 
 
-def _responses(asked: Asked, reply: Reply, tokens: int) -> _Made:
+def _responses(asked: Received, reply: Spoken, tokens: int) -> _Made:
     spent = len(reply.text) // 4 + 1
     usage = {
         "input_tokens": tokens,
@@ -292,7 +293,7 @@ def _item_events(index: int, item: Mapping[str, Any]) -> Iterator[dict[str, Any]
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def _messages(asked: Asked, reply: Reply, tokens: int) -> _Made:
+def _messages(asked: Received, reply: Spoken, tokens: int) -> _Made:
     spent = len(reply.text) // 4 + 1
     blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text or not reply.calls else []
     for (id, name, _), (_, given) in zip(_called(asked, reply), reply.calls, strict=True):
@@ -316,7 +317,7 @@ def _messages(asked: Asked, reply: Reply, tokens: int) -> _Made:
     return _Made({**base, "content": blocks, "stop_reason": ended, "usage": usage}, [_event(each) for each in told])
 
 
-_PROTOCOLS: dict[str, Callable[[Asked, Reply, int], _Made]] = {
+_PROTOCOLS: dict[str, Callable[[Received, Spoken, int], _Made]] = {
     "/chat/completions": _chat,
     "/responses": _responses,
     "/messages": _messages,

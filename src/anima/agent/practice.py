@@ -1,0 +1,201 @@
+"""`practice`: a small program in the place of a model. It follows plain sentences, so that the whole loop can be seen and
+tested without a key: remembering, finding, forgetting, the first conversation.
+
+Promise: the same words get the same answer; it says what it is, calls the same tools as any model, and leaves the machine
+for nothing. Not here: anything that a sentence could mean beside the ones in `SENTENCES`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from anima.agent.models import PRACTICE
+
+WHAT_I_AM = (
+    "I am practice, a small program that stands in for a model: I follow a few plain sentences and understand nothing else. "
+    "Try “remember that the boat is called Aurora”, “what do you know about the boat?”, “forget the boat”, “my name is Ana”, "
+    "“who are you?”. For a real conversation set a model: anima model."
+)
+# What is said, and which line of which page it fills in.
+FIELDS = (
+    (r"my name is (.+)", "user", "Name"),
+    (r"(?:please )?call me (.+)", "user", "Call them"),
+    (r"my time ?zone is (.+)", "user", "Timezone"),
+    (r"i speak (.+)", "user", "Languages"),
+    (r"your name is (.+)", "identity", "Name"),
+    (r"you are an? (.+)", "identity", "Creature"),
+    (r"your emoji is (.+)", "identity", "Emoji"),
+    (r"your (?:vibe|manner) is (.+)", "identity", "Vibe"),
+)
+SENTENCES = (
+    (r"(?:please )?remember(?: that|:)? (.+)", "memory_write"),
+    (r"(?:please )?forget(?: about| that)? (.+)", "memory_forget"),
+    (
+        r"(?:what|who|when|where|do you|tell me|have i|did i).*?(?:know|remember|told you|tell|wrote|said)(?: you)?(?: about)? (.+)",
+        "memory_search",
+    ),
+    (r"(?:who are you|what are you|what is your name)", "who_am_i"),
+    (r"what do you know", "what_do_i_know"),
+)
+QUESTIONS = (
+    ("user", "What is your name? Say “my name is …”."),
+    ("identity", "And what shall I be called? Say “your name is …”."),
+    ("", "That is all I need to begin. Keep the card, and we are done."),
+)
+_DONE = re.compile(
+    r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
+)
+_FIRST = "# The first conversation"  # of BOOTSTRAP.md
+_SAID = re.compile(r"^user: (.+)$", re.MULTILINE)
+
+
+def practice_model() -> FunctionModel:
+    """The model, plain and streamed."""
+    return FunctionModel(_whole, stream_function=_streamed, model_name=PRACTICE)
+
+
+def _whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    found = decided(messages, info)
+    if isinstance(found, str):
+        return ModelResponse(parts=[TextPart(content=found)])
+    return ModelResponse(parts=[ToolCallPart(tool_name=name, args=dict(given)) for name, given in found])
+
+
+async def _streamed(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    found = decided(messages, info)
+    if isinstance(found, str):
+        for word in re.findall(r"\S+\s*", found):
+            yield word
+        return
+    for number, (name, given) in enumerate(found):
+        yield {
+            number: DeltaToolCall(
+                name=name, json_args=json.dumps(given), tool_call_id=f"practice_{len(messages)}_{number}"
+            )
+        }
+
+
+Calls = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
+    """What is said, or which tools are called."""
+    asked, results = _now(messages)
+    is_first = _FIRST in (info.instructions or "")
+    if asked.startswith("A conversation between"):
+        return _summary(asked)
+    if "<conversation>" in asked:
+        return "NO_REPLY"
+    if not results:
+        return _answer(asked, {tool.name for tool in info.function_tools}, is_first)
+    said = "\n\n".join(_told(part.tool_name, part.content) for part in results)
+    return "\n\n".join(filter(None, (said, _question(messages) if is_first else "")))
+
+
+def _now(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:
+    """What the person said last, and the results since."""
+    asked, results = "", list[ToolReturnPart]()
+    for message in messages:
+        for part in message.parts if isinstance(message, ModelRequest) else ():
+            if isinstance(part, UserPromptPart):
+                asked, results = str(part.content).strip(), []
+            elif isinstance(part, ToolReturnPart):
+                results.append(part)
+    return asked, results
+
+
+def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
+    if is_first and _DONE.fullmatch(_bare(asked)) and "memory_write" in tools:
+        return [("memory_write", {"target": "bootstrap", "content": "", "reason": "the first conversation is done"})]
+    if (field := _field(asked)) is not None and "memory_write" in tools:
+        page, name, value = field
+        return [("memory_write", {"target": page, "content": f"- **{name}:** {value}", "reason": "you told me"})]
+    for pattern, tool in SENTENCES:
+        found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
+        if found and tool in tools:
+            return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
+    return f"Hello. {WHAT_I_AM}\n\n{QUESTIONS[0][1]}" if is_first else WHAT_I_AM
+
+
+def _arguments(tool: str, words: str) -> dict[str, Any]:
+    return {
+        "memory_write": {"target": "memory", "content": words[:1].upper() + words[1:], "reason": "you asked me to"},
+        "memory_forget": {"text": words, "reason": "you asked me to"},
+        "memory_search": {"query": words},
+    }.get(tool, {})
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split()).rstrip(" .!?")
+
+
+def _field(asked: str) -> tuple[str, str, str] | None:
+    """(page, field, value) that a sentence fills in."""
+    for pattern, page, name in FIELDS:
+        if found := re.fullmatch(pattern, _bare(asked), re.I):
+            return page, name, found[1]
+    return None
+
+
+def _question(messages: Sequence[ModelMessage]) -> str:
+    """The next question of the first conversation: the first whose page was not asked for yet."""
+    calls = [part for message in messages if isinstance(message, ModelResponse) for part in message.parts]
+    pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ToolCallPart)}
+    if "bootstrap" in pages or not pages & {"user", "identity"}:
+        return ""
+    return next(question for page, question in QUESTIONS if page not in pages)
+
+
+def _told(tool: str, content: object) -> str:
+    """A result in a sentence."""
+    given = content if isinstance(content, dict) else {}
+    if "error" in given:
+        return f"That did not work: {given['error']}"
+    if tool == "memory_search":
+        hits = given.get("hits") or []
+        return (
+            "\n".join(["I found this:", *(f"- {_line(hit)}" for hit in hits)]) if hits else "I know nothing about that."
+        )
+    if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):
+        return f"I am {who.get('name')}, and just now I speak through practice, a small program without a model."
+    if "status" in given:
+        return _receipt(given)
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _line(hit: Mapping[str, Any]) -> str:
+    return f"{' '.join(str(hit.get('text', '')).split()).lstrip('- ')} ({hit.get('citation')})"
+
+
+def _receipt(given: Mapping[str, Any]) -> str:
+    status, path = given["status"], given.get("path")
+    if status == "written" and path == "BOOTSTRAP.md":
+        return "Then we are done with the beginning. I am glad to know you."
+    if status == "written":
+        return f"I wrote it down in {path}."
+    if status == "noted":
+        return "I noted it. It counts once you have looked at it: anima review."
+    if status == "pending":
+        return f"I proposed it for {path} as {given.get('proposal')}. It waits for your yes: anima review."
+    return f"It was refused: {given.get('reason') or given.get('rule')}"
+
+
+def _summary(asked: str) -> str:
+    said = _SAID.findall(asked.partition("<conversation>")[2])
+    if not said:
+        return "Facts\n- nothing was said"
+    return "\n".join([f"Open\n- {said[-1][:300]}", "Facts", *(f"- {line[:300]}" for line in said[-20:])])

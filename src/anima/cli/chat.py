@@ -1,0 +1,296 @@
+"""The command `chat`: talking with the agent at a terminal.
+
+Promise: an answer appears as it comes, calls as quiet lines, and what waits for the owner as a card that one key decides;
+identity files, danger and forgetting want a typed word. Ctrl-C stops a turn and keeps what was said. A line that begins
+with a slash is a command. What was typed is remembered in the transcript and nowhere else.
+Not here: one turn for scripts (say), what a turn is (agent).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anima.cli.command import AGENT, HOME, SET, command, option
+from anima.cli.memory import show_receipts
+from anima.cli.review import _show_noted
+from anima.cli.say import CHANNEL, MODEL, chosen, quiet
+from anima.cli.sessions import _meant
+from anima.cli.show import console, counted, flat, inert, need_person, say, shortened, show_proposal, whisper
+from anima.errors import HomeError
+from anima.model import Scope
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from rich.live import Live
+
+    from anima import Home, Receipt, Session
+    from anima.agent.conversation import Conversation, Happening
+    from anima.agent.models import Models
+
+FIRST = "first-conversation"  # the rule of the card that a first conversation leaves
+REMEMBERED = 200  # lines that were typed, for the arrow keys
+# A slash command that is a command of anima's own, on this home.
+SAME = {"review": "review", "undo": "undo", "why": "why", "memory": "read MEMORY.md"}
+HELP = """\
+/new        end this conversation and begin another
+/compact    write down what matters and shorten what the model sees
+/prompt     what the model is told
+/persona    which soul is worn
+/memory     MEMORY.md
+/review     decide what waits for you
+/undo       take back the newest change
+/why P:N    where a line came from, such as /why MEMORY.md:14
+/model      which model answers; /model NAME takes another from here on
+/cost       what this conversation used
+/quit       leave; the conversation can be taken up: anima chat --session last
+Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves."""
+
+
+@command(
+    option(
+        "--session",
+        metavar="ID",
+        help="Go on with this conversation, or the beginning of its id; `last` for the latest.",
+    ),
+    MODEL,
+    AGENT,
+    HOME,
+    SET,
+)
+def chat(home: Home, session: str | None, model: str | None) -> int:
+    """Talk with the agent. Without a model, practice answers: a small program that follows plain sentences.
+
+    \b
+    anima chat
+    anima chat --session last
+    anima chat --model anthropic:NAME
+    """
+    need_person("a chat wants somebody at a terminal", hint='anima say "…" is for scripts')
+    models, name = chosen(home, model)
+    with asyncio.Runner() as runner:
+        return _Chat(home, models, name, runner).held(session)
+
+
+class _Chat:
+    """One sitting: the conversation that is held, and what the person types."""
+
+    def __init__(self, home: Home, models: Models, name: str, runner: asyncio.Runner) -> None:
+        self._home, self._models, self._name, self._runner = home, models, name, runner
+        self._out, self._seen = console(), set[str]()
+        self._session: Session
+        self._talk: Conversation
+        self._live: Live | None = None
+        self._text = ""
+        self._own: dict[str, Callable[[str], Any]] = {
+            "new": self._new,
+            "compact": self._compact,
+            "prompt": lambda rest: say(inert(self._session.prompt.text)),
+            "persona": lambda rest: say(f"soul worn: {flat(self._session.prompt.persona or 'none')}"),
+            "model": self._model,
+            "cost": self._cost,
+            "help": lambda rest: say(HELP),
+        }
+
+    def held(self, id: str | None) -> int:
+        """The whole sitting. Leaving lets the conversation go on later."""
+        self._begin(_meant(self._home.sessions.list(), id).id if id else None)
+        typing = self._typing()
+        try:
+            while True:
+                try:
+                    line = self._runner.run(typing.prompt_async("› ")).strip()
+                except KeyboardInterrupt:
+                    continue
+                except EOFError:
+                    return 0
+                if line in ("/quit", "/exit"):
+                    return 0
+                if line:
+                    self._heard(line)
+        finally:
+            self._end()
+
+    def _heard(self, line: str) -> None:
+        try:
+            self._command(line) if line.startswith("/") else self._turn(line)
+        except HomeError as error:
+            whisper(f"anima: {flat(str(error))}")
+            if error.hint:
+                whisper(f"       {flat(error.hint)}")
+
+    # -- the conversation -----------------------------------------------------------------------------------------------
+
+    def _begin(self, id: str | None = None) -> None:
+        from anima.agent.conversation import Conversation
+
+        made = self._models.made(self._models.choice(self._name))
+        self._session = (
+            self._home.resume(id, model=self._name)
+            if id
+            else self._home.session(scope=Scope.MAIN, channel=CHANNEL, model=self._name)
+        )
+        self._talk = Conversation(self._session, made, heard=self._happened)
+        self._runner.run(self._talk.__aenter__())
+        waiting = len(self._home.inbox.all()) + len(self._home.inbox.noted())
+        waits = f"; {counted(waiting, 'thing')} for you to decide: /review" if waiting else ""
+        who = self._home.identity.name
+        self._out.print(f"{flat(who)}, through {flat(self._name)}. /help lists what there is{waits}.", style="dim")
+        self._note_seen()
+
+    def _end(self, *, close: bool = False) -> None:
+        self._runner.run(self._talk.__aexit__(None, None, None))
+        if close:
+            self._session.close()
+        else:
+            self._session.flush("left")
+            self._session.leave()
+
+    def _turn(self, line: str) -> None:
+        from rich.live import Live
+
+        self._text = ""
+        with Live(console=self._out, refresh_per_second=8, vertical_overflow="visible") as self._live:
+            try:
+                answer = self._runner.run(self._talk.turn(line))
+                if answer.early:
+                    self._quietly("the answer broke off here")
+            except KeyboardInterrupt:
+                self._quietly("stopped; what was said is kept")
+            finally:
+                self._live = None
+        self._cards()
+
+    def _happened(self, what: Happening) -> None:
+        from rich.markdown import Markdown
+
+        if what.kind == "delta" and self._live is not None:
+            self._text += what.text
+            self._live.update(Markdown(inert(self._text)))
+        elif what.kind == "tool":
+            self._quietly(quiet(what).removeprefix("· "))
+        elif what.kind == "compaction":
+            self._quietly(f"the conversation was shortened: {what.text}")
+
+    def _quietly(self, text: str) -> None:
+        """A dim line; what the answer said before it stays above."""
+        from rich.markdown import Markdown
+
+        if self._live is not None and self._text:
+            self._live.update("")
+            self._out.print(Markdown(inert(self._text)))
+            self._text = ""
+        self._out.print(f"· {shortened(text, self._out.width - 6)}", style="dim")
+
+    # -- cards ----------------------------------------------------------------------------------------------------------
+
+    def _cards(self) -> None:
+        """What this turn left for the person to decide: changes that wait, and lines that were noted. What a first
+        conversation agrees on grows with it, and is shown once it says who both are."""
+        inbox, mine = self._home.inbox, self._session.id
+        asked = [each for each in inbox.all() if each.content not in self._seen and each.session == mine]
+        asked = [each for each in asked if each.rule != FIRST or inbox.confirmed_by(each)]
+        for number, proposal in enumerate(asked, start=1):
+            show_proposal(proposal, number, len(asked))
+            keep = partial(inbox.approve, proposal.id, approver="terminal", content=proposal.content)
+            name = inbox.confirmed_by(proposal)
+            self._decided(
+                inbox.alone(proposal),
+                partial(keep, typed=name) if name else keep,
+                partial(inbox.deny, proposal.id),
+                name,
+            )
+        noted = [each for each in inbox.noted() if each.entry.id not in self._seen and each.entry.session == mine]
+        for each in noted:
+            _show_noted([each], 1)
+            named = each.entry.id
+            keeping = partial(inbox.keep, named, approver="terminal")
+            self._decided("danger" if each.findings else "", keeping, partial(inbox.drop, named))
+        self._note_seen()
+
+    def _note_seen(self) -> None:
+        self._seen |= {each.content for each in self._home.inbox.all()} | {
+            each.entry.id for each in self._home.inbox.noted()
+        }
+
+    def _decided(
+        self, alone: str, keep: Callable[[], Sequence[Receipt]], drop: Callable[[], object], name: str = ""
+    ) -> None:
+        """One key; what is decided by itself wants the word typed out, and who the agent is its name."""
+        if alone:
+            yes = flat(name) or "keep"
+            say(f"This is about {alone}: type {yes} to keep it, drop to drop it, or nothing to leave it for later.")
+            word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
+            word = "keep" if word == yes.casefold() else word if word == "drop" else ""
+        else:
+            say("k keep · d drop · any other key: later")
+            word = {"k": "keep", "d": "drop"}.get(click.getchar().casefold(), "")
+        if word == "keep":
+            show_receipts(keep())
+        elif word == "drop":
+            drop()
+            say("dropped")
+        else:
+            say("it waits: /review")
+
+    # -- commands -------------------------------------------------------------------------------------------------------
+
+    def _command(self, line: str) -> None:
+        name, _, rest = line[1:].partition(" ")
+        if name in self._own:
+            self._own[name](rest.strip())
+        elif name in SAME:
+            from anima.cli import run
+
+            run([*SAME[name].split(), *shlex.split(rest), "--home", self._home.name])
+            self._note_seen()
+        else:
+            whisper(f"anima: there is no /{flat(name)}; /help lists what there is")
+
+    def _new(self, rest: str) -> None:
+        self._end(close=True)
+        self._begin()
+
+    def _compact(self, rest: str) -> None:
+        if not self._runner.run(self._talk.compact()):
+            say("there is nothing to cut yet")
+
+    def _model(self, rest: str) -> None:
+        if rest:
+            self._models.made(self._models.choice(rest))  # one that cannot be had changes nothing
+            self._name, id = rest, self._session.id
+            is_recorded = bool(self._session.context()[1])
+            self._end()
+            self._begin(id if is_recorded else None)
+        else:
+            say(f"{flat(self._name)}; anima model lists others")
+
+    def _cost(self, rest: str) -> None:
+        used = self._talk.usage
+        price = f", about ${used.cost:.4f}" if used.cost else ""
+        say(f"{counted(used.requests, 'request')}, {used.input_tokens:,} tokens in, {used.output_tokens:,} out{price}")
+
+    def _typing(self) -> PromptSession[str]:
+        """The line that is typed in: several lines with Alt-Enter, and what was typed before with the arrow keys."""
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import InMemoryHistory
+        from prompt_toolkit.key_binding import KeyBindings
+
+        keys = KeyBindings()
+        keys.add("enter")(lambda event: event.current_buffer.validate_and_handle())
+        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        return PromptSession(history=InMemoryHistory(_typed_before(self._home)), key_bindings=keys, multiline=True)
+
+
+def _typed_before(home: Home) -> list[str]:
+    """What the person typed lately, the oldest first."""
+    lines: list[str] = []
+    for row in home.sessions.list(limit=10) if home.sessions.kept else ():
+        turns = home.sessions.read(row.id, limit=100, newest=True).entries if row.source_plugin == CHANNEL else ()
+        lines = [turn.content for turn in turns if turn.role == "user"] + lines
+    return lines[-REMEMBERED:]

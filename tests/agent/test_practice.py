@@ -1,0 +1,66 @@
+"""`practice`: plain sentences become calls, and the first conversation comes to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from speaking import talk
+
+from anima import Home, Scope
+from anima.agent.models import Models
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with Home.create(tmp_path / "home") as home:
+        yield home
+
+
+@pytest.mark.parametrize(
+    ("sentence", "call"),
+    [
+        ("remember that the boat is called Aurora", "memory_write"),
+        ("Please remember: tea at five.", "memory_write"),
+        ("forget the boat", "memory_forget"),
+        ("What do you know about the boat?", "memory_search"),
+        ("do you remember my sister?", "memory_search"),
+        ("who are you?", "who_am_i"),
+        ("what do you know?", "what_do_i_know"),
+        ("My name is Ana.", "memory_write"),
+        ("tell me a joke", ""),
+    ],
+)
+def test_a_sentence_is_a_call(home: Home, sentence: str, call: str) -> None:
+    (answer,) = talk(home, Models.of(home), [sentence])
+
+    assert (answer.calls[0]["name"] if answer.calls else "") == call
+    assert call or "I am practice, a small program" in answer.text
+
+
+def test_a_scripted_person_does_the_first_conversation(home: Home) -> None:
+    answers = talk(home, Models.of(home), ["Hello", "my name is Ana", "your name is Tilda", "you are an owl"])
+    (card,) = home.inbox.all()
+    home.inbox.approve(card.id, approver="terminal", content=card.content, typed="Tilda")
+
+    assert "What is your name?" in answers[0].text and "what shall I be called?" in answers[1].text
+    assert "Keep the card" in answers[-1].text
+    assert "- **Name:** Ana" in home.read("USER.md").text
+    assert (home.identity.name, home.identity.resolved().creature.value) == ("Tilda", "owl")
+    assert not home.exists("BOOTSTRAP.md")
+    with home.session(scope=Scope.MAIN) as session:
+        assert "The first conversation" not in session.prompt.text
+
+
+def test_whoever_wants_no_first_conversation_ends_it(home: Home) -> None:
+    talk(home, Models.of(home), ["Hello", "that is all"])
+
+    assert not home.exists("BOOTSTRAP.md") and not home.inbox.all()
+
+
+def test_it_finds_in_a_new_conversation_what_it_was_told(home: Home) -> None:
+    talk(home, Models.of(home), ["remember that the boat is called Aurora"])
+    (answer,) = talk(home, Models.of(home), ["what do you know about the boat?"])
+
+    assert "The boat is called Aurora (MEMORY.md#L" in answer.text
