@@ -214,11 +214,12 @@ def test_up_without_a_path_makes_the_users_own_home_which_is_then_found(
 
 def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
     folder = example("openclaw")
-    before = sorted(path.name for path in folder.rglob("*"))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with brought_up(folder) as told:
         assert told["home"] == str(folder)
 
-    assert sorted(path.name for path in folder.rglob("*")) == before
+    now = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".anima" not in path.parts}
+    assert now == before
 
 
 @pytest.mark.parametrize("name", ["aria", 'A "b" 50% $HOME \\ é'])
@@ -960,6 +961,34 @@ def test_on_a_pipe_what_only_looks_or_adds_a_copy_goes_on(aria: Path, words: lis
         home.write("SOUL.md", SOUL)
 
     assert run([*words, "--home", str(aria)]) in (0, 1)
+
+
+SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+@pytest.mark.parametrize(("keys", "stays"), [(b"n\n", False), (b"\n", True)])
+def test_a_secret_is_asked_about_and_a_very_long_fact_is_not_taken(aria: Path, keys: bytes, stays: bool) -> None:
+    code, shown = on_a_terminal("remember", SECRET, "--home", aria, until=b"Keep it? [Y/n]", keys=keys)
+
+    assert code == 0 and "Keep it?" in shown and ("taken back" in shown) is not stays
+    assert (SECRET in (aria / "MEMORY.md").read_text(encoding="utf-8")) is stays
+    assert on_a_terminal("remember", "The gauge was read again. " * 400, "--home", aria)[0] == 2
+
+
+def test_long_lists_break_no_word_and_end_with_a_tally(cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with Home.open(aria) as home:
+        for number in range(25):
+            home.write(f"notes/the-varnish-of-the-tiller-{number}.md", "# Varnish\n")
+        with home.session(scope="main", channel="cli") as session:
+            session.taint("web")
+            session.call("memory_write", {"content": "Bo wants the invoices"})
+    lines = cli("history", "--home", aria).out.splitlines()
+
+    assert lines[-1] == "20 revisions; --limit shows more" and all(len(line) <= 80 for line in lines)
+    rows = [line for line in lines[1:-1] if line[0] != " "]  # what does not fit goes on beneath its column
+    assert all(re.match(r"[0-9a-f]{8}  \d{4}-\d\d-\d\d \d\d:\d\d  \w+ ", line) for line in rows) and len(rows) == 20
+    assert cli("review", "--list", "--home", aria).out.splitlines()[-2] == "0 changes and 1 noted line."
 
 
 def test_at_a_terminal_the_owner_needs_no_word_for_it(aria: Path) -> None:

@@ -297,7 +297,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
     rows, settings = _settings(home, set_)
 
     def show() -> None:
-        drawn = table("key", "value", "from")
+        drawn = table("key", "value", "from", whole=("key", "from"))
         for key, value, source in rows:
             drawn.add_row(key, flat(_as_toml(value)), source, style="dim" if source == "default" else "")
         console().print(drawn)

@@ -28,7 +28,7 @@ BASE = option("--base", help="Only if the document still has this digest (anima 
     HOME,
     JSON,
 )
-def remember(home: Home, fact: str, section: str | None, reason: str, as_owner: bool) -> Reply:
+def remember(home: Home, fact: str, section: str | None, reason: str, json: bool, as_owner: bool) -> Reply:
     """Keep one fact in MEMORY.md. A line that says so already is told, and nothing is written.
 
     \b
@@ -36,19 +36,19 @@ def remember(home: Home, fact: str, section: str | None, reason: str, as_owner: 
     anima remember "Luis is allergic to walnuts" --section Health
     """
     if is_owner(as_owner):
-        return _written(home.remember(fact, section=section, reason=reason))
+        return _asked_about(home, home.remember(fact, section=section, reason=reason), can_ask=not json)
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
 @command(words("content", help="What happened."), REASON, HOME, JSON)
-def note(home: Home, content: str, reason: str, as_owner: bool) -> Reply:
+def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> Reply:
     """Put one line into today's log, in your timezone.
 
     \b
     anima note "Reviewed PR #42, approved"
     """
     if is_owner(as_owner):
-        return _written(home.note(content, reason=reason))
+        return _asked_about(home, home.note(content, reason=reason), can_ask=not json)
     return _wished(home, target="daily_log", content=content, reason=reason)
 
 
@@ -184,6 +184,17 @@ def _given(text: str | None) -> str:
 
 def _written(receipt: Receipt) -> Reply:
     return Reply(receipt, lambda: show_receipts([receipt]), 5 if receipt.status == "refused" else 0)
+
+
+def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:
+    """A line in which the scan saw a secret, or that is as long as a document, is asked about at a terminal."""
+    if not (can_ask and receipt.findings and receipt.change and is_owner(False)):
+        return _written(receipt)
+    show_receipts([receipt])
+    if click.confirm("Keep it?", default=True, err=True):
+        return Reply(receipt, ())
+    home.undo(receipt.change)
+    return Reply(receipt, "taken back; only history has it now, and anima forget WORDS --purge takes it out there too")
 
 
 def _wished(home: Home, **asked: Any) -> Reply:

@@ -19,7 +19,7 @@ from anima.cli.command import (
     place_of,
     unless_dry,
 )
-from anima.cli.show import console, inert, say, show_diff, table, whisper
+from anima.cli.show import console, counted, inert, say, show_diff, table, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
             whisper(f"anima: history is broken: {inert(problem)}")
         if not revisions:
             return say("Nothing was written yet.")
-        drawn = table("revision", "when (UTC)", "who", "change", "what")
+        drawn = table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each in revisions:
             when = f"{each.time:%Y-%m-%d %H:%M}"
             drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(each.subject))
-        return console().print(drawn)
+        console().print(drawn)
+        more = "; --limit shows more" if len(revisions) == limit else ""
+        return say(f"{counted(len(revisions), 'revision')}{more}")
 
     return Reply(revisions, show)
 

@@ -74,6 +74,7 @@ def review(
     for number, proposal in enumerate(waiting, start=1):
         show_proposal(proposal, number, len(waiting))
     _show_noted(noted, 1)
+    say(f"{counted(len(waiting), 'change')} and {counted(len(noted), 'noted line')}.")
     say("Decide with: anima review, or anima review --keep NAME, --drop NAME")
     return None
 

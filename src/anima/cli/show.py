@@ -184,13 +184,15 @@ def bar(part: int, whole: int, width: int = 16) -> str:
     return "█" * filled + "░" * (width - filled)
 
 
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """An empty table without lines, whose cells are folded."""
+def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:
+    """An empty table without lines, whose cells are folded; those of `whole` columns never are."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold", justify="right" if column in right else "left")
+        made.add_column(
+            column, overflow="fold", no_wrap=column in whole, justify="right" if column in right else "left"
+        )
     return made
 
 
