@@ -520,7 +520,8 @@ def test_a_session_is_forgotten_with_what_it_said_wrote_and_proposed_and_with_co
     assert home.read("DREAMS.md").text == "- unrelated\n"
     assert home.inbox.all() == ()
     said = home.sessions.read(other.id).entries
-    assert [turn.content for turn in said] == ["the gate is green"]
+    assert [turn.content for turn in said if turn.call is None] == ["the gate is green"]
+    assert ["painted green" in turn.asked for turn in said if turn.call] == [True]
     assert home.sessions.read(session.id).entries == ()
 
 
@@ -610,7 +611,8 @@ def test_a_text_narrows_a_session(home):
     text = home.read("MEMORY.md").text
     assert "walnut tree" not in text and "almond tree" in text and "walnut table" in text
     said = home.sessions.read(session.id).entries
-    assert [turn.content for turn in said] == ["the almond is ripe"]
+    assert [turn.content for turn in said if turn.call is None] == ["the almond is ripe"]
+    assert ["almond tree" in turn.asked for turn in said if turn.call] == [True]
 
 
 @pytest.mark.parametrize(

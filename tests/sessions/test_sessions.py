@@ -38,7 +38,7 @@ def test_a_session_is_taken_up_with_its_listener_taint_and_flows(home):
         assert again.call("memory_write", {"target": "memory", "content": "Ana moved"})["status"] == "noted"
         again.log("user", "and on we go")
     roles = [json.loads(line)["type"] for line in transcript(home, first.id).read_text().splitlines()]
-    assert roles.count("session") == 1 and roles.count("entry") == 2 and roles.count("close") == 2
+    assert roles.count("session") == 1 and roles.count("entry") == 3 and roles.count("close") == 2
 
 
 def test_taint_from_before_the_first_word_outlives_the_process_too(home):
@@ -194,7 +194,7 @@ def test_a_session_is_safe_to_share_by_threads(home):
             thread.start()
         for thread in threads:
             thread.join()
-        assert session.call("session_logs", {"action": "recent"})["total_entries"] == 120
+        assert session.call("session_logs", {"action": "recent"})["total_entries"] == 240  # with the calls
     log = home.today().text
     assert all(f"note {n}-{k}\n" in log for n in range(6) for k in range(20))
 
@@ -258,7 +258,7 @@ def test_session_logs_lists_reads_and_searches_with_the_seeds_limits(home):
     with home.session(scope=Scope.MAIN) as session:
         assert session.call("session_logs", {"action": "recent"})["entries"] == []
         listed = session.call("session_logs", {"action": "list_sessions"})
-        assert {row["session_id"] for row in listed["sessions"]} == set(ids) and listed["ok"]
+        assert {row["session_id"] for row in listed["sessions"]} == {*ids, session.id} and listed["ok"]
         read = session.call("session_logs", {"action": "read_session", "session_id": ids[0]})
         assert (read["returned"], read["total_entries"], read["truncated"]) == (50, 60, True)
         assert read["entries"][0]["content"].startswith("talk 0 line 0 ") and len(read["entries"][0]["content"]) == 200
