@@ -15,6 +15,7 @@ from speaking import choose, made
 from anima import Home, Origin
 from anima.agent.models import Models
 from anima.cli import run
+from anima.cli.serve import _talking
 from anima.testing.models import ModelServer, Spoken
 
 
@@ -132,3 +133,12 @@ def test_a_key_in_the_environment_is_offered(cli: Cli, monkeypatch: pytest.Monke
 def test_setting_a_model_is_the_owners(cli: Cli) -> None:
     assert cli("model", "ollama:llama3").code == 5
     assert cli("model", "--url", "http://127.0.0.1:1", "--as-owner").code == 2
+
+
+def test_up_says_how_to_talk_and_what_answers(cli: Cli, tmp_path: Path) -> None:
+    with opened(tmp_path) as home:
+        assert _talking(home).endswith("practice answers until you choose a model: anima model")
+        Models.of(home).use("ollama:llama3")
+        assert _talking(home) == "anima chat, in another terminal; ollama:llama3 answers"
+        Models.of(home).file.write_text("{")
+        assert "models.json" in _talking(home)

@@ -480,7 +480,7 @@ def test_alone_it_says_who_lives_here_what_waits_and_what_is_next(
 ) -> None:
     assert "anima tour" in cli().out and "anima init" in cli().out and cli("status", "--json").json["home"] is None
     monkeypatch.chdir(aria)
-    assert cli().out.startswith(f"Aria 🌿 lives in {aria}\nNothing waits.\nNext: anima up ")
+    assert cli().out.startswith(f"Aria 🌿 lives in {aria}\nNothing waits.\nNext: anima chat ")
     cli("delete", "BOOTSTRAP.md")
     assert "\nNext: anima remember " in cli().out
     cli("remember", "Ana", "has", "a", "boat")

@@ -57,7 +57,7 @@ def status(home: str | None) -> Reply:
     if waits:
         do, why = "anima review", "look, and keep it or drop it"
     elif is_new:
-        do, why = "anima up", f"serve it, connect an agent, and let {name} have its first conversation"
+        do, why = "anima chat", f"have a first conversation with {name}; or anima up, and connect an agent"
     elif is_blank:
         do, why = 'anima remember "…"', f"tell {name} one thing that stays true"
     else:

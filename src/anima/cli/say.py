@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from anima.agent.models import PRACTICE
 from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, is_owner, option
 from anima.cli.sessions import _meant
 from anima.cli.show import flat, inert, patient, whisper
@@ -50,7 +51,7 @@ def say(home: Home, text: str, session: str | None, model: str | None, as_owner:
         raise BadArguments("there is nothing to say", hint='anima say "hello"')
     models, name = chosen(home, model)
     with begun(home, session, name, is_clean=is_owner(as_owner)) as talk:
-        with patient(f"{name} is thinking"):
+        with nullcontext() if name == PRACTICE else patient(f"{name} is thinking"):
             answer = asyncio.run(_turn(talk, models, name, said))
         waiting = [each.id for each in home.inbox.all() if each.session == talk.id]
         value = {"session": talk.id, "model": name, "text": answer.text, "calls": answer.calls, "early": answer.early}

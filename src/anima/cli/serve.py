@@ -33,7 +33,7 @@ from anima.cli.command import (
     scope,
 )
 from anima.cli.show import flat, inert, plain, say, say_json, show_remarks, whisper
-from anima.errors import BadArguments, Damaged, MissingExtra
+from anima.errors import BadArguments, Damaged, HomeError, MissingExtra
 from anima.model import Scope
 
 if TYPE_CHECKING:
@@ -165,11 +165,24 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
             say("Serving on this machine until Ctrl-C. The link works once, for ten minutes; then: anima token link")
             say(f"Open:  {link or address.url + ', with a link from anima token link at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
+            say(f"Talk:  {_talking(home)}")
         sys.stdout.flush()
 
     serve(home, port=port, ready=ready, mcp=_guest(home))
     if not json:
         whisper("stopped; nothing is half done")
+
+
+def _talking(home: Home) -> str:
+    """How to talk with the agent, and what answers."""
+    from anima.agent.models import PRACTICE, Models
+
+    try:
+        name = Models.of(home).choice().name
+    except HomeError as error:
+        return f"anima chat, in another terminal; but {error}"
+    through = "practice answers until you choose a model: anima model" if name == PRACTICE else f"{flat(name)} answers"
+    return f"anima chat, in another terminal; {through}"
 
 
 def need_serving() -> None:
