@@ -119,6 +119,8 @@ def test_compact_and_a_model_that_fails(place: Path) -> None:
             person.sees("Good.")
             person.type("/compact")
             person.sees("the conversation was shortened: you asked for it")
+            person.type("/why 'MEMORY.md:3")
+            person.sees("anima:")
             person.type("/nonsense")
             person.sees("there is no /nonsense")
             person.type("/quit")
@@ -126,13 +128,14 @@ def test_compact_and_a_model_that_fails(place: Path) -> None:
 
 def test_a_noted_line_is_a_card_that_one_key_decides(place: Path) -> None:
     write = ("memory_write", {"target": "memory", "content": "The ferry leaves at nine"})
-    script = [Spoken(calls=[("memory_read_outside", {"source": "web"})]), Spoken(calls=[write]), Spoken("It is noted.")]
+    link = "It is noted, see [the bank](https://elsewhere.invalid/x)."
+    script = [Spoken(calls=[("memory_read_outside", {"source": "web"})]), Spoken(calls=[write]), Spoken(link)]
     with ModelServer(script) as server:
         with Home.open(place / "home") as home:
             choose(home, server)
         with chatting(place) as person:
             person.type("When does the ferry leave?")
-            person.sees("It is noted.")
+            person.sees("It is noted, see the bank (https://elsewhere.invalid/x)")
             person.sees("The ferry leaves at nine")
             person.sees("k keep · d drop")
             person.press("k")

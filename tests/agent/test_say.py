@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,3 +143,14 @@ def test_up_says_how_to_talk_and_what_answers(cli: Cli, tmp_path: Path) -> None:
         assert _talking(home) == "anima chat, in another terminal; ollama:llama3 answers"
         Models.of(home).file.write_text("{")
         assert "models.json" in _talking(home)
+
+
+def test_prompt_shows_what_is_sent(cli: Cli, tmp_path: Path) -> None:
+    with opened(tmp_path) as home, ModelServer([Spoken("Ahoy."), Spoken("Ahoy.")]) as server:
+        choose(home, server)
+        cli("say", "hello", "--as-owner")
+        cli("say", "hello", "--as-owner", "--session", "last")
+        shown = cli("prompt", "--session", "last").out
+    sent, date = server.requests[-1].prompt, re.compile(r"^Date: .*$", re.MULTILINE)
+
+    assert date.sub("", shown) == date.sub("", sent) + "\n" and "Session: " in sent and "Tools: " in sent

@@ -9,7 +9,6 @@ Not here: one turn for scripts (say), what a turn is (agent).
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -119,6 +118,8 @@ class _Chat:
     def _heard(self, line: str) -> None:
         try:
             self._command(line) if line.startswith("/") else self._turn(line)
+        except (click.Abort, KeyboardInterrupt):
+            say("it waits: /review")  # Ctrl-C before a card decides nothing
         except HomeError as error:
             whisper(f"anima: {flat(str(error))}")
             if error.hint:
@@ -171,7 +172,7 @@ class _Chat:
 
         if what.kind == "delta" and self._live is not None:
             self._text += what.text
-            self._live.update(Markdown(inert(self._text)))
+            self._live.update(Markdown(inert(self._text), hyperlinks=False))  # a link shows where it leads
         elif what.kind == "tool":
             self._quietly(quiet(what).removeprefix("· "))
         elif what.kind == "compaction":
@@ -183,7 +184,7 @@ class _Chat:
 
         if self._live is not None and self._text:
             self._live.update("")
-            self._out.print(Markdown(inert(self._text)))
+            self._out.print(Markdown(inert(self._text), hyperlinks=False))
             self._text = ""
         self._out.print(f"· {shortened(text, self._out.width - 6)}", style="dim")
 
@@ -247,7 +248,7 @@ class _Chat:
         elif name in SAME:
             from anima.cli import run
 
-            run([*SAME[name].split(), *shlex.split(rest), "--home", self._home.name])
+            run([*SAME[name].split(), *rest.split(), "--home", self._home.name])
             self._note_seen()
         else:
             whisper(f"anima: there is no /{flat(name)}; /help lists what there is")

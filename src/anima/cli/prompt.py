@@ -38,13 +38,21 @@ _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim",
     option("--part", metavar="PART", default="text", help=f"What to print: {', '.join(PARTS)}."),
     option("--model", metavar="NAME", help="Named in the runtime block."),
     option("--channel", metavar="NAME", help="Named in the runtime block."),
+    option("--session", metavar="ID", help="As this conversation is told it when it goes on; `last` for the latest."),
     AGENT,
     HOME,
     SET,
     JSON,
 )
 def prompt(
-    home: Home, scope: str, sender: str | None, explain: bool, part: str, model: str | None, channel: str | None
+    home: Home,
+    scope: str,
+    sender: str | None,
+    explain: bool,
+    part: str,
+    model: str | None,
+    channel: str | None,
+    session: str | None,
 ) -> Reply:
     """Print the exact system prompt for whoever is listening.
 
@@ -58,10 +66,21 @@ def prompt(
     """
     if part not in PARTS:
         raise BadArguments(f"--part is {', '.join(PARTS)}, not {part!r}")
-    made = home.prompt(scope=scope, sender=sender, runtime=Runtime(model=model, channel=channel))
+    runtime = Runtime(model=model, channel=channel)
+    made = home.prompt(scope=scope, sender=sender, runtime=runtime) if session is None else _told(home, session, model)
     fields = ("text", "stable", "volatile", "manifest", "scope", "dialect", "persona", "notes")
     value = {name: getattr(made, name) for name in fields}
     return Reply(value, lambda: show_manifest(made) if explain else _show_part(made, part))
+
+
+def _told(home: Home, id: str, model: str | None) -> Prompt:
+    """What a model is told when a conversation goes on: what `chat` and `say` send, byte for byte."""
+    from anima.agent.models import Models
+    from anima.cli.sessions import _meant
+
+    session = home.resume(_meant(home.sessions.list(), id).id, model=model or Models.of(home).choice().name)
+    session.leave()
+    return session.prompt
 
 
 def _show_part(made: Prompt, part: str) -> None:
