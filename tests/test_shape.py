@@ -17,7 +17,7 @@ CEILINGS = {
     "(top)": 2_660,
     "agent": 1_090,
     "backup": 2_360,
-    "cli": 4_380,
+    "cli": 4_410,
     "dream": 3_260,
     "forget": 970,
     "gate": 2_700,

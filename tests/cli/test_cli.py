@@ -215,6 +215,7 @@ def test_up_without_a_path_makes_the_users_own_home_which_is_then_found(
 def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
     folder = example("openclaw")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    cli("trust-home", "--home", folder, "--yes")
     with brought_up(folder) as told:
         assert told["home"] == str(folder)
 
@@ -401,6 +402,16 @@ def test_a_home_is_trusted_only_with_a_yes(cli: Cli, tmp_path: Path) -> None:
         assert not cli("config", "--home", folder, "--json").json["trusted"]
     assert cli("trust-home", "--home", folder, "--yes", "--json").json["now_used"] == ["gate.preset"]
     assert cli("config", "--home", folder, "--json").json["trusted"]
+
+
+@pytest.mark.parametrize("door", [["prompt"], ["call", "who_am_i"], ["mcp", "--scope", "main"], ["up", "--port", "0"]])
+def test_no_model_is_told_what_stands_in_a_folder_that_nobody_said_is_theirs(
+    example: Callable[[str], Path], door: list[str]
+) -> None:
+    folder = example("openclaw")
+    command = [sys.executable, "-m", "anima.cli", *door, "--home", str(folder)]
+    said = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (5, "") and "trust-home" in said.stderr
 
 
 def test_the_doctor_looks_and_repairs_also_where_the_configuration_is_broken(cli: Cli, aria: Path) -> None:

@@ -18,9 +18,9 @@ import click
 from anima.cli.command import AGENT, HOME, SET, command, option
 from anima.cli.memory import show_receipts
 from anima.cli.review import _show_noted
-from anima.cli.say import CHANNEL, MODEL, chosen, quiet
 from anima.cli.sessions import _meant
 from anima.cli.show import console, counted, flat, inert, need_person, say, shortened, show_proposal, whisper
+from anima.cli.talk import CHANNEL, MODEL, chosen, quiet
 from anima.errors import HomeError
 from anima.model import Scope
 

@@ -342,6 +342,36 @@ def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str
     return home
 
 
+def need_trust(home: Home, *, may_ask: bool = False) -> None:
+    """Raises Refused where a folder that was not made here would be told to a model before its owner said that it is
+    theirs; with `may_ask`, they are asked."""
+    if home.is_vouched_for:
+        return
+    if may_ask and is_owner(False):
+        ask_trust(home)
+        home.trust()
+        return
+    raise Refused(
+        "this folder was not made here, and nobody said that it is theirs; no model is told what stands in it",
+        rule="trust-home",
+        hint=f"look at it with anima open, then say anima trust-home --home {home.name}",
+    )
+
+
+def ask_trust(home: Home, *, can_ask: bool = True) -> None:
+    """Has the owner say that a folder is theirs. Raises Refused."""
+    if not can_ask or not sys.stdin.isatty():
+        hint = "look at it with anima open, then say anima trust-home --yes"
+        raise Refused(
+            "trusting a home needs your yes at a terminal; nothing was changed", rule="needs-a-yes", hint=hint
+        )
+    say(f"{flat(home.name)} was not made here. What stands in it would speak to your agent as you do.")
+    for key, why in home.config.ignored:
+        say(f"  its anima.toml asks for {flat(key)}: {flat(why)}")
+    if not click.confirm("Is this folder yours?"):
+        raise Refused("not trusted; nothing was changed", rule="needs-a-yes")
+
+
 def parsed(settings: Sequence[str]) -> dict[str, str]:
     """`--set a.b=c` as a mapping."""
     found = {}

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from anima.cli.command import (
     HOME,
     JSON,
@@ -17,6 +15,7 @@ from anima.cli.command import (
     Reply,
     always,
     argument,
+    ask_trust,
     command,
     flag,
     home_path,
@@ -26,7 +25,7 @@ from anima.cli.command import (
     parsed,
 )
 from anima.cli.show import SIGNS, console, counted, flat, plain, say, show_remarks, show_sign, table, whisper
-from anima.errors import BadArguments, NoSuchHome, Refused
+from anima.errors import BadArguments, NoSuchHome
 from anima.model import Scope
 
 if TYPE_CHECKING:
@@ -332,7 +331,9 @@ def _as_toml(value: Any) -> str:
 
 @command(HOME, flag("--yes", help="Do not ask."), JSON, name="trust-home", owners=always)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
-    """Trust this home's anima.toml with rules and endpoints. Kept in your own configuration, not in the home.
+    """Say that this folder is yours: agents may be told what stands in it, and its anima.toml may set rules and endpoints.
+
+    It is kept in your own configuration, not in the home, and asked once of a folder that was not made here.
 
     \b
     Examples:
@@ -340,20 +341,7 @@ def trust_home(home: Home, yes: bool, json: bool) -> Reply:
       anima trust-home --home ~/clawd --yes
     """
     if not yes:
-        _ask(home, can_ask=not json)
+        ask_trust(home, can_ask=not json)
     home.trust()
     value = {"home": home.name, "trusted": True, "now_used": [key for key, _ in home.config.ignored]}
     return Reply(value, "Trusted. It holds until the folder is replaced by another.")
-
-
-def _ask(home: Home, *, can_ask: bool) -> None:
-    refusal, hint = (
-        "trusting a home needs your yes at a terminal",
-        "read its anima.toml, then say anima trust-home --yes",
-    )
-    if not can_ask or not sys.stdin.isatty():
-        raise Refused(f"{refusal}; nothing was changed", rule="needs-a-yes", hint=hint)
-    for key, why in home.config.ignored:
-        say(f"  {flat(key)}: {flat(why)}")
-    if not click.confirm(f"Trust {flat(home.name)} with everything in its anima.toml?"):
-        raise Refused("not trusted; nothing was changed", rule="needs-a-yes")

@@ -18,6 +18,7 @@ from anima.cli.command import (
     command,
     documents,
     flag,
+    need_trust,
     option,
 )
 from anima.cli.show import bar, console, flat, inert, say, table, whisper
@@ -66,6 +67,8 @@ def prompt(
     """
     if part not in PARTS:
         raise BadArguments(f"--part is {', '.join(PARTS)}, not {part!r}")
+    if not sys.stdout.isatty():
+        need_trust(home)
     runtime = Runtime(model=model, channel=channel)
     made = home.prompt(scope=scope, sender=sender, runtime=runtime) if session is None else _told(home, session, model)
     fields = ("text", "stable", "volatile", "manifest", "scope", "dialect", "persona", "notes")

@@ -28,6 +28,7 @@ from anima.cli.command import (
     flag,
     home_path,
     is_owner,
+    need_trust,
     open_home,
     option,
     scope,
@@ -100,6 +101,7 @@ def up(
     from anima.home import Home
 
     with Home.create(place, name=name) if _is_vacant(place) else open_home(place, set_) as opened:
+        need_trust(opened, may_ask=not json)
         if not json:
             show_remarks(opened.upkeep.doctor())
             say()
@@ -336,6 +338,7 @@ def mcp(home: Home, scope: str, sender: str | None, as_: str | None, approve_her
     anima mcp --scope main --approve-here --home ~/aria
     ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
     """
+    need_trust(home, may_ask=True)
     listening = Scope.parse(scope)
     if approve_here and (http or listening is not Scope.MAIN):
         raise BadArguments(

@@ -20,6 +20,7 @@ from anima.cli.command import (
     command,
     flag,
     is_owner,
+    need_trust,
     option,
 )
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, tally, whisper
@@ -265,6 +266,8 @@ def call(
     anima call memory_search query="which phone does Ana use"
     anima call memory_write '{"content": "Ana moved to Lisbon"}' --read web
     """
+    if not is_owner(as_owner):
+        need_trust(home)
     with home.session(scope=scope, sender=sender, channel="cli" if sender is None else None) as held:
         for origin in (*read, *(() if is_owner(as_owner) else (Origin.HOST,))):
             held.taint(origin)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from anima.agent.models import PRACTICE
-from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, is_owner, option
+from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, is_owner, need_trust, option
 from anima.cli.sessions import _meant
 from anima.cli.show import flat, inert, patient, whisper
 from anima.errors import BadArguments, Refused
@@ -71,6 +71,7 @@ def chosen(home: Home, name: str | None) -> tuple[Models, str]:
     from anima.agent.models import Models
 
     need_chat()
+    need_trust(home, may_ask=True)
     models = Models.of(home)
     return models, models.choice(name).name
 
