@@ -10,7 +10,8 @@ import pytest
 from speaking import SERVICES, choose, made, talk
 
 from anima import BadArguments, Damaged, Home, NewerFormat, Refused
-from anima.agent.models import PRACTICE, Models
+from anima.agent import PRACTICE
+from anima.agent.models import Models
 from anima.testing.models import ModelServer, Spoken
 
 

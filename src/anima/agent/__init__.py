@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from anima.errors import MissingExtra
 
+PRACTICE = "practice"  # the model that is always there
+
 
 def need_chat() -> None:
     """Raises MissingExtra where the extra is not installed."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from anima.agent import PRACTICE
 from anima.errors import BadArguments, Damaged, NotFound, Refused, refuse_newer
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from anima.home import Home
 
-PRACTICE = "practice"
 FORMAT = 1
 OUR_HEADERS = {"User-Agent": "anima"}  # in place of those that a client would take from the environment
 NO_KEY = "no-key"  # a server on this machine wants none, and a client must not take one from the environment instead

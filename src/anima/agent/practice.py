@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from anima.agent.models import PRACTICE
+from anima.agent import PRACTICE
 
 WHAT_I_AM = (
     "I am practice, a small program that stands in for a model: I follow a few plain sentences and understand nothing else. "

@@ -46,8 +46,8 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     anima model --test                  say hello to the one that is used
     anima model practice                back to the small program
     """
-    from anima.agent import need_chat
-    from anima.agent.models import PRACTICE, Models
+    from anima.agent import PRACTICE, need_chat
+    from anima.agent.models import Models
 
     models = Models.of(home)
     if name is None and (url or key or remove):

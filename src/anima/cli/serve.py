@@ -177,7 +177,8 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 
 def _talking(home: Home) -> str:
     """How to talk with the agent, and what answers."""
-    from anima.agent.models import PRACTICE, Models
+    from anima.agent import PRACTICE
+    from anima.agent.models import Models
 
     try:
         name = Models.of(home).choice().name

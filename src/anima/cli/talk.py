@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from anima.agent.models import PRACTICE
+from anima.agent import PRACTICE
 from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, is_owner, need_trust, option
 from anima.cli.sessions import _meant
 from anima.cli.show import flat, inert, patient, whisper

@@ -26,7 +26,7 @@ from anima.text.markdown import (
     newline_of,
     without_tail,
 )
-from anima.text.placing import Placed, opening_for, placed
+from anima.text.placing import Landed, opening_for, placed
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -101,7 +101,7 @@ class SaidAlready:
     exact: bool
 
 
-def remembered(text: str, fact: str, *, section: str | None) -> Placed:
+def remembered(text: str, fact: str, *, section: str | None) -> Landed:
     """MEMORY.md with one more bullet, where it belongs, and the heading it stands under."""
     return placed(text, as_bullet(fact), section=section)
 

@@ -1,4 +1,4 @@
-"""Answered: how much of what a question asks for the lines that were found hold.
+"""Coverage: how much of what a question asks for the lines that were found hold.
 
 Promise: a share between 0 and 1, a pure function of the question and of what its listener may see. Each word of the
 question weighs as much as it tells: by its rarity here and, where an embedder knows words, by the length of its vector,
@@ -41,7 +41,7 @@ class WordEmbedder(Protocol):
         ...
 
 
-class Answered(NamedTuple):
+class Coverage(NamedTuple):
     """How much of a question the best line holds; how much of it, and which words, no line says nor comes near to."""
 
     share: float
@@ -64,10 +64,10 @@ def answered(
     lines: Sequence[tuple[int, str]],
     embedder: Embedder | None,
     cosine: Floats,
-) -> Answered:
+) -> Coverage:
     """`words` are those that were asked for, `lines` the best ones by their places, and `cosine` is that of every unit."""
     if not 0 < len(words) <= MOST_WORDS:
-        return Answered(1.0, 0.0)
+        return Coverage(1.0, 0.0)
     spelt = {form: raw for raw in _TOKEN.findall(question) for form in cut(raw)}
     asked = [spelt.get(word, word) for word in words]
     found = [view.match(word)[0] for word in words]
@@ -79,7 +79,7 @@ def answered(
     places = [place for place, _ in lines]
     held = np.array([np.isin(places, each) for each in found], dtype=np.float64).T
     absent = np.array([not len(each) for each in found])
-    said = Answered(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()))
+    said = Coverage(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()))
     if said.is_certain:
         return said  # what is near can only add to it
     if known is None:
@@ -88,7 +88,7 @@ def answered(
         held = np.maximum(held, _nearness(known, asked, [text for _, text in lines]))
     absent &= held.max(axis=0, initial=0.0) < NEAR
     lacking = dict.fromkeys(word for word, is_absent in zip(asked, absent, strict=True) if is_absent)
-    return Answered(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()), tuple(lacking))
+    return Coverage(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()), tuple(lacking))
 
 
 def _nearness(known: WordEmbedder, asked: Sequence[str], texts: Sequence[str]) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
-from anima.search.answered import LOOKED_AT, Answered, WordEmbedder, answered
+from anima.search.answered import LOOKED_AT, Coverage, WordEmbedder, answered
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import Bools, FieldView, Filter, Floats, Ints
 from anima.search.index import Index
@@ -189,7 +189,7 @@ def run(
     return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))
 
 
-def _doubts(held: Answered) -> list[str]:
+def _doubts(held: Coverage) -> list[str]:
     """What is to be said where it is not certain that the answer is here."""
     if held.is_certain:
         return []

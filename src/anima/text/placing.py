@@ -49,14 +49,14 @@ _FIELD = re.compile(
 _DREAMED = re.compile(r"Dreamed (?:until )?\d{4}-\d\d-\d\d\b")
 
 
-class Placed(NamedTuple):
+class Landed(NamedTuple):
     """A page with a line put in, and the heading it stands under; None where the page has no sections."""
 
     text: str
     section: str | None
 
 
-def placed(text: str, line: str, *, section: str | None = None) -> Placed:
+def placed(text: str, line: str, *, section: str | None = None) -> Landed:
     """The page with one more bullet, further lines hanging below it, where it belongs."""
     if not text.strip(BOM).strip():
         text = f"{text}# Memory{newline_of(text)}"
@@ -68,13 +68,13 @@ def placed(text: str, line: str, *, section: str | None = None) -> Placed:
         last = lines_of(text)[-1]
         bullet = bullet_of(last)
         gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
-        return Placed(add_last(text, gap + line), None)
+        return Landed(add_last(text, gap + line), None)
     else:
         target = _most_alike(text, found, line)
     if target is not None:
-        return Placed(add_to(text, found, target, line), target.title)
+        return Landed(add_to(text, found, target, line), target.title)
     title = section or NOTES
-    return Placed(add_section(text, title, line, level=min(level or 2, 2)), title)
+    return Landed(add_section(text, title, line, level=min(level or 2, 2)), title)
 
 
 def filled(text: str, content: str) -> str:
