@@ -15,9 +15,9 @@ import shape
 
 CEILINGS = {
     "(top)": 2_660,
-    "agent": 1_090,
+    "agent": 1_120,
     "backup": 2_360,
-    "cli": 4_410,
+    "cli": 4_420,
     "dream": 3_260,
     "forget": 970,
     "gate": 2_700,
@@ -27,7 +27,7 @@ CEILINGS = {
     "memory": 2_200,
     "prompt": 1_880,
     "search": 4_510,
-    "sessions": 4_830,
+    "sessions": 4_840,
     "store": 6_670,
     "testing": 1_920,
     "text": 2_850,

@@ -2,7 +2,8 @@
 
 Promise: the session's frozen prompt is the agent's instructions, byte for byte and nothing beside it; its tools are those
 of the table, through the session's own checked calls, and a wrong argument is an answer; what is said, and every call,
-stands in the transcript when the model hears of it, and an answer that breaks off stands there as far as it came.
+stands in the transcript when the model hears of it, and an answer that breaks off stands there as far as it came. What
+other tools of the same agent say, and what is handed over beside words, is text from outside to the session.
 Not here: whole conversations, cuts and retries (talk), which model (models).
 
     agent = Agent("openai:gpt-5", capabilities=[Lodging(home.session(scope=Scope.MAIN))])
@@ -12,17 +13,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
+    CachePoint,
+    CompactionPart,
     ModelResponse,
+    NativeToolReturnPart,
     PartDeltaEvent,
     PartStartEvent,
+    SpeechPart,
     TextPart,
     TextPartDelta,
+    ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
@@ -30,6 +37,7 @@ from pydantic_ai.tools import Tool as AgentTool
 from pydantic_ai.toolsets import FunctionToolset
 
 from anima.errors import HomeError
+from anima.model import Origin
 from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
@@ -90,6 +98,10 @@ class Lodging(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         self._partial.clear()
+        tools = {tool.name for tool in self.session.tools()} | set(self.session.site.config.own_tools)
+        tools |= {tool.name for tool in request_context.model_request_parameters.output_tools}
+        if any(is_outside(part, tools) for message in request_context.messages for part in message.parts):
+            await asyncio.to_thread(self.session.taint, Origin.TOOL)
         await asyncio.to_thread(self.before)
         return request_context
 
@@ -128,6 +140,18 @@ def is_early(response: ModelResponse) -> bool:
     does so counts as whole with pydantic-ai; but a service that came to an end has said why."""
     said_why = "finish_reason" in (response.provider_details or {})
     return response.finish_reason == "length" or (response.provider_name in ("openai", "anthropic") and not said_why)
+
+
+def is_outside(part: object, tools: Collection[str]) -> bool:
+    """Whether a part of a message is text from outside: what a tool says that is none of these, also one of the model's own
+    service; a file or an address that was handed over; what somebody said aloud."""
+    match part:
+        case ToolReturnPart(tool_name=name, outcome=outcome, content=content):
+            is_none = outcome != "success" and str(content).startswith("Unknown tool name")  # a model made it up
+            return name not in tools and not is_none
+        case UserPromptPart(content=content):
+            return not isinstance(content, str) and not all(isinstance(each, str | CachePoint) for each in content)
+    return isinstance(part, NativeToolReturnPart | SpeechPart | CompactionPart)
 
 
 def answered(session: Session, name: str, given: dict[str, Any], id: str | None) -> dict[str, Any]:

@@ -18,9 +18,8 @@ import click
 from anima.cli.command import AGENT, HOME, SET, command, option
 from anima.cli.memory import show_receipts
 from anima.cli.review import _show_noted
-from anima.cli.sessions import _meant
 from anima.cli.show import console, counted, flat, inert, need_person, say, shortened, show_proposal, whisper
-from anima.cli.talk import CHANNEL, MODEL, chosen, quiet
+from anima.cli.talk import CHANNEL, MODEL, chosen, meant, quiet
 from anima.errors import HomeError
 from anima.model import Scope
 
@@ -98,7 +97,7 @@ class _Chat:
 
     def held(self, id: str | None) -> int:
         """The whole sitting. Leaving lets the conversation go on later."""
-        self._begin(_meant(self._home.sessions.list(), id).id if id else None)
+        self._begin(meant(self._home, id) if id else None)
         typing = self._typing()
         try:
             while True:
@@ -227,7 +226,7 @@ class _Chat:
             yes = flat(name) or "keep"
             say(f"This is about {alone}: type {yes} to keep it, drop to drop it, or nothing to leave it for later.")
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
-            word = "keep" if word == yes.casefold() else word if word == "drop" else ""
+            word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
         else:
             say("k keep · d drop · any other key: later")
             word = {"k": "keep", "d": "drop"}.get(click.getchar().casefold(), "")

@@ -9,6 +9,7 @@ either it is an agent's wish, or refused. Not here: which commands there are (th
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 OWN_MARK = "anima.toml"  # what a home of ours has
 SHIELD = "\0"  # no argument of a program can hold it
+_INERT = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")  # a name in which a shell reads no command; others choose names, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _offering(offers: Callable[[Home], Iterable[str]]) -> Callable[..., list[str
     def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
         try:
             with open_home(ctx.params.get("home")) as home:
-                return [each for each in offers(home) if each.startswith(start)]
+                return [each for each in offers(home) if each.startswith(start) and _INERT.fullmatch(each)]
         except (HomeError, OSError):
             return []
 

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anima.agent import PRACTICE
@@ -76,11 +77,17 @@ def chosen(home: Home, name: str | None) -> tuple[Models, str]:
     return models, models.choice(name).name
 
 
+def meant(home: Home, id: str) -> str:
+    """The id of a conversation of the owner's own: in one with somebody else they would speak as that person."""
+    own = home.sessions.asker(home.site.listener(Scope.MAIN))
+    return _meant(home.sessions.list(replace(own, scopes=frozenset({str(Scope.MAIN)}))), id).id
+
+
 @contextmanager
 def begun(home: Home, id: str | None, model: str, *, is_clean: bool) -> Iterator[Session]:
     """A conversation, begun or taken up; left open for whoever goes on with it."""
     if id is not None:
-        session = home.resume(_meant(home.sessions.list(), id).id, model=model)
+        session = home.resume(meant(home, id), model=model)
         if not is_clean and session.guest is None:
             session.leave()
             raise Refused(

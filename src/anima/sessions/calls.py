@@ -22,7 +22,7 @@ from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt
 from anima.sessions import self_report
 from anima.sessions.quote import found_in, quoted, told
 from anima.text.markdown import View, lines_of
-from anima.text.placing import filled, opening_for
+from anima.text.placing import filled
 
 if TYPE_CHECKING:
     from anima.search.rank import Hit, SearchAnswer
@@ -425,8 +425,7 @@ class Calling:
     def _noted(self, content: str) -> Change:
         now = self._hand.now()
         path = self.listener.daily_path(self._layout, now.date())
-        line = self._opening(path) + log_line(content, now)
-        return replace(self._hand.wish(path, Kind.APPEND, line), opening=log_heading(now))
+        return replace(self._hand.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
@@ -460,20 +459,13 @@ class Calling:
             page = self._hand.rooms.writer().carded(path, self._hand.id) or text or ""
             return self._hand.wish(path, Kind.WRITE, filled(page, content), base=_digest(text))
         if append:
-            return self._hand.wish(path, Kind.APPEND, self._opening(path) + content)
+            return self._hand.wish(path, Kind.APPEND, content)
         return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
 
     def _fills(self, path: DocPath) -> bool:
         """Whether it says who somebody is, and this listener sees all of it: what they add then goes to its fields."""
         is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
         return is_seen and self._layout.row_of(path).policy is Policy.IDENTITY
-
-    def _opening(self, path: DocPath) -> str:
-        """A heading for what is added at the end, where it would come under one that is shared, private or dreamed."""
-        try:
-            return opening_for(self._text(path) or "")
-        except HomeError:
-            return ""  # the road in says what is wrong with it
 
     def _text(self, path: DocPath) -> str | None:
         """What stands there. To whoever does not see it whole no error tells of it: the road in judges what was sent."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from anima.errors import BadArguments
+from anima.errors import BadArguments, HomeError
 from anima.gate import FlowEvent, Situation, flows_after, may
 from anima.gate.rules import said
 from anima.layout.listener import Listener, Sight, is_unreviewed
@@ -40,6 +40,7 @@ from anima.sessions.tools import tools_for
 from anima.sessions.transcripts import Transcripts, origins
 from anima.site import Site
 from anima.text.markdown import lines_of
+from anima.text.placing import opening_for
 
 if TYPE_CHECKING:
     from anima.memory.proposals import Proposal
@@ -281,11 +282,21 @@ class Hand:
                 wish=wish,
                 unseen=sight is Sight.NONE,
             )
-            receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
+            receipt = self.rooms.writer().submit([self._apart(change)], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
             # A revision has an id only where something changed, and so tells what stood there; so does a place.
             return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None, section=None)
+
+    def _apart(self, change: Change) -> Change:
+        """A change whose lines, added at the end, come under no heading that is shared, private or dreamed."""
+        if change.kind is not Kind.APPEND:
+            return change
+        try:
+            before = opening_for(self.site.store.documents.read(change.path).text)
+        except HomeError:
+            return change  # nothing stands there, or the road in says what is wrong with it
+        return replace(change, text=before + change.text, added=change.text)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""

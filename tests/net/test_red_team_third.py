@@ -1,0 +1,177 @@
+"""What a third attacker got past us, by the agent that speaks, by what is placed and recorded, and by names: each a promise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacking import LOG, PLANTED, need, shown, told
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from anima import Home, Scope
+from anima.agent.lodging import Lodging
+from anima.cli.talk import begun
+from anima.errors import NoSuchSession
+from anima.testing import Clock
+
+SHARED = "\n## Public <!-- share: group -->\n\n- the shop opens at nine\n"
+PLAIN = "\n## Public\n\n- the shop opens at nine\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with Home.create(tmp_path / "aria", name="Aria", clock=Clock()) as made:
+        yield made
+
+
+# -- the agent that speaks -------------------------------------------------------------------------------------------------
+
+
+async def obedient(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    """A model that calls what it has: a tool of the host's, then a memory of what it read."""
+    called = [part.tool_name for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+    wanted = [("fetch", {}), ("memory_write", {"target": "memory", "content": PLANTED})]
+    there = {tool.name for tool in info.function_tools}
+    for name, given in wanted:
+        if name in there and name not in called:
+            yield {0: DeltaToolCall(name=name, json_args=json.dumps(given), tool_call_id=f"c{len(messages)}")}
+            return
+    yield "done"
+
+
+def fetch() -> str:
+    return PLANTED
+
+
+BEFORE = (
+    [
+        ToolCallPart(tool_name="browser", args={}, tool_call_id="1"),
+        ToolReturnPart(tool_name="browser", content=PLANTED, tool_call_id="1"),
+    ],
+    [
+        NativeToolCallPart(tool_name="web_search", args={}, tool_call_id="1"),
+        NativeToolReturnPart(tool_name="web_search", content=PLANTED, tool_call_id="1"),
+    ],
+)
+
+
+@pytest.mark.parametrize("way", ["another tool", "a file", "what was before", "the service's own search"])
+def test_what_an_agent_reads_beside_our_tools_is_outside_text(home: Home, way: str) -> None:
+    said: Sequence[Any] = ["who keeps the books?"]
+    before: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(content="hello")])]
+    if way == "a file":
+        said = [*said, BinaryContent(data=b"%PDF " + PLANTED.encode(), media_type="application/pdf")]
+    elif way == "what was before":
+        before += [
+            ModelResponse(parts=BEFORE[0][:1]),
+            ModelRequest(parts=BEFORE[0][1:]),
+            ModelResponse(parts=[TextPart("ok")]),
+        ]  # type: ignore[arg-type]
+    elif way == "the service's own search":
+        before += [ModelResponse(parts=[*BEFORE[1], TextPart("ok")])]  # type: ignore[list-item]
+    with home.session(scope=Scope.MAIN) as session:
+        tools = [fetch] if way == "another tool" else []
+        agent = Agent(FunctionModel(stream_function=obedient), tools=tools, capabilities=[Lodging(session)])
+        asyncio.run(agent.run(said, message_history=before))
+        assert session.tainted
+    assert PLANTED not in shown(home) and [each.entry.text for each in home.inbox.noted()] == [f"- {PLANTED}\n"]
+
+
+def test_own_tools_and_a_tool_that_was_made_up_leave_a_conversation_clean(home: Home) -> None:
+    async def confused(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        name = {1: "no_such_tool", 3: "fetch"}.get(len(messages))
+        if name:
+            yield {0: DeltaToolCall(name=name, json_args="{}", tool_call_id=name)}
+        else:
+            yield "done"
+
+    site = home.site
+    with Home.open(site.store.name, clock=Clock(), settings={"own_tools": ["fetch"]}) as again:
+        with again.session(scope=Scope.MAIN) as session:
+            agent = Agent(
+                FunctionModel(stream_function=confused), tools=[fetch], capabilities=[Lodging(session)], retries=3
+            )
+            asyncio.run(agent.run("hello"))
+            assert not session.tainted
+
+
+def test_nobody_speaks_in_a_conversation_of_somebody_else(home: Home) -> None:
+    with home.session(scope=Scope.MAIN, channel="telegram", sender="666") as session:
+        session.log("user", "hello")
+    for id in ("last", session.id):
+        with pytest.raises(NoSuchSession), begun(home, id, "practice", is_clean=True):
+            pass
+    with begun(home, None, "practice", is_clean=True) as mine:
+        mine.log("user", "hello")
+    with begun(home, "last", "practice", is_clean=True) as again:
+        assert again.id == mine.id and again.listener.is_owner
+
+
+# -- where a line is put ---------------------------------------------------------------------------------------------------
+
+
+def test_a_flush_puts_no_line_under_a_shared_heading(home: Home) -> None:
+    home.note("fed the cat")
+    home.append(LOG, SHARED)
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "Remember that the spare key is in the blue drawer")
+        need(session.flush("cut").lines, "something is worth a line")
+    assert "blue drawer" in home.read(LOG).text
+    with home.session(scope=Scope.GROUP) as group:
+        assert "nine" in told(group, "memory_get", path=LOG) and "drawer" not in told(group, "memory_get", path=LOG)
+
+
+@pytest.mark.parametrize("scope", [Scope.GROUP, Scope.CRON])
+@pytest.mark.parametrize("target", ["daily_log", LOG, "memory", "notes/x.md"])
+def test_the_name_of_a_noted_line_tells_nothing_of_what_stands_there(tmp_path: Path, scope: Scope, target: str) -> None:
+    answers = []
+    for name, hidden in (("a", SHARED.replace("share: group", "private")), ("b", PLAIN)):
+        with Home.create(tmp_path / name, name="Aria", clock=Clock()) as home:
+            home.note("fed the cat")
+            for path in (LOG, "MEMORY.md", "notes/x.md"):
+                home.append(path, hidden)
+            with home.session(scope=scope) as session:
+                answers.append(told(session, "memory_write", target=target, content="- a ladder\n- a rope"))
+    need('"noted"' in answers[0], "it is noted")
+    assert answers[0] == answers[1]
+
+
+# -- names -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["$(touch pwned)", "`touch pwned`", ";touch pwned;", "a b", "a'b", "~"])
+def test_a_shell_is_proposed_no_name_that_is_a_command(home: Home, name: str) -> None:
+    with home.session(scope=Scope.MAIN, channel="telegram", sender="666") as session:
+        for each in (name, "café-plan"):
+            answer = told(session, "memory_write", target=f"users/telegram.666/{each}.md", content="x")
+            need('"written"' in answer, f"others choose names: {answer}")
+    asked = {"_ANIMA_COMPLETE": "bash_complete", "COMP_WORDS": "anima read users/", "COMP_CWORD": "2"}
+    found = subprocess.run(
+        [sys.executable, "-m", "anima.cli"],
+        cwd=home.name,
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split("\n")[:-1] == ["plain,users/telegram.666/café-plan.md"]
