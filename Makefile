@@ -40,7 +40,7 @@ pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictu
 	$(VENV)/bin/python docs/pictures.py
 
 snapshots: $(VENV)/.test-installed  ## prompts, help and API as they are now, into tests/golden
-	SNAPSHOTS=write $(VENV)/bin/python -m pytest tests/test_golden.py tests/test_dialects.py -k what_it_was
+	SNAPSHOTS=write $(VENV)/bin/python -m pytest tests/test_golden.py tests/layout/test_dialects.py -k what_it_was
 
 shape: $(VENV)/.test-installed  ## how large the source is and how it hangs together, beside what it should be
 	@$(VENV)/bin/python tests/shape.py
@@ -50,6 +50,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing into $(VENV), which takes a minute or two the first time …"
 	$(PIP) --editable '.[serve,chat]'
 	touch $@
 

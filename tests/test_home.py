@@ -55,6 +55,12 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 # -- making --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder of the system in which nothing can be made")
+def test_no_home_is_made_among_the_systems_own_things() -> None:
+    with pytest.raises(Refused, match="this folder is the system's"):
+        Home.create("/proc")
+
+
 def test_a_new_home_has_the_core_files_a_memory_and_the_first_conversation(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", emoji="🌿") as home:
         assert visible(tmp_path / "aria") == {*NAMES, "anima.toml", "memory"}

@@ -232,14 +232,24 @@ def make_home(
             rule="vanished-home",
             hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
         )
+    signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
+    if (
+        not gone
+        and path.resolve().parent == Path("/")
+        and not signs_of_life & {each.name.casefold() for each in path.iterdir()}
+    ):
+        raise Refused(
+            f"{path}: this folder is the system's, and other things are in it; nothing was written",
+            rule="system-folder",
+            hint="a home has a folder of its own: anima init ~/aria --name Aria",
+        )
     make_home_folder(path, for_owner=gone)
     store = Folder(path)
     try:
         if gone:
             with suppress(OSError):
                 register.head(store.name, store.identity).drop()  # of a home that stood here
-        signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes"}
-        brand_new = not any(name.casefold() in signs_of_life for name in store.names(""))
+        brand_new = not any(name.casefold() in signs_of_life - {configs.FILE} for name in store.names(""))
         dialect = detected(store, asked).dialect
         ours = store.create(DocPath.parse(configs.FILE), _CONFIG_TEXT.format(dialect=dialect))
         if brand_new:

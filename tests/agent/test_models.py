@@ -34,6 +34,19 @@ def test_a_key_that_is_found_is_offered_and_used_only_when_its_service_was_chose
     assert own.offers() == ()
 
 
+def test_whoever_stops_before_the_key_has_changed_nothing(tmp_path: Path) -> None:
+    def stopped() -> str:
+        raise KeyboardInterrupt
+
+    own = models(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        own.use("openai:gpt-5", ask=stopped)
+
+    assert [each.name for each in own.all()] == [own.choice().name] == [PRACTICE]
+    assert own.use("openai:gpt-5", ask=lambda: "sk-typed").key == "kept in your configuration"
+    own.use("openai:gpt-5", ask=stopped)  # there is a key now, so nobody is asked
+
+
 def test_a_key_belongs_to_its_address(tmp_path: Path) -> None:
     own = models(tmp_path, OPENAI_API_KEY="sk-found")
     own.use("openai-chat:local", url="https://elsewhere.example/v1")

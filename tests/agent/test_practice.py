@@ -24,12 +24,14 @@ def home(tmp_path: Path) -> Iterator[Home]:
         ("remember that the boat is called Aurora", "memory_write"),
         ("Please remember: tea at five.", "memory_write"),
         ("forget the boat", "memory_forget"),
+        ("What can Luis not eat?", "memory_search"),
         ("What do you know about the boat?", "memory_search"),
         ("do you remember my sister?", "memory_search"),
         ("who are you?", "who_am_i"),
         ("what do you know?", "what_do_i_know"),
         ("My name is Ana.", "memory_write"),
         ("tell me a joke", ""),
+        ("what is your favourite colour?", ""),
     ],
 )
 def test_a_sentence_is_a_call(home: Home, sentence: str, call: str) -> None:
@@ -51,6 +53,25 @@ def test_a_scripted_person_does_the_first_conversation(home: Home) -> None:
     assert not home.exists("BOOTSTRAP.md")
     with home.session(scope=Scope.MAIN) as session:
         assert "The first conversation" not in session.prompt.text
+
+
+def test_the_first_conversation_asks_nothing_that_it_was_told(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "aria", name="Aria") as home:
+        said = ["my name is Ana", "nice weather", "you are an owl", "nice weather", "that is all", "nice weather"]
+        first, unsure, last, ready, _, after = (each.text for each in talk(home, Models.of(home), said))
+
+        assert "I am called Aria." in first and "I am called Aria." in unsure and "What is your name?" not in unsure
+        assert "Keep the card" in last and "Keep the card" in ready and after.endswith("anima model.")
+
+
+def test_what_is_forgotten_is_named_without_its_article(home: Home) -> None:
+    home.remember("Luis is allergic to walnuts")
+    (answer,) = talk(home, Models.of(home), ["forget the walnuts"])
+
+    (card,) = home.inbox.all()
+    home.inbox.approve(card.id, approver="terminal", content=card.content)
+
+    assert answer.calls[0]["arguments"]["text"] == "walnuts" and "walnuts" not in home.read("MEMORY.md").text
 
 
 def test_whoever_wants_no_first_conversation_ends_it(home: Home) -> None:

@@ -644,6 +644,20 @@ def test_a_command_there_is_not_is_named_with_the_nearest(cli: Cli) -> None:
 
     assert (said.code, said.err) == (2, "anima: No such command 'promt'. Did you mean 'prompt'?\n       anima --help\n")
     assert cli("nonsense", "--json").json["error"]["kind"] == "BadArguments"
+    assert "options come after the command" in cli("--home", "aria", "search", "x").err
+
+
+def test_a_tool_there_is_not_is_named_with_the_nearest_whatever_it_was_given(cli: Cli, aria: Path) -> None:
+    said = cli("call", "memory_serch", "query=boat", "--home", aria)
+
+    assert said.code == 2 and "there is no tool 'memory_serch' here; did you mean memory_search?" in said.err
+
+
+def test_an_editor_that_is_not_there_is_said(aria: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor")
+    code, shown = on_a_terminal("edit", "MEMORY.md", "--home", aria)
+
+    assert code == 2 and "nothing was changed" in shown and "EDITOR names the program" in shown
 
 
 HOSTILE = "\x1b[31mred\x1b[0m \x07bell \x9b2J \u202egnp.exe\u202c \u200bzero \x1b]8;;http://example.org\x07link"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,10 +100,10 @@ class Models:
 
     # -- setting --------------------------------------------------------------------------------------------------------
 
-    def use(self, name: str, *, url: str = "", key: str = "") -> ModelChoice:
+    def use(self, name: str, *, url: str = "", key: str = "", ask: Callable[[], str] | None = None) -> ModelChoice:
         """Uses a model from now on, and its service's key: the one given, else one kept for this address, else, for the
-        service's own address, the one in the environment. Raises BadArguments, and Refused where a key would travel in
-        the clear."""
+        service's own address, the one in the environment, else what `ask` gives, before anything is kept. Raises
+        BadArguments, and Refused where a key would travel in the clear."""
         kept = self._kept()
         if name != PRACTICE:
             service = _service(name)
@@ -113,6 +113,8 @@ class Models:
                 kept.keys[place] = {"key": _plain(key)}
             elif place not in kept.keys and place == service.url and self._env.get(service.variable):
                 kept.keys[place] = {"env": service.variable}
+            elif ask and self._key_in_words(kept, place) == "none yet" and (typed := ask()):
+                kept.keys[place] = {"key": _plain(typed)}
             if kept.keys.get(place) and urlsplit(place).scheme != "https" and not _is_local(place):
                 raise Refused(f"{place}: a key would travel there for anybody to read", hint="use an https address")
         kept.use = name

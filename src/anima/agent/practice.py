@@ -43,23 +43,26 @@ FIELDS = (
 )
 SENTENCES = (
     (r"(?:please )?remember(?: that|:)? (.+)", "memory_write"),
-    (r"(?:please )?forget(?: about| that)? (.+)", "memory_forget"),
+    (r"(?:please )?forget(?: about| that)?(?: the| my| our)? (.+)", "memory_forget"),
     (
         r"(?:what|who|when|where|do you|tell me|have i|did i).*?(?:know|remember|told you|tell|wrote|said)(?: you)?(?: about)? (.+)",
         "memory_search",
     ),
     (r"(?:who are you|what are you|what is your name)", "who_am_i"),
     (r"what do you know", "what_do_i_know"),
+    (r"((?:what|which|who|whose|when|where|does|did|has|can) (?!.*\byour?\b).+)", "memory_search"),
 )
 QUESTIONS = (
     ("user", "What is your name? Say “my name is …”."),
     ("identity", "And what shall I be called? Say “your name is …”."),
     ("", "That is all I need to begin. Keep the card, and we are done."),
 )
+NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
 _DONE = re.compile(
     r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
 )
 _FIRST = "# The first conversation"  # of BOOTSTRAP.md
+_NAME = re.compile(r"^# IDENTITY\nname=([^,\n]+)", re.MULTILINE)
 _SAID = re.compile(r"^user: (.+)$", re.MULTILINE)
 
 
@@ -95,15 +98,19 @@ Calls = Sequence[tuple[str, Mapping[str, Any]]]
 def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
     """What is said, or which tools are called."""
     asked, results = _now(messages)
-    is_first = _FIRST in (info.instructions or "")
+    told = info.instructions or ""
+    is_first = _FIRST in told
     if asked.startswith("A conversation between"):
         return _summary(asked)
     if "<conversation>" in asked:
         return "NO_REPLY"
     if not results:
-        return _answer(asked, {tool.name for tool in info.function_tools}, is_first)
+        found = _answer(asked, {tool.name for tool in info.function_tools}, is_first)
+        if found or not is_first:
+            return found or WHAT_I_AM
+        return "\n\n".join(filter(None, (f"Hello. {WHAT_I_AM}", _question(messages, told, is_opening=True))))
     said = "\n\n".join(_told(part.tool_name, part.content) for part in results)
-    return "\n\n".join(filter(None, (said, _question(messages) if is_first else "")))
+    return "\n\n".join(filter(None, (said, _question(messages, told) if is_first else "")))
 
 
 def _now(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:
@@ -128,7 +135,7 @@ def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
             return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
-    return f"Hello. {WHAT_I_AM}\n\n{QUESTIONS[0][1]}" if is_first else WHAT_I_AM
+    return ""
 
 
 def _arguments(tool: str, words: str) -> dict[str, Any]:
@@ -151,13 +158,15 @@ def _field(asked: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _question(messages: Sequence[ModelMessage]) -> str:
+def _question(messages: Sequence[ModelMessage], told: str, *, is_opening: bool = False) -> str:
     """The next question of the first conversation: the first whose page was not asked for yet."""
     calls = [part for message in messages if isinstance(message, ModelResponse) for part in message.parts]
     pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ToolCallPart)}
-    if "bootstrap" in pages or not pages & {"user", "identity"}:
+    if "bootstrap" in pages or not (is_opening or pages & {"user", "identity"}):
         return ""
-    return next(question for page, question in QUESTIONS if page not in pages)
+    page, question = next((page, question) for page, question in QUESTIONS if page not in pages)
+    name = _NAME.search(told) if page == "identity" else None
+    return NAMED.format(name[1]) if name else question
 
 
 def _told(tool: str, content: object) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from anima.cli.command import SHIELD, Command, flag
-from anima.cli.show import complain, say, whisper
+from anima.cli.show import complain, whisper
+from anima.cli.show import say as tell  # `say` is a verb, whose module would take its name here
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 
 INTERRUPTED = 130
@@ -88,7 +89,7 @@ def _start(context: click.Context, *, version: bool) -> int | None:
     if version:
         from anima import __version__
 
-        say(f"anima {__version__}")
+        tell(f"anima {__version__}")
         context.exit()
     if context.invoked_subcommand is None:
         return run(["status"])
@@ -158,6 +159,8 @@ def _misused(error: click.UsageError) -> BadArguments:
     if isinstance(error, click.NoSuchOption):
         near = f" (Possible options: {', '.join(sorted(error.possibilities))})" if error.possibilities else ""
         said = f"No such option: {error.option_name}{near}"
+        if error.ctx and error.ctx.parent is None:
+            return BadArguments(said, hint="options come after the command, such as anima status --home PATH")
     return BadArguments(said, hint=f"{error.ctx.command_path if error.ctx else 'anima'} --help")
 
 

@@ -55,9 +55,7 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     if remove:
         models.forget(name or "")
     elif name is not None:
-        models.use(name, url=url or "", key=_typed() if key else "")
-        if models.choice().key == "none yet" and sys.stdin.isatty():
-            models.use(name, url=url or "", key=_typed())
+        models.use(name, url=url or "", key=_typed() if key else "", ask=_typed if sys.stdin.isatty() else None)
     said = ""
     if test:
         need_chat()

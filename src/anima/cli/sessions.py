@@ -290,9 +290,10 @@ def call(
 def _named(given: Sequence[str], tools: Sequence[Tool], tool: str) -> dict[str, Any]:
     """The arguments of a call: `name=value`, where what is no text in the tool's schema is JSON; or all as one object."""
     hint = 'write query=…, or one JSON object: \'{"query": "…"}\''
-    texts = {a.name for each in tools if each.name == tool for a in each.arguments if a.kind == "text"}
+    meant = next((each for each in tools if each.name == tool), None)
+    texts = {a.name for a in meant.arguments if a.kind == "text"} if meant else set()
     found: dict[str, Any] = {}
-    for word in given:
+    for word in given if meant else ():  # a tool that is not there is what is told, whatever it was given
         name, equals, value = word.partition("=")
         named = bool(equals) and name.isidentifier()
         try:

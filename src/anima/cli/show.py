@@ -94,7 +94,7 @@ def edited(text: str) -> str | None:
         found = click.edit(text.encode(), editor=editor, extension=".md")
         return found.decode() if found is not None and found != text.encode() else None
     except (click.ClickException, UnicodeDecodeError) as error:
-        raise BadArguments(f"the editor {editor!r} did not do ({error}); set EDITOR") from None
+        raise BadArguments(f"{error}; nothing was changed", hint="EDITOR names the program, such as nano") from None
 
 
 @contextmanager
