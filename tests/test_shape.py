@@ -30,7 +30,7 @@ CEILINGS = {
     "sessions": 4_840,
     "store": 6_670,
     "testing": 1_920,
-    "text": 2_850,
+    "text": 2_870,
     "upkeep": 3_040,
     "web": 4_320,
 }

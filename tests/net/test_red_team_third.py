@@ -30,6 +30,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from anima import Home, Scope
 from anima.agent.lodging import Lodging
+from anima.cli.chat import _Chat
 from anima.cli.talk import begun
 from anima.errors import NoSuchSession
 from anima.testing import Clock
@@ -127,6 +128,14 @@ def test_nobody_speaks_in_a_conversation_of_somebody_else(home: Home) -> None:
         assert again.id == mine.id and again.listener.is_owner
 
 
+def test_no_to_an_agent_that_calls_itself_no_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("click.prompt", lambda *given, **more: "drop")
+    chat = _Chat.__new__(_Chat)
+    chat._decided("identity", lambda: done.append("kept") or (), lambda: done.append("dropped"), "Drop")  # type: ignore[func-returns-value]
+    assert done == ["dropped"]
+
+
 # -- where a line is put ---------------------------------------------------------------------------------------------------
 
 
@@ -175,3 +184,29 @@ def test_a_shell_is_proposed_no_name_that_is_a_command(home: Home, name: str) ->
         check=True,
     )
     assert found.stdout.split("\n")[:-1] == ["plain,users/telegram.666/café-plan.md"]
+
+
+# -- what is kept of the past ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["history", "a recorded search", "a recorded page", "a recorded write"])
+def test_a_purge_leaves_no_half_of_a_line_where_something_was_cut(home: Home, way: str) -> None:
+    secret = "Zanzibar is where the boat lies in winter, and the key of the green barn is under the third stone from the left"
+    home.remember(secret)
+    for n in range(12):
+        home.remember(f"The boat number{n} lies " + " ".join(f"w{n}x{k}" for k in range(40)))
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "where is it?")
+        if way == "a recorded search":
+            session.call("memory_search", {"query": "boat", "limit": 20})
+        elif way == "a recorded page":
+            session.call("memory_get", {"path": "MEMORY.md"})
+        elif way == "a recorded write":
+            long = "word " * 110 + secret + " word" * 400  # so that the record is cut within it
+            told(session, "memory_write", target="notes/long.md", content=long, append=False)
+        words = "".join(turn.text for turn in home.sessions.read(session.id).entries)
+        need(way == "history" or "Zanzibar" in words, "it is on record")
+    home.forget(text=secret, purge=True)
+    left = home.sessions.read(session.id).entries
+    assert "Zanzibar" not in "".join(turn.text for turn in left) and "where is it?" in [turn.content for turn in left]
+    assert not [each.subject for each in home.past.log() if "Zanzibar" in each.subject]

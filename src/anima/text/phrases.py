@@ -24,6 +24,7 @@ from anima.model import DocPath, fold
 from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
 from anima.text.words import INVISIBLE, INVISIBLES
 
+BROKEN_OFF = "…"  # stands where a text was cut
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
 _SPEAKER = re.compile(r"(?:User|Agent):\s+")
@@ -229,6 +230,10 @@ class Wanted:
         self._runs = Runs()
         for text in self.lines:
             self._runs.add(tuple(words_of(text)), text)
+        self._begun: dict[str, list[list[str]]] = {}  # by their first words
+        for words in filter(None, map(words_of, self.phrases)):
+            self._begun.setdefault(words[0], []).append(words)
+        self._room = 2 * max(map(len, self.phrases), default=0)
         self._signs = [_signs_of(plain) for plain, _ in self._plain]
         self._loose = [_Loose(words, text) for text in self.texts if _can_be_loose(words := words_of(text))]
 
@@ -293,11 +298,27 @@ class Wanted:
         return {number for match in self.matches(text) for number in range(match.first, match.last + 1)}
 
     def touches(self, text: str) -> bool:
-        return next(self.matches(text), None) is not None
+        """Whether a text holds it, or the beginning of it, broken off: history and transcripts cut what is long."""
+        return next(self.matches(text), None) is not None or self._breaks_off_in(text)
+
+    def _breaks_off_in(self, text: str) -> bool:
+        for piece in text.split(BROKEN_OFF)[:-1] if self._begun else ():
+            words = words_of(piece[-self._room :])
+            for start in (n for n, word in enumerate(words) if word in self._begun):
+                left = words[start:]
+                if is_strong(" ".join(left)) and any(_begins(whole, left) for whole in self._begun[words[start]]):
+                    return True
+        return False
 
     def found(self, text: str) -> set[str]:
         """The phrases a text holds."""
         return {match.phrase for match in self.matches(text)}
+
+
+def _begins(whole: Sequence[str], left: Sequence[str]) -> bool:
+    """Whether a run of words is what is left of another; its last word may be cut, too."""
+    last = len(left) - 1
+    return len(left) <= len(whole) and left[:last] == whole[:last] and whole[last].startswith(left[last])
 
 
 _GAP = 400  # characters that may stand between two words of a phrase
