@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 2_670,
-    "agent": 1_130,
+    "agent": 1_140,
     "backup": 2_360,
     "cli": 4_420,
     "dream": 3_260,

@@ -29,11 +29,14 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from anima import Home, Scope
+from anima.agent.conversation import asked_once
 from anima.agent.lodging import Lodging
+from anima.agent.models import Models
 from anima.cli.chat import _Chat
 from anima.cli.talk import begun
 from anima.errors import NoSuchSession
 from anima.testing import Clock
+from anima.testing.models import ModelServer, Spoken
 
 SHARED = "\n## Public <!-- share: group -->\n\n- the shop opens at nine\n"
 PLAIN = "\n## Public\n\n- the shop opens at nine\n"
@@ -114,6 +117,21 @@ def test_own_tools_and_a_tool_that_was_made_up_leave_a_conversation_clean(home: 
             )
             asyncio.run(agent.run("hello"))
             assert not session.tainted
+
+
+@pytest.mark.parametrize("service", ["openai-chat", "openai", "anthropic"])
+def test_a_server_on_this_machine_is_asked_past_every_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    with ModelServer([Spoken("Hello.")]) as server, ModelServer() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        models, url = Models(tmp_path, {}), server.url.removesuffix("/v1") if service == "anthropic" else server.url
+        chosen = models.use(f"{service}:loopback", url=url, key=server.key)
+        assert asyncio.run(asked_once(models.made(chosen), "hello")) == "Hello."
+        assert len(server.requests) == 1 and not proxy.requests
 
 
 def test_nobody_speaks_in_a_conversation_of_somebody_else(home: Home) -> None:

@@ -22,6 +22,7 @@ from anima.errors import BadArguments, Damaged, NotFound, Refused, refuse_newer
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
+    from pydantic_ai.providers import Provider
 
     from anima.home import Home
 
@@ -149,6 +150,7 @@ class Models:
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
             asked = AnthropicProvider(base_url=choice.url, api_key=key)
+            _without_proxy(asked, choice.url)
             client = asked.client
             assert isinstance(client, AsyncAnthropic)
             client.auth_token, client._custom_headers = None, OUR_HEADERS
@@ -158,6 +160,7 @@ class Models:
         from pydantic_ai.providers.openai import OpenAIProvider
 
         provider = OpenAIProvider(base_url=choice.url, api_key=key)
+        _without_proxy(provider, choice.url)
         provider.client.organization = provider.client.project = None
         provider.client._custom_headers = OUR_HEADERS
         return (OpenAIResponsesModel if kind == "openai" else OpenAIChatModel)(name, provider=provider)
@@ -245,6 +248,20 @@ def _is_local(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _without_proxy(provider: Provider[Any], url: str) -> None:
+    """A server on this machine is asked directly: a proxy of the environment's would read key and prompt on the way."""
+    import httpx2
+    from pydantic_ai.models import create_async_httpx2_client
+
+    if _is_local(url):
+
+        def made() -> httpx2.AsyncClient:
+            return create_async_httpx2_client(transport=httpx2.AsyncHTTPTransport())
+
+        provider._http_client_factory, provider._own_http_client = made, made()
+        provider._set_http_client(provider._own_http_client)
 
 
 def _plain(key: str) -> str:
