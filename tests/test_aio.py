@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 from pathlib import Path
@@ -113,3 +114,14 @@ def test_a_home_that_was_opened_for_nobody_is_closed(tmp_path: Path) -> None:
 
 async def _await(coming: aio.Coming) -> object:
     return await coming
+
+
+def test_a_verb_that_nobody_awaits_is_said_to_have_done_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with aio.create(tmp_path / "aria") as home:
+            with pytest.warns(RuntimeWarning, match="remember was never awaited, and did nothing"):
+                home.remember("Ana plays the cello")
+                gc.collect()
+            assert "cello" not in (await home.read("MEMORY.md")).text
+
+    asyncio.run(main())

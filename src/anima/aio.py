@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import is_dataclass
 from enum import Enum
@@ -65,8 +66,15 @@ class Coming:
     def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
         self._verb, self._given, self._more = verb, given, more
         self._came: Any = None
+        self._is_awaited = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_awaited", True):
+            name = getattr(self._verb, "__name__", "it")
+            warnings.warn(f"{name} was never awaited, and did nothing", RuntimeWarning, stacklevel=2)
 
     def __await__(self) -> Generator[Any, None, Any]:
+        self._is_awaited = True
         return self._done().__await__()
 
     async def _done(self) -> Any:

@@ -85,3 +85,4 @@ def test_it_finds_in_a_new_conversation_what_it_was_told(home: Home) -> None:
     (answer,) = talk(home, Models.of(home), ["what do you know about the boat?"])
 
     assert "The boat is called Aurora (MEMORY.md#L" in answer.text
+    assert answer.text.count("Aurora") == 1  # the day's log does not say again what memory says

@@ -205,12 +205,15 @@ class Flushing:
         return quoted(change) if owned else change
 
     def _held(self, now: datetime, turns: Sequence[Said]) -> set[str]:
-        """The lines of today's log, and after a crash of every log since the first of these turns, and of what waits."""
+        """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what
+        waits."""
         listener, layout, days = self._hand.listener, self._site.layout, {now.date()}
         if self._doubtful:
             first = next((turn.time for turn in turns if turn.time), None)
             days |= set(self._days(first.astimezone(now.tzinfo).date() if first else now.date()))
         texts = [self._text(listener.daily_path(layout, day)) for day in days]
+        if listener.scope is Scope.MAIN and layout.has("memory"):
+            texts.append(self._text(DocPath.parse(listener.path_of(layout.row("memory")))))
         proposals = self._hand.rooms.writer().proposals
         waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
