@@ -154,6 +154,23 @@ def test_no_to_an_agent_that_calls_itself_no_is_a_no(monkeypatch: pytest.MonkeyP
     assert done == ["dropped"]
 
 
+def test_a_helper_that_is_taken_up_counts_for_what_its_caller_read(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "aria", name="Aria", clock=Clock(), settings={"gate.preset": "open"}) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", "hello")
+            helpers = [session.sub(), session.sub()]
+            for helper in helpers:
+                helper.call("who_am_i")
+                helper.leave()
+            with home.resume(helpers[0].id) as clean:
+                assert not clean.tainted
+            session.log("tool", PLANTED)
+            with home.resume(helpers[1].id) as helper:
+                told(helper, "memory_write", target="memory", content=PLANTED)
+                assert helper.tainted
+        assert PLANTED not in shown(home)
+
+
 # -- where a line is put ---------------------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,8 @@ class Session(Hand):
         self._calling, self._flushing = Calling(self), Flushing(self)
         if talk is not None and talk.resumed is not None:
             self._carry_on(talk.resumed)
+            if asked_by := talk.header.parent:  # whose question it was, and who may have read on since
+                self.take_in("", sessions=(asked_by,))
             self._flushing.carry_on(talk.resumed)
             self._note_persona()
 
