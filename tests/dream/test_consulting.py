@@ -218,12 +218,18 @@ def test_a_candidate_merged_with_a_line_of_ours_takes_its_place_and_its_sources(
         assert key.line(merged) in found[path, source]
 
 
+def documents(home: Home) -> dict[str, bytes]:
+    """Every document but the records of what was asked."""
+    kept = (entry.path for entry in home.list_all() if not entry.path.startswith("sessions/"))
+    return {path: Path(home.name, path).read_bytes() for path in kept}
+
+
 def test_a_superseded_line_of_ours_goes_to_the_past_and_undo_brings_every_byte_back(home: Home, clock: Clock) -> None:
     old, new = "Luis has his workshop behind the market", "Luis rents a workshop near the harbour"
     noted(home, old)
     asked(home, clock, "where is the workshop of Luis")
     home.dream()
-    before = {entry.path: Path(home.name, entry.path).read_bytes() for entry in home.list_all()}
+    before = documents(home)
     clock.forward(days=1)
     noted(home, new)
     log = f"memory/{clock.now.date()}.md"
@@ -241,7 +247,7 @@ def test_a_superseded_line_of_ours_goes_to_the_past_and_undo_brings_every_byte_b
     assert f"- {old} _(2026-04-20 to {day}; then: {new})_" in home.read("memory/topics/past.md").text
     assert "1 let go" in diary(home)
     home.undo(swept.change)
-    assert {entry.path: Path(home.name, entry.path).read_bytes() for entry in home.list_all()} == before
+    assert documents(home) == before
 
 
 def test_a_line_of_memory_can_be_said_anew_in_its_place(home: Home, clock: Clock) -> None:

@@ -162,7 +162,8 @@ def test_an_injected_instruction_that_reads_like_a_rule_stays_out(home: Home, cl
     asked(home, clock, "mail of Ana", "what to send")
     home.dream()
 
-    kept = (home.read(entry.path).text for entry in home.list_all() if not entry.path.startswith("unreviewed/"))
+    apart = ("unreviewed/", "sessions/")  # where it waits, and what was asked for
+    kept = (home.read(entry.path).text for entry in home.list_all() if not entry.path.startswith(apart))
     assert "drop@example.org" not in "".join(kept)
 
 
