@@ -17,7 +17,7 @@ CEILINGS = {
     "(top)": 2_680,
     "agent": 1_140,
     "backup": 2_360,
-    "cli": 4_420,
+    "cli": 4_430,
     "dream": 3_260,
     "forget": 970,
     "gate": 2_700,

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 FIRST = "first-conversation"  # the rule of the card that a first conversation leaves
 REMEMBERED = 200  # lines that were typed, for the arrow keys
 # A slash command that is a command of anima's own, on this home.
+ALONE = {
+    "identity": "This says who the agent is and whom it serves",
+    "danger": "The scan warns of this",
+    "forget": "Forgetting is for you to decide",
+}
 SAME = {"review": "review", "undo": "undo", "why": "why", "memory": "read MEMORY.md"}
 HELP = """\
 /new        end this conversation and begin another
@@ -223,8 +228,9 @@ class _Chat:
     ) -> None:
         """One key; what is decided by itself wants the word typed out, and who the agent is its name."""
         if alone:
-            yes = flat(name) or "keep"
-            say(f"This is about {alone}: type {yes} to keep it, drop to drop it, or nothing to leave it for later.")
+            verb = "forget" if alone == "forget" else "keep"
+            yes = flat(name) or verb
+            say(f"{ALONE[alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it.")
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
             word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
         else:
