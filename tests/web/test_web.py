@@ -542,11 +542,15 @@ def test_tokens_are_made_listed_and_revoked_at_the_command_line(desk: Desk) -> N
 def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, sign: signal.Signals) -> None:
     import http.client
 
-    line = [sys.executable, "-m", "anima.cli", "up", "--home", desk.home.name, "--port", "0", "--as-owner"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, "-m", "anima.cli", "up", "--home", desk.home.name, "--port", "0", "--as-owner"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None and server.stderr is not None
-        said = [server.stdout.readline() for _ in range(3)]
-        link = said[1].split()[1]
+        said: dict[str, str] = {}
+        while "Talk" not in said:  # its health comes first
+            line = server.stdout.readline()
+            assert line, server.stderr.read()
+            said[line.partition(":")[0]] = line.partition(":")[2].strip()
+        link = said["Open"]
         base, _, code = link.partition("/login#")
         there = http.client.HTTPConnection(base.removeprefix("http://"), timeout=20)
         there.request(
@@ -562,6 +566,6 @@ def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, si
         there.close()
 
     assert answer.status == 200 and events.status == 200
-    assert json.loads(said[2].partition(" ")[2])["mcpServers"]["anima"]["args"][0] == "mcp"
+    assert json.loads(said["Agent"])["mcpServers"]["anima"]["args"][0] == "mcp"
     assert (code_of_exit, error) == (0, "stopped; nothing is half done\n")
     assert code not in error and base.startswith("http://127.0.0.1:")
