@@ -268,7 +268,8 @@ def _agreement(home: Home) -> Iterator[str]:
     yield from (f"doctor: {remark.message}" for remark in home.upkeep.doctor() if remark.level == "damage")
     if home.site.store.provenance.intents():
         yield "a batch is still begun"
-    files = {entry.path: home.read(entry.path) for entry in home.list_all()}
+    kept = (entry.path for entry in home.list_all() if not entry.path.startswith("sessions/"))
+    files = {path: home.read(path) for path in kept}
     for path, document in files.items():
         if not home.site.store.provenance.is_ours(document.path, document.text):
             yield f"the ledger does not know {path} as it stands"

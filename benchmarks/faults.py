@@ -226,11 +226,12 @@ class Case:
 
 
 def snapshot(folder: Path) -> Docs:
-    """Every document, by path."""
+    """Every document, by path; what was said in a session stands by itself, and no change brings it back."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     found = {path.relative_to(folder).as_posix(): path for path in files}
+    apart = (".", "sessions/")
     return {
-        name: path.read_bytes() for name, path in sorted(found.items()) if not name.startswith(".") and name != LATER
+        name: path.read_bytes() for name, path in sorted(found.items()) if not name.startswith(apart) and name != LATER
     }
 
 

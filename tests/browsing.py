@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from anima import Home
 from anima.web.tokens import Keyring
 from chromium import ARGUMENTS, NoBrowser, chromium
 from owning import as_owner
@@ -82,6 +83,9 @@ class Server:
 def serving(folder: Path, *, verb: tuple[str, ...] = ("up", "--home"), port: int = 0) -> Iterator[Server]:
     """`anima up` on a free port until the end of the block; it must stop cleanly."""
     environment = {**os.environ, "PYTHONPATH": SOURCE}
+    if folder.is_dir() and any(folder.iterdir()):
+        with Home.open(folder) as home:
+            home.trust()
     line = [sys.executable, "-m", "anima.cli", *as_owner(*verb), str(folder), "--port", str(port)]
     with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

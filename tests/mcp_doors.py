@@ -82,6 +82,8 @@ async def visiting(
     """A client inside, by one of the doors."""
     (way, *flags), era = door[0].split(), door[1]
     if way == "stdio":
+        with Home.open(folder) as home:
+            home.trust()  # whoever made it had a configuration of their own
         program, *arguments = command(folder, scope, *(["--sender", sender] if sender else []), *flags)
         started = StdioServerParameters(command=program, args=arguments, env=environment())
         async with Client(started, mode=ERAS[era], elicitation_callback=ask) as client:

@@ -488,8 +488,8 @@ def test_what_looks_like_an_attack_is_shown_before_and_after_it_comes_in(
         assert {path for path, _ in told.doubtful} == {"MEMORY.md"} and "line 2" in told.doubtful[0][1]
         assert home.import_from(tmp_path / "source", replace=True, mine=True).doubtful == told.doubtful
         assert home.import_from(tmp_path / "source", replace=True, mine=True).doubtful == ()  # it stands here already
-    with home_at(tmp_path / "other"):
-        pass
+    with home_at(tmp_path / "other") as other:
+        other.note("hello")
     assert run(as_owner("import", tmp_path / "source", "--mine", "--replace", "--home", tmp_path / "other")) == 0
     assert "look at: MEMORY.md: line 2" in capsys.readouterr().err
 

@@ -375,7 +375,7 @@ def test_mixed_line_ends_are_told_before_they_are_lost(desk: Desk) -> None:
 
 
 def test_the_text_of_a_document_is_not_in_the_page_that_edits_it(desk: Desk) -> None:
-    desk.home.write("notes/x.md", "- a sentence of its own\n")
+    desk.home.write("notes/x.md", "- what history names it by\n- a sentence of its own\n")
 
     assert "a sentence of its own" not in desk.page.get("/memory/notes/x.md?as=edit").text
 
