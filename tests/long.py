@@ -68,7 +68,7 @@ def spoken(seed: str) -> Iterator[Step]:
 
 
 def examples(seed: str) -> Iterator[Step]:
-    """Two thousand new examples for every property, in the place of the hundred that `make test` always tries."""
+    """Two thousand new examples for every property, in the place of the forty that `make test` always tries."""
     for room in PROPERTIES:
         command = _tests("-m", "hypothesis and not long", f"--hypothesis-seed={seed}", f"tests/{room}")
         yield Step(name=room, command=command, variables={"HYPOTHESIS_PROFILE": "explore"})
