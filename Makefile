@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long test-wheel bench reference pictures snapshots shape lint clean help
+.PHONY: docs up test test-long test-hosts test-wheel bench reference pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -13,13 +13,19 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
-	$(VENV)/bin/python -m pytest -m "not long" --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -m "not long and not hosts" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind or trust; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
+test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
+	$(VENV)/bin/python -m pytest tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_lives.py tests/search/test_index.py
+
 test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment, with every Python there is, by pipx and by uvx
 	$(VENV)/bin/python tests/wheel.py --ways
+
+test-hosts: $(VENV)/.test-installed  ## the real Claude Code, Codex and hermes, connected, against a model server on loopback
+	$(VENV)/bin/python tests/hosts.py
 
 lint: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py

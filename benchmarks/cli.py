@@ -116,6 +116,8 @@ def measured(verb: str, times: int, kept: Path) -> tuple[float, float, list[str]
     for _ in range(times + 1):  # the first fills the caches of the system
         with tempfile.TemporaryDirectory(prefix="anima-cold-") as place:
             shutil.copytree(kept, place, dirs_exist_ok=True)
+            with Home.open(Path(place) / "home", env=environment(Path(place))) as home:
+                home.trust()  # a copy is another folder, for which nobody vouched yet
             took, loaded = commanded(verb, Path(place))
             takes.append(took)
             imports.append(imported(loaded, Path(place)))

@@ -36,6 +36,8 @@ PLACES = {
 OTHERS: list[tuple[str, Scheme, ViewportSize]] = [
     ("inbox", "dark", WIDE),
     ("memory", "dark", WIDE),
+    ("chat", "dark", WIDE),
+    ("chat", "light", PHONE),
     ("inbox", "light", PHONE),
     ("search", "dark", PHONE),
 ]
@@ -58,17 +60,30 @@ def draw_all(browser: Browser, server: Server, into: Path) -> None:
     with visiting(browser, server, reduced_motion="reduce") as visit:
         page = visit.come_in()
         names = [address.strip("/") for address in navigation(page)]
+        places = PLACES | {"chat": (talk(page, server), "#talk .assistant")}
         every: list[tuple[str, Scheme, ViewportSize]] = [(name, "light", WIDE) for name in names]
         for name, scheme, size in every + [one for one in OTHERS if one[0] in names]:
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme)
             file = into / f"{name}{'-dark' if scheme == 'dark' else ''}{'-phone' if size is PHONE else ''}.png"
-            draw(page, server, name, file)
+            draw(page, server, places.get(name, (f"/{name}", "main h1")), file)
             print(f"{file.name:<24} {file.stat().st_size // 1024:>4} KB")
 
 
-def draw(page: Page, server: Server, name: str, file: Path) -> None:
-    address, awaited = PLACES.get(name, (f"/{name}", "main h1"))
+def talk(page: Page, server: Server) -> str:
+    """A conversation with practice; gives its address."""
+    page.goto(f"{server.url}/chat")
+    for number, said in enumerate(("remember that the mast comes down on Friday", "what do you know about the mast?")):
+        page.fill("#words", said)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/chat/*-*")
+        page.locator("#talk .assistant").nth(number).wait_for()
+        page.locator('#talk[aria-busy="false"]').wait_for()
+    return page.url.removeprefix(server.url)
+
+
+def draw(page: Page, server: Server, place: tuple[str, str], file: Path) -> None:
+    address, awaited = place
     page.goto(server.url + address)
     page.wait_for_selector(awaited, state="attached")
     page.wait_for_selector('#pulse[data-state="on"]')

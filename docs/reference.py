@@ -42,7 +42,9 @@ def page() -> tuple[str, list[str]]:
     """The page, and the names that say nothing of themselves."""
     missing: list[str] = []
     parts = [HEAD]
-    parts += _section("anima", {name: getattr(anima, name) for name in anima.__all__ if name[0] != "_"}, missing)
+    parts += _section(
+        "anima", {name: getattr(anima, name) for name in sorted(anima.__all__) if name[0] != "_"}, missing
+    )
     parts += _section("Parts of a home", {f"home.{name}": kind for name, kind in _parts()}, missing)
     for module in (aio, compat, testing):
         parts += _section(module.__name__, dict(_own(module)), missing)
@@ -93,7 +95,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
 
 def _call(value: Any) -> str:
     """The arguments of what can be called; of data, its fields."""
-    if is_dataclass(value):
+    if is_dataclass(value) and "__dataclass_fields__" in vars(value):  # and not what it is made from
         return f"({', '.join(field.name for field in fields(value))})"
     if not isinstance(value, FunctionType):
         return ""

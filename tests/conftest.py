@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +48,20 @@ def pytest_configure(config: pytest.Config) -> None:
         and shutil.disk_usage(memory).free > 2**32
     ):
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+    if SERVER not in os.environ:  # whoever runs beside us, started by us, finds it there
+        os.environ[SERVER] = tempfile.mkdtemp(prefix="pg-")
+        config.add_cleanup(stop_server)
+
+
+SERVER = "TEST_POSTGRES_FOLDER"
+
+
+def stop_server() -> None:
+    from anima.testing.postgres import stop
+
+    folder = os.environ.pop(SERVER)
+    stop(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 # Files whose tests wait for a browser, for programs that are started or for kills: whoever runs files side by side begins
@@ -103,6 +119,40 @@ def example(tmp_path: Path) -> Callable[[str], Path]:
         return there
 
     return copy
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A PostgreSQL server of this test session: the address for its superuser, and for the application's role."""
+
+    owner: str
+    application: str
+
+    def new_tenant(self) -> str:
+        from anima.testing.postgres import new_tenant
+
+        return new_tenant(self.owner)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    """One server for all tests: the one ANIMA_TEST_DATABASE_URL names for its superuser, else one of our own."""
+    from anima.errors import MissingExtra
+    from anima.testing import postgres
+
+    pytest.importorskip("psycopg")
+    try:
+        owner = os.environ.get("ANIMA_TEST_DATABASE_URL") or postgres.server(os.environ[SERVER])
+    except MissingExtra as error:
+        pytest.skip(f"there is no PostgreSQL server: {error}")
+    return Cluster(owner, postgres.prepare(owner))
+
+
+@pytest.fixture
+def sealed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The key that seals the keys of homes."""
+    monkeypatch.setenv("ANIMA_KEY", "0123456789abcdef" * 4)
+    return os.environ["ANIMA_KEY"]
 
 
 @pytest.fixture

@@ -84,10 +84,10 @@ def running(app: FastAPI) -> Iterator[int]:
 class Stream:
     """Server-sent events as they come."""
 
-    def __init__(self, port: int, token: str, *, after: int | None = None) -> None:
+    def __init__(self, port: int, token: str, *, after: int | None = None, path: str = "/api/v1/events") -> None:
         self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         headers = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": str(after)} if after is not None else {})
-        self._line.request("GET", "/api/v1/events", headers=headers)
+        self._line.request("GET", path, headers=headers)
         self.answer = self._line.getresponse()
         if self.answer.status == 200:
             assert self._block() == {"retry": "2000"}
@@ -114,4 +114,5 @@ class Stream:
         return found
 
     def close(self) -> None:
+        self.answer.close()
         self._line.close()

@@ -47,11 +47,12 @@ ROOMS: dict[str, set[str]] = {
     "folders": HOME,
     "compat": HOME,
     "aio": {"home"},
-    "agent": {"errors", "model", "sessions", "home"},
-    "connect": {"errors", "model", "home", "folders", "agent"},
+    "agent": GROUND | {"store", "prompt", "sessions", "dream", "home"},
+    "connect": GROUND | {"layout", "home", "folders", "agent"},
     "mcp": {"errors", "model", "home", "agent"},
     "web": {"errors", "model", "home", "folders", "agent", "connect"},
     "cli": {"errors", "model", "home", "folders", "agent", "connect", "web", "mcp"},
+    "start": {"cli", "connect"},
     "testing": HOME,
 }
 DOORS = ("cli", "web", "mcp", "connect")
@@ -80,6 +81,9 @@ MAY_ASK_THE_WORLD = {
     "folders.py": "the same for what needs no open home",
     "cli/": "a face: it runs in somebody's shell",
     "web/tokens.py": "tokens and one-time codes must not be guessable",
+    "connect/hook.py": "a host starts it",
+    "connect/waking.py": "the same, where a home must be opened for it",
+    "connect/settle.py": "a process of its own",
     "testing/": "dice for tests",
     "store/": "a key and the name of a temporary file must not be guessable, not even in a test",
 }
@@ -88,6 +92,7 @@ MAY_ASK_THE_WORLD = {
 OPENERS = {"read_text", "read_bytes", "write_text", "write_bytes"}
 MAY_OPEN_FILES = {
     "store/": "the one package that opens the files of a home",
+    "testing/postgres.py": "a server's own folder, in which no home stands",
     "testing/store_contract.py": "a derived file, where a store says it may stand",
     "layout/trust.py": "the user's own list of homes, which lies outside every home",
     "layout/starter/__init__.py": "documents that come with the package",
@@ -96,6 +101,7 @@ MAY_OPEN_FILES = {
     "search/tables.py": "derived indexes, which may be deleted; never a document",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "agent/models.py": "which model answers, and keys, in the user's own configuration",
+    "connect/": "hosts' own files and transcripts, and what hooks report, in the user's own configuration; never a document",
     "cli/__init__.py": "the null device, when a pipe is closed or a shell asks what comes next",
 }
 

@@ -288,6 +288,10 @@ def test_variables_that_are_no_settings_are_left_alone(name: str) -> None:
 LOOSER = {
     "own_tools": ['own_tools = ["web_fetch"]'],
     "tidy.days": ["[tidy]\ndays = 30"],
+    "rituals.heartbeat": ["[rituals]\nheartbeat = '1m'"],
+    "rituals.model": ["[rituals]\nmodel = 'openai:x'"],
+    "rituals.day_tokens": ["[rituals]\nday_tokens = 100001"],
+    "rituals.run_tokens": ["[rituals]\nrun_tokens = 20001"],
     "tidy.folders": ['[tidy]\nfolders = {"notes/" = 5}'],
     "identity.avatar": [
         "[identity]\navatar = 'https://example.org/a.png'",
@@ -327,6 +331,8 @@ LOOSER = {
 
 # What an untrusted file may say as it likes, with the reason: it loosens no rule, reaches nobody and hides nothing.
 FREE = {
+    "rituals.active": "fewer hours than all",
+    "rituals.quiet": "the same",
     "dialect": "the folder's own names decide it anyway",
     "timezone": "only a clock",
     "clean_agents": "no home's file says it, trusted or not",

@@ -25,7 +25,7 @@ EXCEPTIONS = {
     ),
     "layout/trust.py": (
         {
-            *("self.file.parent.mkdir", "open", "os.open", "temp.replace", "self.file.replace", "file.replace"),
+            *("lock.parent.mkdir", "open", "os.open", "temp.replace", "self.file.replace", "file.replace"),
             *("self._file.parent.mkdir", "os.pwrite", "self._file.unlink", "temp.write_text", "file.parent.mkdir"),
         },
         "the user's own list of homes, the one in use, what of it is damaged put beside it, and how far each ledger went",
@@ -41,7 +41,25 @@ EXCEPTIONS = {
         {"self.file.parent.mkdir", "open", "os.open", "beside.replace", "beside.unlink"},
         "the user's models and keys, in the user's own configuration",
     ),
+    "connect/change.py": (
+        {
+            *("path.unlink", "real.parent.mkdir", "os.open", "open", "os.chmod", "temp.replace", "temp.unlink"),
+            *("each.unlink", "compiled.rmdir", "folder.rmdir"),
+        },
+        "the configuration of the host that the owner connects, and our bundle for it",
+    ),
+    "connect/recall.py": ({"sqlite3.connect"}, "the index of documents, to read only"),
+    "connect/spool.py": (
+        {
+            *("os.rename", "os.unlink", "os.makedirs", "os.open", "open", "os.replace", "os.write"),
+        },
+        "what hosts report, in the user's own configuration",
+    ),
     "testing/memory_store.py": ({"tempfile.mkdtemp"}, "a place for derived files"),
+    "testing/postgres.py": (
+        {"subprocess.run", "open", "place.mkdir", "socket.mkdir", "tempfile.TemporaryFile", "file.unlink"},
+        "a PostgreSQL server for tests, in a folder of its own",
+    ),
     "testing/store_contract.py": ({"place.write_bytes", "place.unlink"}, "a derived file, where the store said"),
     "testing/tables.py": ({"room.replace"}, "a value in memory, and no file"),
 }

@@ -105,8 +105,8 @@ def test_every_command_says_what_it_does_and_shows_an_example(name: str) -> None
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_answer_as_json_and_be_told_its_home(name: str) -> None:
-    # A home of its own; its output is the protocol's; it is talked with.
-    exceptions = {"tour": {"--home"}, "mcp": {"--json"}, "chat": {"--json"}}
+    # A home of its own; its output is the protocol's, or another program's; it is talked with.
+    exceptions = {"tour": {"--home"}, "mcp": {"--json"}, "hook": {"--json"}, "chat": {"--json"}}
 
     assert {"--home", "--json"} - options_of(COMMANDS[name]) == exceptions.get(name, set())
 
@@ -140,6 +140,7 @@ DOCUMENTS = [
     "docs/start/python.md",
     "docs/start/mcp.md",
     "docs/start/team.md",
+    *(f"docs/hosts/{path.name}" for path in sorted((ROOT / "docs/hosts").glob("*.md"))),
 ]
 
 

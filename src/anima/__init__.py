@@ -9,57 +9,76 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anima.backup.export import Exported
-    from anima.backup.import_ import Imported
-    from anima.backup.restore import Restoration
-    from anima.backup.snapshot import verify_archive
-    from anima.dream.material import Candidate
-    from anima.dream.sweep import Sweep
-    from anima.errors import (
-        BadArguments,
-        BadConfig,
-        BadInput,
-        BadPath,
-        BadText,
-        Damaged,
-        HomeBusy,
-        HomeError,
-        MissingExtra,
-        NewerFormat,
-        NoSuchDocument,
-        NoSuchHome,
-        NoSuchProposal,
-        NoSuchRevision,
-        NotFound,
-        Refused,
-        StaleWrite,
-    )
-    from anima.folders import doctor, restore
-    from anima.forget.forget import Forgetting
-    from anima.home import Home
-    from anima.ledger.provenance import Source
-    from anima.memory.inbox import ForReview
-    from anima.memory.past import Done, Why
-    from anima.memory.proposals import Proposal
-    from anima.memory.unreviewed import Noted
-    from anima.model import Actor, DocPath, Document, Entry, Finding, Origin, Receipt, Remark, Runtime, Scope, Severity
-    from anima.prompt.compose import Line, Piece, Prompt
-    from anima.search.current import IndexReport
-    from anima.search.graph import About
-    from anima.search.rank import Hit
-    from anima.search.units import Chunk, ChunkConfig, chunk_document
-    from anima.sessions.find import Listed
-    from anima.sessions.replay import Turn, time_of
-    from anima.sessions.session import Session
-    from anima.sessions.tools import Tool
-    from anima.store.git import Revision
-    from anima.store.shelf import Snapshot
-    from anima.text.diff import merge, unified
-    from anima.text.markdown import front_matter_end, lines_of, sections
-    from anima.text.words import highlight
-    from anima.upkeep.doctor import Health
-    from anima.upkeep.numbers import Figures
-    from anima.upkeep.tidy import Look, Suggestion
+    from anima.backup.export import Exported as Exported
+    from anima.backup.import_ import Imported as Imported
+    from anima.backup.restore import Restoration as Restoration
+    from anima.backup.snapshot import verify_archive as verify_archive
+    from anima.dream.material import Candidate as Candidate
+    from anima.dream.sweep import Sweep as Sweep
+    from anima.errors import BadArguments as BadArguments
+    from anima.errors import BadConfig as BadConfig
+    from anima.errors import BadInput as BadInput
+    from anima.errors import BadPath as BadPath
+    from anima.errors import BadText as BadText
+    from anima.errors import Damaged as Damaged
+    from anima.errors import HomeBusy as HomeBusy
+    from anima.errors import HomeError as HomeError
+    from anima.errors import MissingExtra as MissingExtra
+    from anima.errors import NewerFormat as NewerFormat
+    from anima.errors import NoSuchDocument as NoSuchDocument
+    from anima.errors import NoSuchHome as NoSuchHome
+    from anima.errors import NoSuchProposal as NoSuchProposal
+    from anima.errors import NoSuchRevision as NoSuchRevision
+    from anima.errors import NotFound as NotFound
+    from anima.errors import Refused as Refused
+    from anima.errors import StaleWrite as StaleWrite
+    from anima.folders import doctor as doctor
+    from anima.folders import restore as restore
+    from anima.forget.forget import Forgetting as Forgetting
+    from anima.home import Home as Home
+    from anima.ledger.provenance import Source as Source
+    from anima.memory.inbox import ForReview as ForReview
+    from anima.memory.past import Done as Done
+    from anima.memory.past import Why as Why
+    from anima.memory.proposals import Proposal as Proposal
+    from anima.memory.unreviewed import Noted as Noted
+    from anima.model import Actor as Actor
+    from anima.model import DocPath as DocPath
+    from anima.model import Document as Document
+    from anima.model import Entry as Entry
+    from anima.model import Finding as Finding
+    from anima.model import Origin as Origin
+    from anima.model import Receipt as Receipt
+    from anima.model import Remark as Remark
+    from anima.model import Runtime as Runtime
+    from anima.model import Scope as Scope
+    from anima.model import Severity as Severity
+    from anima.prompt.compose import Line as Line
+    from anima.prompt.compose import Piece as Piece
+    from anima.prompt.compose import Prompt as Prompt
+    from anima.search.current import IndexReport as IndexReport
+    from anima.search.graph import About as About
+    from anima.search.rank import Hit as Hit
+    from anima.search.units import Chunk as Chunk
+    from anima.search.units import ChunkConfig as ChunkConfig
+    from anima.search.units import chunk_document as chunk_document
+    from anima.sessions.find import Listed as Listed
+    from anima.sessions.replay import Turn as Turn
+    from anima.sessions.replay import time_of as time_of
+    from anima.sessions.session import Session as Session
+    from anima.sessions.tools import Tool as Tool
+    from anima.store.git import Revision as Revision
+    from anima.store.shelf import Snapshot as Snapshot
+    from anima.text.diff import merge as merge
+    from anima.text.diff import unified as unified
+    from anima.text.markdown import front_matter_end as front_matter_end
+    from anima.text.markdown import lines_of as lines_of
+    from anima.text.markdown import sections as sections
+    from anima.text.words import highlight as highlight
+    from anima.upkeep.doctor import Health as Health
+    from anima.upkeep.numbers import Figures as Figures
+    from anima.upkeep.tidy import Look as Look
+    from anima.upkeep.tidy import Suggestion as Suggestion
 
 __version__ = "0.1.0"
 
@@ -103,79 +122,7 @@ _HOMES = {
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "About",
-    "Actor",
-    "BadArguments",
-    "BadConfig",
-    "BadInput",
-    "BadPath",
-    "BadText",
-    "Candidate",
-    "Chunk",
-    "ChunkConfig",
-    "Damaged",
-    "DocPath",
-    "Document",
-    "Done",
-    "Entry",
-    "Exported",
-    "Figures",
-    "Finding",
-    "ForReview",
-    "Forgetting",
-    "Health",
-    "Hit",
-    "Home",
-    "HomeBusy",
-    "HomeError",
-    "Imported",
-    "IndexReport",
-    "Line",
-    "Listed",
-    "Look",
-    "MissingExtra",
-    "NewerFormat",
-    "NoSuchDocument",
-    "NoSuchHome",
-    "NoSuchProposal",
-    "NoSuchRevision",
-    "NotFound",
-    "Noted",
-    "Origin",
-    "Piece",
-    "Prompt",
-    "Proposal",
-    "Receipt",
-    "Refused",
-    "Remark",
-    "Restoration",
-    "Revision",
-    "Runtime",
-    "Scope",
-    "Session",
-    "Severity",
-    "Snapshot",
-    "Source",
-    "StaleWrite",
-    "Suggestion",
-    "Sweep",
-    "Tool",
-    "Turn",
-    "Why",
-    "__version__",
-    "chunk_document",
-    "doctor",
-    "front_matter_end",
-    "highlight",
-    "lines_of",
-    "merge",
-    "restore",
-    "sections",
-    "time_of",
-    "unified",
-    "verify_archive",
-]
+__all__ = list(_WHERE | {"__version__": __name__})
 
 
 def __getattr__(name: str) -> Any:

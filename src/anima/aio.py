@@ -97,9 +97,10 @@ class Coming:
 
 
 def _wrapped(value: Any) -> Any:
-    """Whatever has verbs is wrapped; data comes as it is."""
+    """Whatever has verbs is wrapped; data, which is frozen, comes as it is."""
     is_ours = type(value).__module__.partition(".")[0] == "anima"
-    is_data = is_dataclass(value) or isinstance(value, (tuple, str, Enum, BaseException))
+    is_frozen = is_dataclass(value) and getattr(value, "__dataclass_params__").frozen  # noqa: B009
+    is_data = is_frozen or isinstance(value, (tuple, str, Enum, BaseException))
     return Awaited(value) if is_ours and not is_data else value
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "backfill_embeddings",
     "chunk_document",
     "import_from_directory",
+    "new_with_db",
     "search_with_config",
     "seed_if_empty",
     "system_prompt_for_context",
@@ -61,13 +62,13 @@ class SearchConfig:
 def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: Scope | str) -> SearchAnswer:
     """`home.search`, as the configuration says."""
     return home.search(
-        query,
-        scope=scope,
-        limit=config.limit,
-        min_score=config.min_score,
-        legs=config.legs,
-        fusion=config.fusion,
+        query, scope=scope, limit=config.limit, min_score=config.min_score, legs=config.legs, fusion=config.fusion
     )
+
+
+def new_with_db(user_id: str, db: str) -> Home:
+    """IronClaw's workspace of one user in a database: the home of the tenant of that name, made if it has none."""
+    return Home.open(db, tenant=user_id, create=True)
 
 
 def append_memory(home: Home, fact: str) -> Receipt:

@@ -12,14 +12,14 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anima.errors import BadConfig, BadPath
-from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Scope
+from anima.model import OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope
 
 FILE = "anima.toml"
 DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
@@ -110,6 +110,17 @@ class TidyConfig(NamedTuple):
     folders: tuple[tuple[str, int], ...] = ()  # (folder, days); 0 days is never
 
 
+class RitualsConfig(NamedTuple):
+    """What an agent may do unattended, once its owner has switched the schedule on (`anima schedule on`)."""
+
+    heartbeat: str = "30m"  # an interval or a cron expression; empty: never
+    active: str = ""  # hours such as 08:00-23:00, which may pass midnight; empty: always
+    quiet: str = ""
+    model: str = ""  # empty: the one that is used
+    day_tokens: int = 100_000  # in a day, for everything unattended
+    run_tokens: int = 20_000  # in one run
+
+
 class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
@@ -121,6 +132,7 @@ class AgentConfig(NamedTuple):
     allowed_delegates: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] = ("*",)
     workspace_access: str = "rw"
+    tools: tuple[OutsideServer, ...] = ()
 
 
 class Binding(NamedTuple):
@@ -151,6 +163,7 @@ class Config:
     dream: DreamConfig = field(default_factory=DreamConfig)
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
     tidy: TidyConfig = field(default_factory=TidyConfig)
+    rituals: RitualsConfig = field(default_factory=RitualsConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -166,30 +179,15 @@ class Config:
         return getattr(getattr(self, section), name) if section else getattr(self, name)
 
 
-_SECTIONS: dict[str, type] = {
-    "identity": IdentityConfig,
-    "prompt": PromptConfig,
-    "persona": PersonaConfig,
-    "gate": GateConfig,
-    "history": HistoryConfig,
-    "sessions": SessionsConfig,
-    "index": IndexConfig,
-    "dream": DreamConfig,
-    "snapshot": SnapshotConfig,
-    "tidy": TidyConfig,
-}
+_SECTIONS: dict[str, Any] = {each.name: each.default_factory for each in fields(Config) if each.type.endswith("Config")}
 _NO_SETTINGS = frozenset({"ANIMA_SNAPSHOT_PASSPHRASE"})  # a secret, which no configuration holds
-
-
-def _always(_: Any) -> bool:
-    return True
 
 
 class _Key(NamedTuple):
     """How one key is read (`read` raises ValueError with a sentence), and when an untrusted file may set it."""
 
     read: Callable[[Any], Any]
-    strict: Callable[[Any], bool] = _always
+    strict: Callable[[Any], bool] = lambda _: True
 
 
 def load(
@@ -213,8 +211,9 @@ def load(
             ignored.append((key, f"it counts in your own {OWN_FILE} alone, never in a home's file"))
             continue
         if not trusted and key == "gate.rule":
-            value, dropped = _only_strict_rules(value)
-            ignored += [(f"gate.rule {name}", "a rule that does not deny") for name in dropped]
+            # A rule that asks is no safer: it would speak before a built-in one that denies.
+            ignored += [(f"gate.rule {rule.id}", "a rule that does not deny") for rule in value if rule.then != "deny"]
+            value = tuple(rule for rule in value if rule.then == "deny")
         elif not trusted and not _KEYS[key].strict(value):
             ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
             continue
@@ -227,22 +226,11 @@ def load(
         values[key], sources[key] = _checked(key, env[name], name), name
     for key, raw in (flags or {}).items():
         values[key], sources[key] = _checked(key, raw, "settings"), "flag"
-    return _built(values, sources, tuple(ignored), trusted)
-
-
-def _only_strict_rules(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], list[str]]:
-    # A rule that asks is no safer: it would speak before a built-in one that denies.
-    return tuple(r for r in rules if r.then == "deny"), [r.id for r in rules if r.then != "deny"]
-
-
-def _built(
-    values: Mapping[str, Any], sources: Mapping[str, str], ignored: tuple[tuple[str, str], ...], trusted: bool
-) -> Config:
     parts: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
     for section, kind in _SECTIONS.items():
-        own = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(section + ".")}
-        parts[section] = kind(**own)
-    return Config(**parts, sources=dict(sources), ignored=ignored, trusted=trusted)
+        own_keys = {key.partition(".")[2]: v for key, v in values.items() if key.startswith(f"{section}.")}
+        parts[section] = kind(**own_keys)
+    return Config(**parts, sources=sources, ignored=tuple(ignored), trusted=trusted)
 
 
 def _from_file(text: str | None, where: str = FILE) -> dict[str, Any]:
@@ -285,19 +273,14 @@ def _checked(key: str, raw: Any, where: str) -> Any:
 
 def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(variable, key) for each setting in the environment. One that looks like a setting and is none is an error."""
-    known = _variables()
+    known, prefixes = _variables(), tuple(f"ANIMA_{section.upper()}_" for section in _SECTIONS)
     for name in env:
         if name in known:
             yield name, known[name]
-        elif name.startswith(_prefixes()) and name not in _NO_SETTINGS:
+        elif name.startswith(prefixes) and name not in _NO_SETTINGS:
             near = get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
             raise BadConfig(f"there is no such setting; {hint}", where=name)
-
-
-@cache
-def _prefixes() -> tuple[str, ...]:
-    return tuple(f"ANIMA_{section.upper()}_" for section in _SECTIONS)
 
 
 @cache
@@ -365,13 +348,6 @@ def _texts(raw: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in raw)
 
 
-def _zone(raw: Any) -> str:
-    name = _text(raw)
-    if name:
-        timezone(name)
-    return name
-
-
 def timezone(name: str) -> ZoneInfo:
     """The timezone of that name. Raises ValueError with a sentence."""
     try:
@@ -382,10 +358,6 @@ def timezone(name: str) -> ZoneInfo:
 
 def _place(raw: Any) -> str:
     return DocPath.parse(_text(raw)).text
-
-
-def _maybe_place(raw: Any) -> str:
-    return _place(raw) if raw != "" else ""
 
 
 def _additional(raw: Any) -> tuple[Additional, ...]:
@@ -405,9 +377,11 @@ def _one_additional(raw: Any) -> Additional:
         raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
     if "scopes" not in raw:
         return Additional(path=_place(raw["path"]))
-    return Additional(
-        path=_place(raw["path"]), scopes=frozenset(Scope(_one_of(*Scope)(s)) for s in _texts(raw["scopes"]))
-    )
+    return Additional(path=_place(raw["path"]), scopes=_scopes(raw["scopes"]))
+
+
+def _scopes(raw: Any) -> frozenset[Scope]:
+    return frozenset(Scope(_one_of(*Scope)(name)) for name in _texts(raw))
 
 
 def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], tuple[Any, ...]]:
@@ -428,12 +402,44 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
         if not isinstance(raw, Iterable) or isinstance(raw, str | dict):
             raise ValueError("this must be a list of tables")
         entries = [read_one(item) for item in raw]
-        times = Counter(entry.id for entry in entries if required == "id")
+        times = Counter(getattr(entry, required) for entry in entries if required != "agent")
         if twice := next((name for name, count in times.items() if count > 1), None):
-            raise ValueError(f"two entries have the id {twice!r}")
+            raise ValueError(f"two entries have the {required} {twice!r}")
         return tuple(entries)
 
     return read
+
+
+def _variables_of(raw: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(raw, dict):
+        raise ValueError('this must be a table of variables, such as {LANG = "C", TOKEN = "$MAIL_TOKEN"}')
+    return tuple((name, _text(value)) for name, value in raw.items())
+
+
+def _servers(raw: Any) -> tuple[OutsideServer, ...]:
+    lists = dict.fromkeys(("args", "only", "reads"), _texts)
+    found: tuple[OutsideServer, ...] = _tables(
+        OutsideServer, "name", {**lists, "env": _variables_of, "scopes": _scopes}
+    )(raw)
+    for server in found:
+        if not re.fullmatch(r"[a-z][a-z0-9]{0,19}", server.name):
+            raise ValueError(f"{_named(server.name)}: a server's name is up to 20 small letters and digits")
+        if bool(server.command) == bool(server.url):
+            raise ValueError(f"{server.name}: a server has a command or a url, and not both")
+        if server.url and not re.match(r"https?://[^/?#@\s]+(?:[/?]|$)", server.url):
+            raise ValueError(f"{server.name}: {_named(server.url)} is no address of a server")
+        if server.bearer and not re.match(r"https:|http://(?:127\.0\.0\.1|localhost|\[::1\])[:/]", server.url):
+            raise ValueError(f"{server.name}: a token travels over https, or stays on this machine")
+    return found
+
+
+def _agents(raw: Any) -> tuple[AgentConfig, ...]:
+    """`[[agent]]`, each with its `[[agent.tools]]`; where there is one agent alone, `[[agent.tools]]` is enough."""
+    readers: dict[str, Callable[[Any], Any]] = {"allowed_delegates": _texts, "allowed_tools": _texts, "tools": _servers}
+    readers["workspace_access"] = _one_of("rw", "ro", "none")
+    whole = [{"id": "main", **raw}] if isinstance(raw, dict) else raw
+    found: tuple[AgentConfig, ...] = _tables(AgentConfig, "id", readers)(whole)
+    return found
 
 
 def _folders(raw: Any) -> tuple[tuple[str, int], ...]:
@@ -452,6 +458,13 @@ def _patterns(raw: Any) -> tuple[str, ...]:
     return found
 
 
+def _hours(raw: Any) -> str:
+    hours = _text(raw).strip()
+    if hours and not re.fullmatch(r"(?:[01]?\d|2[0-3]):[0-5]\d ?- ?(?:[01]?\d|2[0-3]):[0-5]\d", hours):
+        raise ValueError(f"these must be two hours such as 08:00-23:00, not {_named(raw)}")
+    return hours
+
+
 def _conditions(raw: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(raw, dict):
         raise ValueError("`when` is a table of conditions")
@@ -463,7 +476,7 @@ def _named(raw: Any) -> str:
 
 
 def _at_most(limit: int) -> Callable[[Any], bool]:
-    return lambda value: value is None or value <= limit
+    return lambda value: value <= limit
 
 
 def _local(avatar: str) -> bool:
@@ -471,13 +484,9 @@ def _local(avatar: str) -> bool:
     return not avatar.strip().casefold().startswith(("http:", "https:", "//"))
 
 
-def _harmless(agents: tuple[AgentConfig, ...]) -> bool:
-    return all(not a.home and not a.allowed_delegates and _local(a.avatar) for a in agents)
-
-
 _KEYS: dict[str, _Key] = {
     "dialect": _Key(_one_of(*DIALECT_NAMES)),
-    "timezone": _Key(_zone),
+    "timezone": _Key(lambda raw: timezone(raw).key if _text(raw) else ""),
     "owner": _Key(_texts, lambda value: not value),  # or a folder from somebody else could say whose it is
     "own_tools": _Key(_texts, lambda value: not value),  # or it could say that what the web tells is the owner's
     "clean_agents": _Key(_texts, lambda value: not value),
@@ -499,7 +508,8 @@ _KEYS: dict[str, _Key] = {
     "gate.preset": _Key(_one_of("", *PRESETS), lambda value: value in ("", "strict")),  # guarded loosens carapace
     "gate.rule": _Key(_tables(Rule, "id", {"when": _conditions, "then": _one_of("allow", "ask", "deny")})),
     "history.enabled": _Key(_flag, bool),
-    "sessions.dir": _Key(_maybe_place, lambda value: value in ("", "sessions")),  # another folder may be a searched one
+    # Another folder may be a searched one.
+    "sessions.dir": _Key(lambda raw: _place(raw) if raw != "" else "", lambda value: value in ("", "sessions")),
     "sessions.redact": _Key(_flag, bool),
     "sessions.patterns": _Key(_patterns, lambda value: not value),  # an expression can be made to run for ever
     "sessions.window": _Key(_number(1_000, 100_000_000)),
@@ -518,13 +528,15 @@ _KEYS: dict[str, _Key] = {
     "snapshot.recipients": _Key(_texts, lambda value: not value),
     "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
     "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
+    "rituals.heartbeat": _Key(_text, lambda value: not value),
+    "rituals.active": _Key(_hours),
+    "rituals.quiet": _Key(_hours),
+    "rituals.model": _Key(_text, lambda value: not value),
+    "rituals.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(RitualsConfig().day_tokens)),
+    "rituals.run_tokens": _Key(_number(0, 100_000_000), _at_most(RitualsConfig().run_tokens)),
     "agent": _Key(
-        _tables(
-            AgentConfig,
-            "id",
-            {"allowed_delegates": _texts, "allowed_tools": _texts, "workspace_access": _one_of("rw", "ro", "none")},
-        ),
-        _harmless,
+        _agents,
+        lambda agents: all(not a.home and not a.allowed_delegates and not a.tools and _local(a.avatar) for a in agents),
     ),
     "binding": _Key(_tables(Binding, "agent", {}), lambda value: not value),
 }

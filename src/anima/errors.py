@@ -154,27 +154,18 @@ class MissingExtra(HomeError):
 
 # The nearest ancestor in the table counts. Exit codes: 0 fine, 1 findings (doctor, audit), 2 bad input, 3 not found,
 # 4 conflict, 5 refused, 6 busy, 7 damaged, 8 missing part, 130 interrupted.
-EXIT_CODES: dict[type[HomeError], int] = {
-    HomeError: 7,
-    BadInput: 2,
-    NotFound: 3,
-    StaleWrite: 4,
-    Refused: 5,
-    HomeBusy: 6,
-    Damaged: 7,
-    MissingExtra: 8,
+_MEANS: dict[type[HomeError], tuple[int, int]] = {  # exit code, HTTP status
+    HomeError: (7, 500),
+    BadInput: (2, 400),
+    NotFound: (3, 404),
+    StaleWrite: (4, 412),
+    Refused: (5, 403),
+    NewerFormat: (5, 501),
+    HomeBusy: (6, 423),
+    Damaged: (7, 500),
+    MissingExtra: (8, 501),
 }
-HTTP_STATUS: dict[type[HomeError], int] = {
-    HomeError: 500,
-    BadInput: 400,
-    NotFound: 404,
-    StaleWrite: 412,
-    Refused: 403,
-    NewerFormat: 501,
-    HomeBusy: 423,
-    Damaged: 500,
-    MissingExtra: 501,
-}
+EXIT_CODES, HTTP_STATUS = ({kind: pair[n] for kind, pair in _MEANS.items()} for n in (0, 1))
 
 
 def exit_code(error: HomeError) -> int:

@@ -19,10 +19,12 @@ from anima.home import Home, checked_rooms, now
 from anima.layout import trust
 from anima.layout.trust import Register, default_home
 from anima.layout.trust import folder as user_folder
+from anima.model import is_address
 
 if TYPE_CHECKING:
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
+    from anima.store.postgres.tenants import Tenants
     from anima.upkeep.doctor import Health
 
 
@@ -51,8 +53,12 @@ def restore(
     given, moment = os.environ if env is None else env, clock or now
 
     @contextmanager
-    def opens(place: Path) -> Iterator[Snapshots | None]:
-        home = None
+    def opens(place: str | Path) -> Iterator[Snapshots | None]:
+        if is_address(place):
+            with Home.open(place, clock=moment, env=given, create=True) as held:
+                yield held.snapshots
+            return
+        home, place = None, Path(place)
         with suppress(HomeError, OSError):
             home = Home.open(place, clock=moment, env=given) if place.is_dir() and any(place.iterdir()) else None
         with home or nullcontext():
@@ -72,6 +78,13 @@ def restore(
         dry_run=dry_run,
         progress=progress,
     )
+
+
+def tenants(address: str) -> Tenants:
+    """The tenants of a database, for whoever owns it."""
+    from anima.store.postgres.tenants import Tenants
+
+    return Tenants(address)
 
 
 def default_path(env: Mapping[str, str] | None = None) -> Path:

@@ -84,9 +84,11 @@ class Home:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         *,
+        tenant: str | None = None,
         agent: str | None = None,
+        create: bool = False,
         settings: Mapping[str, Any] | None = None,
         clock: Callable[[], datetime] | None = None,
         dice: random.Random | None = None,
@@ -98,11 +100,16 @@ class Home:
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
         is finished (unless `finish` says that somebody only looks).
 
+        In a database (`postgresql://…`, or DATABASE_URL where no path is given) it is the home of a tenant's agent; a
+        tenant nobody made is an error, and with `create` an empty home is made for an agent that has none.
+
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.
         """
         site = open_site(
             path,
+            tenant=tenant,
+            create=create,
             agent=agent,
             settings=settings,
             clock=clock or now,
@@ -115,8 +122,10 @@ class Home:
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         *,
+        tenant: str | None = None,
+        agent: str | None = None,
         name: str = "",
         emoji: str | None = None,
         again: bool = False,
@@ -138,8 +147,9 @@ class Home:
             if value:
                 check(key, value)
         where = os.environ if env is None else env
-        brand_new = make_home(path, env=where, settings=settings, again=again, now=(clock or now)())
-        home = cls.open(path, settings=settings, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder)
+        same: dict[str, Any] = {"tenant": tenant, "agent": agent, "settings": settings}
+        brand_new = make_home(path, env=where, again=again, now=(clock or now)(), **same)
+        home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
 
@@ -197,7 +207,7 @@ class Home:
         store = self.site.store
         forgotten = ForgottenList(store.state, lambda: store.key)
         writer = Writer(self.site, Proposals(store.state, lambda: store.ledger), forgotten)
-        writer.watchers.append(self._tell_index)
+        writer.watchers.append(lambda paths: self.index.touched(paths) if "index" in self._parts else None)
         return writer
 
     @part
@@ -209,7 +219,9 @@ class Home:
         def named(text: str) -> str:
             return parse(text).name or self.identity.name
 
-        return Inbox(self.site, self._writer, lambda proposal: self._forget.approve(proposal), named)
+        return Inbox(
+            self.site, self._writer, lambda p: self._forget.approve(p), named, lambda *no: self.sessions.refuse(*no)
+        )
 
     @part
     def past(self) -> Past:
@@ -275,12 +287,7 @@ class Home:
         from anima.backup.snapshot import Snapshots
         from anima.dream.when import due
 
-        return Snapshots(
-            self.site,
-            agent=lambda: self.identity.name,
-            trusted=lambda: self.is_vouched_for,
-            due=due,
-        )
+        return Snapshots(self.site, agent=lambda: self.identity.name, trusted=lambda: self.is_vouched_for, due=due)
 
     @part
     def _said(self) -> Said:
@@ -307,10 +314,6 @@ class Home:
             self.snapshots,
         )
         return Forget(self.site, self._writer, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
-
-    def _tell_index(self, paths: tuple[DocPath, ...]) -> None:
-        if "index" in self._parts:
-            self.index.touched(paths)
 
     def next_snapshot(self) -> datetime | None:
         """When the next snapshot is taken where this home is served; None where none is."""

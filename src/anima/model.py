@@ -95,9 +95,8 @@ UNTRUSTED: frozenset[Origin] = frozenset(
 )
 
 OWN_FILE = "owner.toml"  # the owner's own settings, in the user's configuration folder
-OWNERS_OWN = frozenset(
-    {"clean_agents"}
-)  # which stand there alone: a project could bring a file, a variable or a flag along
+# Which stand there alone: a project could bring a file, a variable or a flag along.
+OWNERS_OWN = frozenset({"clean_agents"})
 
 MAX_PATH = 1024
 MAX_BYTES = 8 * 2**20  # of one document
@@ -109,26 +108,8 @@ _RESERVED = frozenset(
 )
 _FORBIDDEN = frozenset('\\:<>"|?*')
 # Blank to the eye, although Unicode calls them letters, signs or marks: fillers, joiners and variation selectors.
-_BLANK = frozenset(
-    map(
-        chr,
-        [
-            0x034F,
-            0x115F,
-            0x1160,
-            0x17B4,
-            0x17B5,
-            0x180B,
-            0x180C,
-            0x180D,
-            0x180F,
-            0x2800,
-            0x3164,
-            0xFFA0,
-            *range(0xFE00, 0xFE0E),
-            *range(0xE0100, 0xE01F0),
-        ],
-    )
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)))
 )
 # Only the two selectors of emoji may stand in a name; they make no other name of it.
 _EMOJI_STYLES = {0xFE0E: None, 0xFE0F: None}
@@ -178,6 +159,11 @@ class DocPath:
         """A path is text in JSON: for pydantic, which a door may use and nothing here imports."""
         function = {"type": "no-info", "function": cls.parse}
         return {"type": "function-plain", "function": function, "serialization": {"type": "to-string"}}
+
+
+def is_address(place: object) -> bool:
+    """Whether a home's place is in a database, and no folder."""
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
 
 
 def fold(text: str) -> str:
@@ -395,7 +381,9 @@ class Verdict:
 class Receipt:
     """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
 
-    status: str  # written, noted, pending, refused, unchanged
+    status: (
+        str  # written, noted, pending, refused, unchanged; approved: a call that is made when its conversation goes on
+    )
     path: DocPath
     revision: str | None = None
     digest: str | None = None
@@ -415,6 +403,23 @@ class Receipt:
         return (
             "to be rid of it: anima undo takes it back, anima forget --purge takes it out of history and snapshots too"
         )
+
+
+class OutsideServer(NamedTuple):
+    """An MCP server whose tools an agent has beside those of its home: a program that is started, or an address."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[
+        tuple[str, str], ...
+    ] = ()  # what the program is told; a value such as $TOKEN is taken from the environment
+    url: str = ""
+    bearer: str = ""  # the variable of the environment that holds the token for the address
+    scopes: frozenset[Scope] = frozenset({Scope.MAIN})
+    only: tuple[str, ...] = ()  # the tools that there are, by their own names; empty: all
+    reads: tuple[str, ...] = ()  # those that are called without asking
+    seen: str = ""  # a digest of the descriptions that the owner vouches for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
@@ -24,10 +24,25 @@ from anima.layout.listener import Listener, group_layer, layer_of, person_of
 from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
-from anima.model import OWN_FILE, DocPath, Scope
+from anima.model import OWN_FILE, DocPath, Document, Scope, is_address
 from anima.store import Store
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
+
+if TYPE_CHECKING:
+    from anima.store.postgres.homes import RowPlace
+
+
+class Named(Protocol):
+    """The documents of a home that is being opened, and what it is called."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
+    def read(self, path: DocPath) -> Document: ...
+    def names(self, folder: str) -> tuple[str, ...]: ...
+    def is_folder(self, actual: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +126,10 @@ dialect = "{dialect}"
 
 
 def open_site(
-    path: str | Path,
+    path: str | Path | None,
     *,
+    tenant: str | None = None,
+    create: bool = False,
     agent: str | None,
     settings: Mapping[str, Any] | None,
     clock: Callable[[], datetime],
@@ -120,31 +137,68 @@ def open_site(
     env: Mapping[str, str],
     finish: bool,
 ) -> Site:
-    """The site of the home in a folder, in whatever dialect it is. Nothing is changed by opening it, but that with
-    `finish` what a crash interrupted is finished."""
+    """The site of the home in a folder, or of a tenant's agent in a database, in whatever dialect it is. Nothing is
+    changed by opening it, but that with `finish` what a crash interrupted is finished, and with `create` a home in a
+    database is made."""
+    if is_address(path := given_place(path, env)):
+        from anima.store.postgres.homes import find_home
+        from anima.store.postgres.store import PostgresStore
+        from anima.store.postgres.whole import RowWhole
+
+        place = find_home(str(path), tenant=tenant, agent=agent, env=env, create=create)
+        documents = place.documents
+        register: Register = RowRegister(user_folder(env), place)
+        config = configured(documents, register, env, settings)
+        detection = detected(documents, config, place.made_as)
+        layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
+        rules = rules_for(layout, config, documents, register, clock=clock, agent=agent)
+        shelf = str(user_folder(env) / "snapshots" / place.identity)
+        store: Store = PostgresStore(place, replace(rules, head=None), shelf=shelf, whole=RowWhole)
+        return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+    if tenant is not None or create:
+        raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
     register = Register(user_folder(env))
     folder = _opened(path, register)
     try:
         config = configured(folder, register, env, settings)
-        detection = detected(folder, config)
+        detection = detected(folder, config, made_as(folder))
         if agent is not None and (other := _agent_home(config, agent, folder, layout_for(detection.dialect))):
             folder.close()
             folder = _opened(other, register)
             own = configured(folder, register, env, settings)
             config = replace(own, agent=config.agent, binding=config.binding)
-            detection = detected(folder, config)
+            detection = detected(folder, config, made_as(folder))
         layout = laid_out(detection.dialect, config)
         agent = agent or first_agent(config)
-        store = FolderStore(
-            folder,
-            rules_for(layout, config, folder, register, clock=clock, agent=agent),
-        )
+        store = FolderStore(folder, rules_for(layout, config, folder, register, clock=clock, agent=agent))
         if finish and store.was_interrupted():
             _ = store.ledger
     except BaseException:
         folder.close()
         raise
     return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+
+
+def given_place(path: str | Path | None, env: Mapping[str, str]) -> str | Path:
+    """Where a home is: the place that was given, else the one DATABASE_URL names."""
+    if place := path or env.get("DATABASE_URL"):
+        return place
+    raise BadArguments("no place of a home is given", hint="name a folder or a database, or set DATABASE_URL")
+
+
+class RowRegister(Register):
+    """The list of homes as a home in a database sees it: the servers share what is trusted, and the end of the chain is
+    noted in a table of its own."""
+
+    def __init__(self, where: Path, place: RowPlace) -> None:
+        super().__init__(where)
+        self._place = place
+
+    def trusts(self, root: str, identity: str) -> bool:
+        return self._place.is_trusted
+
+    def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
+        self._place.trust(trusted)
 
 
 def _opened(path: str | Path, register: Register) -> Folder:
@@ -168,7 +222,7 @@ def place_of(path: str | Path) -> str:
         return str(path)
 
 
-def configured(store: Folder, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None) -> Config:
+def configured(store: Named, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None) -> Config:
     try:
         text: str | None = store.read(DocPath.parse(configs.FILE)).text
     except NoSuchDocument:
@@ -195,10 +249,10 @@ def first_agent(config: Config) -> str:
     return config.agent[0].id if config.agent else "main"
 
 
-def detected(store: Folder, config: Config) -> Detection:
+def detected(store: Named, config: Config, made: str) -> Detection:
     if config.dialect != "auto":
         return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
-    if (made := made_as(store)) in DIALECTS:
+    if made in DIALECTS:
         return Detection(dialect=made, why="anima made it so")
     names = []
     for name in store.names(""):
@@ -215,7 +269,14 @@ def detected(store: Folder, config: Config) -> Detection:
 
 
 def make_home(
-    path: str | Path, *, env: Mapping[str, str], settings: Mapping[str, Any] | None, again: bool, now: datetime
+    path: str | Path | None,
+    *,
+    env: Mapping[str, str],
+    settings: Mapping[str, Any] | None,
+    again: bool,
+    now: datetime,
+    tenant: str | None = None,
+    agent: str | None = None,
 ) -> bool:
     """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there.
     It is of the dialect that environment or settings name, else of the one it has. Refuses to bury a home that vanished."""
@@ -223,7 +284,13 @@ def make_home(
     from anima.store.outside import expanded
 
     asked = configs.load(None, env=env, flags=settings, trusted=True)
-    register, path = Register(user_folder(env)), expanded(path)
+    signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
+    if is_address(place := given_place(path, env)):
+        from anima.store.postgres.homes import find_home
+
+        found = find_home(str(place), tenant=tenant, agent=agent, env=env, create=True)
+        return _made_in(found, asked, signs_of_life, now)
+    register, path = Register(user_folder(env)), expanded(place)
     known = register.known(place_of(path))
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if known and known.made and gone and not again:
@@ -232,7 +299,6 @@ def make_home(
             rule="vanished-home",
             hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
         )
-    signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
     if (
         not gone
         and path.resolve().parent == Path("/")
@@ -250,23 +316,29 @@ def make_home(
             with suppress(OSError):
                 register.head(store.name, store.identity).drop()  # of a home that stood here
         brand_new = not any(name.casefold() in signs_of_life - {configs.FILE} for name in store.names(""))
-        dialect = detected(store, asked).dialect
+        dialect = detected(store, asked, made_as(store)).dialect
         ours = store.create(DocPath.parse(configs.FILE), _CONFIG_TEXT.format(dialect=dialect))
         if brand_new:
             mark_made(store, dialect)
         # A configuration that was here before is somebody else's until the owner says trust-home.
-        note_quietly(register, store, made=now, trusted=ours or register.trusts(store.name, store.identity))
+        trusted = ours or register.trusts(store.name, store.identity)
+        with suppress(HomeError):  # a list that cannot be written costs only the trust
+            register.note(store.name, identity=store.identity, made=now, trusted=trusted)
         return brand_new
     finally:
         store.close()
 
 
-def note_quietly(register: Register, store: Folder, *, made: datetime, trusted: bool) -> None:
-    """Writes a new home into the user's list. A list that cannot be written costs only the trust, so it stops nothing."""
-    try:
-        register.note(store.name, identity=store.identity, made=made, trusted=trusted)
-    except HomeError:
-        pass
+def _made_in(place: RowPlace, asked: Config, signs_of_life: set[str], now: datetime) -> bool:
+    """Makes what a home in a database begins with; whether it is brand-new."""
+    from anima.store.postgres.store import PostgresStore
+
+    is_new = not any(name.casefold() in signs_of_life - {configs.FILE} for name in place.documents.names(""))
+    dialect = detected(place.documents, asked, place.made_as).dialect
+    if is_new:
+        rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
+        PostgresStore(place, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
+    return is_new
 
 
 # -- what holds here --------------------------------------------------------------------------------------------------------
@@ -281,9 +353,8 @@ def laid_out(dialect: str, config: Config) -> Layout:
         rows.append(Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY))
     for asked in config.prompt.additional:
         if layout.row_of(DocPath.parse(asked.path)).role == "note":
-            rows.append(
-                Row(role="note", path=asked.path, policy=Policy.ASK)
-            )  # what every prompt holds is not just memory
+            # What every prompt holds is not just memory.
+            rows.append(Row(role="note", path=asked.path, policy=Policy.ASK))
     if config.sessions.dir not in ("", "sessions"):
         rows.append(Row(role="sessions", path=f"{config.sessions.dir}/", policy=Policy.CLOSED, kind="session"))
     if not rows:
@@ -293,7 +364,7 @@ def laid_out(dialect: str, config: Config) -> Layout:
 
 
 def rules_for(
-    layout: Layout, config: Config, folder: Folder, register: Register, *, clock: Callable[[], datetime], agent: str
+    layout: Layout, config: Config, folder: Named, register: Register, *, clock: Callable[[], datetime], agent: str
 ) -> Rules:
     """What the configuration and the file table say that a store must know."""
     return Rules(

@@ -12,8 +12,9 @@ from speaking import choose
 from terminal import Terminal
 
 from anima import Home
-from anima.agent.lodging import STOPPED
+from anima.agent import STOPPED
 from anima.testing.models import ModelServer, Received, Spoken
+from errand import outfitted
 
 
 @pytest.fixture
@@ -143,3 +144,29 @@ def test_a_noted_line_is_a_card_that_one_key_decides(place: Path) -> None:
             person.type("/quit")
     with Home.open(place / "home") as home:
         assert "The ferry leaves at nine" in home.read("MEMORY.md").text and not home.inbox.noted()
+
+
+def test_a_call_of_a_tool_from_outside_is_a_card_that_one_key_decides(tmp_path: Path) -> None:
+    send = ("errands__send_mail", {"to": "ana", "text": "Two lines\nand \x1b[31mred"})
+    script = [Spoken(calls=[send]), Spoken("She knows."), Spoken(calls=[send]), Spoken("As you wish."), Spoken("Good.")]
+    with ModelServer(script) as server, outfitted(tmp_path, vouched=True) as home:
+        choose(home, server)
+        with chatting(tmp_path) as person:
+            person.sees("through openai-chat:loopback")
+            person.type("Tell Ana.")
+            person.sees("call errands__send_mail")
+            person.sees('+ "text": "Two lines\\nand \\u001b[31mred"')
+            person.sees("k yes, call it · d no · any other key: later")
+            person.press("k")
+            person.sees("She knows.")
+            person.type("Again.")
+            person.sees("k yes, call it")
+            person.press("d")
+            person.sees("Why")
+            person.type("once is enough")
+            person.sees("As you wish.")
+            person.type("/quit")
+        sent = (tmp_path / "errands" / "sent").read_text().splitlines()
+
+    assert len(sent) == 2 and sent[0] == "ana: Two lines"  # one mail of two lines
+    assert "once is enough" in server.requests[3].said

@@ -138,9 +138,9 @@ def test_setting_a_model_is_the_owners(cli: Cli) -> None:
 
 def test_up_says_how_to_talk_and_what_answers(cli: Cli, tmp_path: Path) -> None:
     with opened(tmp_path) as home:
-        assert _talking(home).endswith("practice answers until you choose a model: anima model")
+        assert _talking(home).endswith("practice answers; anima model NAME sets a model")
         Models.of(home).use("ollama:llama3")
-        assert _talking(home) == "anima chat, in another terminal; ollama:llama3 answers"
+        assert _talking(home) == "anima chat, or Chat on the page; ollama:llama3 answers"
         Models.of(home).file.write_text("{")
         assert "models.json" in _talking(home)
 
@@ -154,3 +154,18 @@ def test_prompt_shows_what_is_sent(cli: Cli, tmp_path: Path) -> None:
     sent, date = server.requests[-1].prompt, re.compile(r"^Date: .*$", re.MULTILINE)
 
     assert date.sub("", shown) == date.sub("", sent) + "\n" and "Session: " in sent and "Tools: " in sent
+
+
+def test_half_a_character_is_refused_before_anybody_hears_it(cli: Cli) -> None:
+    done = cli("say", "remember \udcff", "--as-owner")
+
+    assert done.code == 2 and "half a character" in done.err and not done.out
+
+
+def test_the_last_conversation_is_one_that_somebody_talked_in(cli: Cli, tmp_path: Path) -> None:
+    talked = cli("say", "who are you?", "--as-owner", "--json").json["session"]
+    cli("remember", "The boat is called Aurora")
+
+    with opened(tmp_path) as home:
+        assert [row.source_plugin for row in home.sessions.list()] == ["cli", "chat"]
+    assert cli("say", "who are you?", "--session", "last", "--as-owner", "--json").json["session"] == talked

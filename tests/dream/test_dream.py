@@ -266,7 +266,7 @@ def test_of_two_things_to_say_of_one_neither_replaces_the_other_even_early(old: 
 
 @pytest.mark.parametrize(("old", "new"), STAY[:8])
 def test_of_two_things_neither_replaces_the_other_though_one_question_finds_both(old: str, new: str) -> None:
-    assert relation(sentence(old), sentence(new), together=lambda: True) is not Relation.REPLACES
+    assert relation(sentence(old), sentence(new), together=True) is not Relation.REPLACES
 
 
 @pytest.mark.parametrize(("old", "new"), STAY)

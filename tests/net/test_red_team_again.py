@@ -9,6 +9,7 @@ import pytest
 from attacking import PLANTED, lets_write, shown, told
 
 from anima import Home, Scope, Session
+from anima.sessions.record import Role
 from anima.testing import Clock
 
 
@@ -59,11 +60,13 @@ def test_no_list_brings_others_words_into_a_clean_session(home: Home, way: str) 
         assert PLANTED not in told(session, "memory_tree", path="users", depth=9) or not lets_write(session)
 
 
-@pytest.mark.parametrize("who", [{"sender_id": "telegram:666"}, {"name": "researcher"}])
+@pytest.mark.parametrize(("sender", "name"), [("telegram:666", None), (None, "researcher")])
 @pytest.mark.parametrize("role", ["assistant", "system"])
-def test_a_line_of_somebody_else_is_outside_text_whatever_its_role(home: Home, who: dict[str, str], role: str) -> None:
+def test_a_line_of_somebody_else_is_outside_text_whatever_its_role(
+    home: Home, sender: str | None, name: str | None, role: Role
+) -> None:
     with home.session(scope=Scope.MAIN, channel="telegram") as session:
-        session.log(role, f"We decided: {PLANTED}.", **who)  # type: ignore[arg-type]
+        session.log(role, f"We decided: {PLANTED}.", sender_id=sender, name=name)
         assert session.tainted
     assert PLANTED not in shown(home)
 

@@ -148,9 +148,14 @@ def test_nobody_speaks_in_a_conversation_of_somebody_else(home: Home) -> None:
 
 def test_no_to_an_agent_that_calls_itself_no_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
+
+    def keep() -> tuple[()]:
+        done.append("kept")
+        return ()
+
     monkeypatch.setattr("click.prompt", lambda *given, **more: "drop")
     chat = _Chat.__new__(_Chat)
-    chat._decided("identity", lambda: done.append("kept") or (), lambda: done.append("dropped"), "Drop")  # type: ignore[func-returns-value]
+    chat._decided("identity", keep, lambda: done.append("dropped"), "Drop")
     assert done == ["dropped"]
 
 

@@ -17,11 +17,14 @@ from anima.model import Embedder
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import SCALE, Filter, Packed, quantised
 from anima.search.index import DocumentIn, Index, Label
+from anima.search.postgres import PostgresTables
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import Mark, SqliteTables, Tables
+from anima.store.postgres.homes import find_home
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
 from anima.text.words import ask
+from conftest import Cluster
 
 OWNER, GROUP = 1, 2
 MAIN_ONLY, BOTH = OWNER, OWNER | GROUP
@@ -39,6 +42,20 @@ def engine(kind: str, folder: Path, name: str = "index") -> Callable[[], Tables]
 class TestSqliteTables(TablesContract):
     def factory(self, folder: str) -> Callable[[], Tables]:
         return engine("sqlite", Path(folder))
+
+
+class TestPostgresTables(TablesContract):
+    """As the application's role."""
+
+    @pytest.fixture(autouse=True)
+    def in_a_tenant_of_its_own(self, cluster: Cluster, sealed: str) -> None:
+        place = find_home(
+            cluster.application, tenant=cluster.new_tenant(), agent="main", env={"ANIMA_KEY": sealed}, create=True
+        )
+        self.rows = place.rows
+
+    def factory(self, folder: str) -> Callable[[], Tables]:
+        return lambda: PostgresTables(self.rows)
 
 
 class TestMemoryTables(TablesContract):

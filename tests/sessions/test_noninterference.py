@@ -12,8 +12,10 @@ import asyncio
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceTemplateReference
 
 from anima import DocPath, Home, HomeError, Scope
+from anima.agent.conversation import Answered, Conversation
+from anima.agent.models import Models
 from anima.mcp import Visitor, Visits, server
 from anima.sessions.tools import TABLE
 from anima.testing import Clock, dice
+from anima.testing.models import ModelServer
+from errand import choose_script
 from mcp import Client
 from mcp_doors import ERAS
+from parroting import parrot
 from serving import Desk
 
 DIALECTS = ("anima", "openclaw", "carapace")
@@ -201,6 +208,8 @@ def pair_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., 
         return found[key]
 
     yield pair
+    for desk in DESKS:
+        desk.app.state.served.close()
     for each in found.values():
         for home in each.homes:
             home.close()
@@ -395,9 +404,56 @@ class Http:
         pass
 
 
+DESKS = list[Desk]()
+NUMBERS = defaultdict[str, Iterator[int]](count)
+
+
 @cache
 def agent_of(home: Home, scope: Scope, sender: str | None) -> Any:
-    return Desk(home, Clock()).agent(str(scope), sender=sender)
+    DESKS.append(Desk(home, Clock()))
+    return DESKS[-1].agent(str(scope), sender=sender)
+
+
+class Completions:
+    """The same in OpenAI's format: a model that does each step, and says what it saw."""
+
+    def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
+        self._client, self._name = agent_of(home, scope, sender), f"{next(NUMBERS[home.name])}"
+
+    def answer(self, kind: str, *given: Any) -> object:
+        if kind == "again":
+            self._name += "+"
+        wish = ["prompt"] if kind in ("prompt", "again") else [kind, *given]
+        asked = {"messages": [{"role": "system", "content": SECRET}, {"role": "user", "content": json.dumps(wish)}]}
+        found = self._client.post("/v1/chat/completions", json=asked, headers={"X-Anima-Conversation": self._name})
+        assert found.status_code == 200, found.text
+        return [found.json()["choices"], found.json()["usage"]]
+
+    def close(self) -> None:
+        pass
+
+
+class Spoken:
+    """A conversation in this process, with a model that does each step: all that it is told before it answers."""
+
+    def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
+        self.session, self.told = home.session(scope=scope, sender=sender), list[object]()
+
+    def answer(self, kind: str, *given: Any) -> object:
+        self.told.clear()
+        wish: list[Any] = [given[:2]] if kind == "call" else []
+        if kind == "again":
+            self.session.refresh()
+
+        async def turn() -> Answered:
+            async with Conversation(self.session, choose_script([*wish, "So."], self.told)) as conversation:
+                return await conversation.turn(json.dumps([kind, *given]))
+
+        answer = asyncio.run(turn())
+        return [self.told, answer.text, answer.calls, answer.waiting]
+
+    def close(self) -> None:
+        self.session.leave()
 
 
 class Mcp:
@@ -440,7 +496,7 @@ def without_times(found: Any) -> Any:
 
 
 DOCUMENT = ResourceTemplateReference(uri="home:///{+path}")
-Door = type[Python] | type[Http] | type[Mcp]
+Door = type[Python] | type[Http] | type[Mcp] | type[Completions] | type[Spoken]
 
 
 def told(prompt: Any) -> object:
@@ -491,10 +547,32 @@ EXAMPLES, SEED = int(os.environ.get("ANIMA_SEQUENCES", "300")), int(os.environ.g
 @given(
     dialect=st.sampled_from(DIALECTS),
     who=st.sampled_from(LISTENERS),
-    door=st.sampled_from([Python, Python, Python, Python, Http, Http, Mcp]),
+    door=st.sampled_from([Python, Python, Python, Python, Http, Http, Mcp, Spoken]),
     steps=STEPS,
 )
 def test_what_a_listener_may_not_see_changes_no_answer(
     pair_of: Callable[..., Pair], dialect: str, who: tuple[Scope, str | None], door: Door, steps: list[tuple[Any, ...]]
 ) -> None:
     compared(pair_of(dialect, *who), door, steps)
+
+
+@seed(SEED)
+@settings(
+    max_examples=max(5, EXAMPLES // 50),
+    derandomize=False,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(who=st.sampled_from(LISTENERS), steps=STEPS)
+def test_what_a_listener_may_not_see_changes_nothing_that_a_model_is_told_for_them(
+    pair_of: Callable[..., Pair], talker: ModelServer, who: tuple[Scope, str | None], steps: list[tuple[Any, ...]]
+) -> None:
+    pair = pair_of("anima", *who)
+    for home in pair.homes:
+        Models.of(home).use("openai-chat:parrot", url=talker.url, key=talker.key)
+    compared(pair, Completions, steps)
+
+
+@pytest.fixture(scope="module")
+def talker() -> Iterator[ModelServer]:
+    with ModelServer(then=parrot) as server:
+        yield server

@@ -1,11 +1,14 @@
 """Foreign text stands in no prompt, and in no document outside `unreviewed/`, before an owner's act on exactly that text.
 
-Random sequences of sessions, tools, rewrites, moves, dreams, exports, imports, restores and clones, with foreign text
-entering at any step. `ANIMA_SEQUENCES` and `ANIMA_SEED` choose how many and which; `make test-long PART=trust` runs 5,000.
+Random sequences of sessions, conversations with a model that has tools from outside, rewrites, moves, dreams, exports,
+imports, restores and clones, with foreign text entering at any step. `ANIMA_SEQUENCES` and `ANIMA_SEED` choose how many and
+which; `make test-long PART=trust` runs 5,000.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +19,13 @@ from random import Random
 import pytest
 
 from anima import Home, HomeError, Scope, Session, restore
+from anima.agent.conversation import Conversation
+from anima.agent.models import Models
 from anima.testing import Clock
+from anima.testing.models import ModelServer
+from errand import Call, choose_script, digest, server_rows
+from parroting import parrot
+from serving import Desk
 
 COUNT = int(os.environ.get("ANIMA_SEQUENCES", "12"))
 SEED = int(os.environ.get("ANIMA_SEED", "1"))
@@ -33,7 +42,13 @@ class World:
         self.folder, self.made = place / "home", 0
         self.foreign: list[str] = []
         self.vouched: set[str] = set()
-        self.home = Home.create(self.folder, name="Aria", clock=self.clock, settings={"owner": ["cli:luis"]})
+        given = {"owner": ["cli:luis"], "clean_agents": ["phone"]}
+        Home.create(self.folder, name="Aria", clock=self.clock, settings=given).close()
+        (place / "errands").mkdir()
+        seen = asyncio.run(digest(place / "errands")) if dice.random() < 0.5 else ""
+        with (self.folder / "anima.toml").open("a", encoding="utf-8") as file:
+            file.write(server_rows(place / "errands", reads=["read_mail"], seen=seen))
+        self.home = Home.open(self.folder, clock=self.clock, settings=given)
         for fact in ("Ana keeps bees", "the boat is blue", "Luis likes tea"):
             self.home.remember(fact)
             self.home.note(f"spoke of {fact}")
@@ -73,7 +88,48 @@ class World:
             sub.log("tool", line)
             sub.close()
 
+    def conversation_with_tools(self) -> None:
+        """A model that reads mail, or what a tool says of itself, or what came of a call that the owner allowed, and then
+        writes: in the same turn, in the next, or after the conversation was taken up again."""
+        line, folder = self.some(), self.place / "errands"
+        way = self.dice.choice(["mail", "about", "call", "said"])
+        (folder / "mail").write_text(line if way in ("mail", "call") else "nothing", encoding="utf-8")
+        (folder / "tools").write_text(json.dumps({"help": line} if way == "about" else {}), encoding="utf-8")
+        read: list[Call | str] = [("errands__read_mail", {})] if way == "mail" else []
+        read += [("errands__fetch_mail", {})] if way == "call" else []
+        writes: list[Call | str] = [("memory_write", self.wish(line)) for _ in range(2)]
+        brought = line if way == "said" else ""
+        session = self.home.session(scope=Scope.MAIN, channel="cli")
+        if self.dice.random() < 0.5:
+            self.talked(session, [*read, *writes], brought)
+        else:
+            self.talked(session, [*read, "So."], brought)
+            session = self.home.resume(session.id)
+            self.talked(session, writes)
+
+    def talked(self, session: Session, script: list[Call | str], brought: str = "") -> None:
+        async def turns() -> None:
+            async with Conversation(session, choose_script(script)) as conversation:
+                if brought:
+                    conversation.bring("web", brought)
+                await conversation.turn("Go on, please.")
+                for waiting in self.home.inbox.all():
+                    if waiting.call and waiting.session == session.id:
+                        self.home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)
+                await conversation.go_on()
+
+        asyncio.run(turns())
+        if self.dice.random() < 0.5:
+            session.after_compaction()
+        session.leave()
+
     def write(self, session: Session, line: str) -> None:
+        try:
+            session.call("memory_write", self.wish(line))
+        except HomeError:
+            pass
+
+    def wish(self, line: str) -> dict[str, object]:
         wish: dict[str, object] = {"target": self.dice.choice(TARGETS + ASKED), "content": f"{line}\n"}
         way = self.dice.randrange(5)
         if way == 0:
@@ -84,10 +140,7 @@ class World:
             wish["section"] = "People"
         elif way == 3:
             wish["quote"] = line
-        try:
-            session.call("memory_write", wish)
-        except HomeError:
-            pass
+        return wish
 
     def session_that_reads_what_waits(self) -> None:
         with self.home.session(scope=Scope.MAIN) as session:
@@ -137,6 +190,24 @@ class World:
             session.log("tool", line)
             session.log("assistant", f"I decided that {line}")
             session.after_compaction()
+
+    def program_that_sends_more_than_words(self) -> None:
+        """A client in OpenAI's format: what it brings along beside the person's words is no word of theirs."""
+        desk, line = Desk(self.home, self.clock), self.some()
+        told = {"role": self.dice.choice(["system", "developer", "assistant", "tool", "user"]), "content": line}
+        try:
+            client = desk.agent("main", name="phone")
+            for brought in ([told], []):
+                wish = ["call", "memory_write", {"target": self.dice.choice(TARGETS), "content": f"{line}\n"}]
+                said = {"role": "user", "content": json.dumps(wish)}
+                found = client.post(
+                    "/v1/chat/completions",
+                    json={"messages": [*brought, said]},
+                    headers={"X-Anima-Conversation": str(self.made)},
+                )
+                assert found.status_code == 200, found.text
+        finally:
+            desk.app.state.served.close()
 
     def imported(self) -> None:
         source = self.place / f"from-{self.made}"
@@ -199,7 +270,7 @@ class World:
     def approved(self) -> None:
         if waiting := self.home.inbox.all():
             one = self.dice.choice(waiting)
-            self.vouched |= {line for line in self.foreign if line in one.diff}
+            self.vouched |= {line for line in self.foreign if line in one.diff and not one.call}
             try:
                 self.home.inbox.approve(one.id, approver="terminal", content=one.content)
             except HomeError:
@@ -231,6 +302,8 @@ def steps(world: World) -> Iterator[Callable[[], None]]:
         world.stranger,
         world.talk,
         world.imported,
+        world.program_that_sends_more_than_words,
+        world.conversation_with_tools,
     ]
     rare = [world.dreamt, world.moved, world.undone, world.restored, world.cloned, world.exported]
     owners = [world.kept, world.dropped, world.approved]
@@ -238,9 +311,16 @@ def steps(world: World) -> Iterator[Callable[[], None]]:
         yield world.dice.choice(world.dice.choice([usual, usual, rare, owners]))
 
 
+@pytest.fixture(scope="module")
+def talker() -> Iterator[ModelServer]:
+    with ModelServer(then=parrot) as server:
+        yield server
+
+
 @pytest.mark.parametrize("number", range(COUNT))
-def test_foreign_text_goes_nowhere_without_the_owner(tmp_path: Path, number: int) -> None:
+def test_foreign_text_goes_nowhere_without_the_owner(tmp_path: Path, talker: ModelServer, number: int) -> None:
     world, done = World(tmp_path, Random(SEED * 100_000 + number)), []
+    Models.of(world.home).use("openai-chat:parrot", url=talker.url, key=talker.key)
     try:
         for step in steps(world):
             done.append(step.__name__)

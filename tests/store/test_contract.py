@@ -1,7 +1,8 @@
-"""The contract of a store, passed by the folder's and by the one in memory."""
+"""The contract of a store, passed by the folder's, by the one in memory and by the one in PostgreSQL."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules
+from anima.store.postgres.homes import find_home
+from anima.store.postgres.store import PostgresStore
 from anima.testing.memory_store import MemoryStore, Shelf
 from anima.testing.store_contract import Opens, StoreContract
+from conftest import Cluster
 
 
 def rules(clock: Callable[[], datetime]) -> Rules:
@@ -37,3 +41,17 @@ class TestMemoryStore(StoreContract):
     def home(self, clock: Callable[[], datetime]) -> Opens:
         shelf = Shelf()
         return lambda: MemoryStore(shelf, rules(clock))
+
+
+class TestPostgresStore(StoreContract):
+    """As the application's role, whose every statement the row policies bind."""
+
+    @pytest.fixture
+    def home(self, cluster: Cluster, sealed: str, tmp_path: Path, clock: Callable[[], datetime]) -> Opens:
+        tenant = cluster.new_tenant()
+
+        def once_more() -> PostgresStore:
+            place = find_home(cluster.application, tenant=tenant, agent="main", env=os.environ, create=True)
+            return PostgresStore(place, rules(clock), shelf=str(tmp_path))
+
+        return once_more

@@ -505,7 +505,7 @@ def test_the_description_is_openapi_3_1_with_a_shape_for_every_answer(desk: Desk
         for method, operation in operations.items():
             fine = [answer for status, answer in operation["responses"].items() if status in ("200", "201", "204")]
             assert fine, (path, method)
-            if "204" not in operation["responses"] and path != f"{API}/events":
+            if "204" not in operation["responses"] and not path.endswith("/events"):
                 shape = fine[0]["content"]["application/json"]["schema"]
                 assert shape.get("$ref") or shape.get("items") or shape.get("type") == "object", (path, method)
             assert operation["responses"]["401"] == {"$ref": "#/components/responses/Problem"}

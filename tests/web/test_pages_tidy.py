@@ -17,7 +17,7 @@ from test_web import HOSTILE, Outside
 
 from anima import Home
 from anima.web.guard import KEY
-from anima.web.pages.tidy import MANY
+from anima.web.pages.deciding import MOST_SUGGESTED as MANY
 from anima.web.served import Tidiness
 from serving import PRODUCT, Desk, desk_in
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from anima.errors import MissingExtra
 
 PRACTICE = "practice"  # the model that is always there
+STOPPED = " […]"  # behind what an agent had said when it was stopped, or when its server broke off
 
 
 def need_chat() -> None:

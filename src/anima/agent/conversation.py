@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pydantic_ai
 from pydantic_ai import Agent
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import (
     AgentRunError,
+    CallDeferred,
     ModelAPIError,
     ModelAuthenticationError,
     ModelConnectionError,
@@ -43,16 +44,23 @@ from pydantic_ai.messages import (
     ThinkingPartDelta,
 )
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from anima.agent.lodging import REQUEST, SILENCE, Lodging, is_early
+from anima.agent.desk import Desk
+from anima.agent.desk import Happening as Happening
+from anima.agent.lodging import REQUEST, SILENCE, Lodging, called, is_early
 from anima.agent.messages import kept_from, messages_of, thinned, tokens_of, weight
+from anima.agent.news import news_for
 from anima.errors import HomeError
-from anima.sessions.replay import Turn
+from anima.sessions.replay import Turn, clean
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
+    from pydantic_ai.toolsets import AbstractToolset
 
+    from anima.agent.outside import OutsideTool
+    from anima.sessions.outside import OpenCall
     from anima.sessions.session import Session
 
 pydantic_ai.BANNER_ENABLED = False
@@ -62,33 +70,26 @@ LEAST = 400  # tokens that are kept word for word, however small the window is
 KEPT = 0.25  # of the window, for what is kept word for word after a cut
 SHOWN = 0.4  # of the window, for what the summary is made from
 SUMMARY = 8_000  # characters
-Kind = Literal["delta", "thinking", "tool", "tool_result", "compaction", "notice"]
 
 
 class ModelDown(HomeError):
-    """The model did not answer, or not in a way that can be used. What was said before is kept."""
+    """The model did not answer, or not in a way that can be used. What was said before is kept. `final`: asking again
+    will not go better, because of the key or the account."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """Something that happens while a turn goes on, for a face to show: `tool` has the call's name and arguments,
-    `tool_result` its answer."""
-
-    kind: Kind
-    text: str = ""
-    name: str = ""
-    data: Mapping[str, Any] = field(default_factory=dict)
+    final = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What came of a turn. `early`: the answer ends before its end."""
+    """What came of a turn. `early`: the answer ends before its end. `waiting`: the turn ends here until the owner decided
+    these calls, by the names of their cards in the inbox; then `go_on`."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...] = ()
     input_tokens: int = 0
     output_tokens: int = 0
     early: bool = False
+    waiting: tuple[str, ...] = ()
 
 
 class _TooLong(Exception):
@@ -99,13 +100,37 @@ class Conversation:
     """One conversation. Use it in an `async with`, which opens and closes the way to the model."""
 
     def __init__(
-        self, session: Session, model: ChatModel, *, heard: Callable[[Happening], None] = lambda what: None
+        self,
+        session: Session,
+        model: ChatModel,
+        *,
+        heard: Callable[[Happening], None] = lambda what: None,
+        toolsets: Sequence[AbstractToolset[Any]] = (),
+        only: Collection[str] | None = None,
+        most: int = 0,
+        attended: bool = True,
     ) -> None:
-        self.session, self.model, self._heard = session, model, heard
+        """`toolsets` are tools beside the session's, whose results are text from outside; `only` names those of all others that
+        there are; `most` is how many tokens the whole conversation may use. Where nobody is there to decide (not
+        `attended`, and in cron, heartbeat and sub-agents' sessions) a call that would wait for the owner is refused, and
+        told of as a `notice`."""
+        self.session, self.model, self._heard, self._toolsets, self._most = session, model, heard, toolsets, most
+        self._desk = Desk(session, heard=heard, attended=attended)
+        session.news()  # is among the entries, and has to be taken in
         summary, turns = session.context()
-        self._turns, self._told = list(turns), _taken_up(session, summary) if turns or summary else ""
-        self._lodging = Lodging(session, told=self._turns.append, before=self._look, used=self._counted)
+        self._turns, self._told = list(turns), _taken_up(session, summary) if turns or summary else news_for(session)
+        self._meanwhile = list[str]()
+        self._lodging = Lodging(
+            session,
+            told=self._turns.append,
+            before=self._look,
+            used=self._counted,
+            only=only,
+            meanwhile=self._said_meanwhile,
+            reach=self._reach,
+        )
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
+        self.spent = 0  # tokens of all of them, at the least
         self._is_cut = False  # in this turn
         self._limit = (
             0  # tokens: what the configuration says, or less, where a service said that it was full; 0: not known
@@ -119,13 +144,24 @@ class Conversation:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.model.__aexit__(kind, error, trace)
+        try:
+            await self._desk.close()
+        finally:
+            await self.model.__aexit__(kind, error, trace)
 
     # -- a turn ---------------------------------------------------------------------------------------------------------
 
     async def turn(self, text: str) -> Answered:
-        """What the model answers. Raises ModelDown; stopped from outside, what was said until then is kept."""
-        self._is_cut, said = False, text or None
+        """What the model answers. Raises ModelDown; stopped from outside, what was said until then is kept. What the person
+        says is a no to every call that still waits for the owner."""
+        self._turns += await asyncio.to_thread(self.session.news)
+        async for answered in self._desk.settled(instead=bool(text)):
+            self._turns.append(answered)
+        if not text and (waiting := await asyncio.to_thread(self.session.outside.open)):
+            return _waits(waiting)
+        if not text and (not self._turns or self._turns[-1].role == "assistant"):
+            return Answered(text="")
+        self._is_cut, said = False, clean(text) or None
         for is_again in (False, True):
             try:
                 return await self._run(said)
@@ -143,9 +179,35 @@ class Conversation:
                 raise ModelDown("this does not fit into the model's context, and there is nothing left to cut")
         raise ModelDown("this does not fit into the model's context")
 
+    async def go_on(self) -> Answered:
+        """The answer that is still owed: after the owner decided the calls that waited, which are carried out first, or to
+        what was said when a turn was cut short. Nothing, where nothing is open."""
+        return await self.turn("")
+
+    def steer(self, text: str) -> None:
+        """What the person says while a turn goes on: the model hears it with its next request, if there is one."""
+        self._meanwhile.append(clean(text))
+
+    def unheard(self) -> str:
+        """What was said while a turn went on and came too late for it; it is the next one's, and given once."""
+        said, self._meanwhile = "\n\n".join(self._meanwhile), []
+        return said
+
+    def _said_meanwhile(self) -> Sequence[str]:
+        said, self._meanwhile = self._meanwhile, []
+        for text in said:
+            self._heard(Happening(kind="said", text=text))
+        return said
+
+    def bring(self, name: str, text: str) -> None:
+        """Takes in text from outside that came with what the person says next, on record as said by this name. Blocks."""
+        self._lodging.log("tool", clean(text), name=name)
+
     async def _run(self, said: str | None) -> Answered:
+        self._lodging.outside = await self._desk.tools()
         history = messages_of(self._turns, self._told)
-        agent = Agent(self.model, capabilities=[self._lodging], retries=3)
+        kinds: Any = [str, DeferredToolRequests] if self._lodging.outside else str
+        agent = Agent(self.model, capabilities=[self._lodging], toolsets=self._toolsets, retries=3, output_type=kinds)
         limits = UsageLimits(request_limit=REQUESTS)
         calls: list[Mapping[str, Any]] = []
         async with agent.run_stream_events(said, message_history=history, usage_limits=limits) as events:
@@ -158,20 +220,33 @@ class Conversation:
         assert result is not None
         usage = result.usage
         self.usage += usage
-        return Answered(
-            text=result.output,
+        waits = Answered(text=result.output) if isinstance(result.output, str) else _waits(self.session.outside.open())
+        return replace(
+            waits,
+            text=_text_in(result.response) or waits.text,
             calls=tuple(calls),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             early=is_early(result.response),
         )
 
+    async def _reach(self, tool: OutsideTool, given: dict[str, Any], id: str | None) -> dict[str, Any]:
+        """A call of a tool from outside: its answer. One that waits for the owner ends the run."""
+        answer = await self._desk.reached(tool, given, id)
+        if answer is None:
+            raise CallDeferred
+        self._turns.append(called(tool.name, given, answer))
+        return answer
+
     def _counted(self, tokens: int) -> None:
+        self.spent += max(tokens, self._estimate())  # what a server says of it may be nothing
         self._tokens, self._seen = tokens, len(self._turns)
 
     def _look(self) -> None:
         """Before each request: near the limit what matters is written down, and the run stops for a cut."""
         tokens = self._in_context()
+        if self._most and self.spent + max(tokens, self._estimate()) > self._most:
+            raise ModelDown(f"the {self._most:,} tokens that this may use are used up")
         pressure = self.session.pressure(tokens)
         self._limit = min(self._limit or pressure.limit, pressure.limit)
         if (pressure.near or tokens >= self._limit) and not self._is_cut and kept_from(self._turns, self._room()) > 0:
@@ -181,6 +256,9 @@ class Conversation:
         """About how many tokens the next request has."""
         if self._tokens:
             return self._tokens + sum(map(weight, self._turns[self._seen :]))
+        return self._estimate()
+
+    def _estimate(self) -> int:
         return tokens_of(self.session.prompt.text, self._told) + sum(map(weight, self._turns))
 
     def _room(self) -> int:
@@ -252,6 +330,12 @@ async def _answer_to(model: ChatModel, prompt: str) -> ModelResponse:
 
 def _text_in(made: ModelResponse) -> str:
     return "".join(part.content for part in made.parts if isinstance(part, TextPart))
+
+
+def _waits(waiting: Sequence[OpenCall]) -> Answered:
+    """A turn that ends until the owner decides."""
+    names = ", ".join(each.name for each in waiting)
+    return Answered(text=f"(This waits for your yes: {names}.)", waiting=tuple(each.id for each in waiting))
 
 
 def _happening(event: object) -> Happening | None:
@@ -328,9 +412,9 @@ def is_overflow(error: BaseException) -> bool:
 def _down(error: BaseException) -> ModelDown:
     """A sentence for what went wrong, and what to do. It holds no key and no prompt."""
     if isinstance(error, ModelAuthenticationError):
-        return ModelDown("the model's server does not know this key", hint="anima model NAME --key sets another")
+        return _final("the model's server does not know this key", "anima model NAME --key sets another")
     if isinstance(error, ModelQuotaExceededError):
-        return ModelDown("the account of this key has no credit left", hint="see your account, or anima model practice")
+        return _final("the account of this key has no credit left", "see your account, or anima model practice")
     if isinstance(error, ModelRateLimitError):
         return ModelDown("the model's server says: too many requests", hint="wait a little and say it again")
     if isinstance(error, UsageLimitExceeded):
@@ -342,3 +426,9 @@ def _down(error: BaseException) -> ModelDown:
     if isinstance(error, ModelConnectionError):
         return ModelDown("the model's server cannot be reached, or did not answer", hint="anima model --test")
     return ModelDown(f"the model's answer cannot be used ({type(error).__name__})", hint="say it again")
+
+
+def _final(what: str, hint: str) -> ModelDown:
+    error = ModelDown(what, hint=hint)
+    error.final = True
+    return error

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.tools import Tool as AgentTool
 from pydantic_ai.toolsets import FunctionToolset
 
+from anima.agent import STOPPED, messages
 from anima.errors import HomeError
 from anima.model import Origin
 from anima.sessions.replay import Turn
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
+    from anima.agent.outside import OutsideTool
     from anima.sessions.session import Session
     from anima.sessions.tools import Tool
 
-STOPPED = " […]"  # behind what an agent had said when it was stopped, or when its server broke off
 SILENCE = 120.0  # seconds without a word after which a server is given up
 REQUEST = 600.0  # seconds that one request may take in all
 
@@ -57,13 +58,20 @@ REQUEST = 600.0  # seconds that one request may take in all
 @dataclass
 class Lodging(AbstractCapability[Any]):
     """A session that an agent lives in. `told` is given every turn, also where no transcript is kept; `before` is asked
-    before each request to the model, and may raise to stop the run there; `used` is told after it how many tokens it had."""
+    before each request to the model, and may raise to stop the run there; `used` is told after it how many tokens it had;
+    `only` names the tools that there are, of the session's and of those `outside`, whose calls go through `reach`;
+    `meanwhile` gives what the person said since the last request, which is heard with this one."""
 
     session: Session
     told: Callable[[Turn], None] = lambda turn: None
     before: Callable[[], None] = lambda: None
+    meanwhile: Callable[[], Sequence[str]] = tuple
     used: Callable[[int], None] = lambda tokens: None
+    only: Collection[str] | None = None
+    outside: Sequence[OutsideTool] = ()
+    reach: Callable[[OutsideTool, dict[str, Any], str | None], Awaitable[dict[str, Any]]] | None = None
     _partial: list[str] = field(default_factory=list, init=False, repr=False)
+    _offered: set[str] = field(default_factory=set, init=False, repr=False)  # names of all tools, in this run
 
     id = "anima"
 
@@ -77,17 +85,22 @@ class Lodging(AbstractCapability[Any]):
         return self.session.prompt.text
 
     def get_toolset(self) -> FunctionToolset[Any]:
+        outside = (tool for tool in self.outside if self.only is None or tool.name in self.only)
+        return FunctionToolset([*map(self._tool, self._own()), *map(self._outside, outside)], id=self.id)
+
+    def _own(self) -> list[Tool]:
+        """The tools of the session's that there are."""
         tools = self.session.tools() if self.session.access != "none" else ()
-        return FunctionToolset([self._tool(tool) for tool in tools], id=self.id)
+        return [tool for tool in tools if self.only is None or tool.name in self.only]
 
     def get_model_settings(self) -> ModelSettings:
         return ModelSettings(timeout=SILENCE, request_timeout=REQUEST, first_event_timeout=SILENCE)
 
     # -- what is said ---------------------------------------------------------------------------------------------------
 
-    def log(self, role: Any, text: str) -> None:
-        turn = self.session.log(role, text)
-        self.told(replace(turn or Turn(timestamp="", role=role, content=text), content=text))
+    def log(self, role: Any, text: str, *, name: str | None = None) -> None:
+        turn = self.session.log(role, text, name=name)
+        self.told(replace(turn or Turn(timestamp="", role=role, content=text, name=name), content=text))
 
     async def on_event(self, ctx: RunContext[Any], *, event: AgentStreamEvent) -> None:
         match event:
@@ -98,10 +111,16 @@ class Lodging(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         self._partial.clear()
-        tools = {tool.name for tool in self.session.tools()} | set(self.session.site.config.own_tools)
-        tools |= {tool.name for tool in request_context.model_request_parameters.output_tools}
-        if any(is_outside(part, tools) for message in request_context.messages for part in message.parts):
+        asked = request_context.model_request_parameters
+        self._offered |= {tool.name for tool in asked.function_tools}
+        own = {tool.name for tool in self._own()} | set(self.session.site.config.own_tools)
+        own |= {tool.name for tool in asked.output_tools}
+        parts = (part for message in request_context.messages for part in message.parts)
+        if any(is_outside(part, own, self._offered) for part in parts):
             await asyncio.to_thread(self.session.taint, Origin.TOOL)
+        for text in self.meanwhile():
+            await asyncio.to_thread(self.log, "user", text)
+            ctx.enqueue(text)
         await asyncio.to_thread(self.before)
         return request_context
 
@@ -134,6 +153,13 @@ class Lodging(AbstractCapability[Any]):
             call, tool.name, tool.about, tool.schema(), takes_ctx=True, sequential=not tool.read_only
         )
 
+    def _outside(self, tool: OutsideTool) -> AgentTool[Any]:
+        async def call(ctx: RunContext[Any], /, **given: Any) -> dict[str, Any]:
+            assert self.reach is not None
+            return await self.reach(tool, given, ctx.tool_call_id)
+
+        return AgentTool.from_schema(call, tool.name, tool.about, tool.schema, takes_ctx=True, sequential=tool.asks)
+
 
 def is_early(response: ModelResponse) -> bool:
     """Whether an answer ends before its end: cut at a limit, or by a service that broke off without a word. A stream that
@@ -142,13 +168,15 @@ def is_early(response: ModelResponse) -> bool:
     return response.finish_reason == "length" or (response.provider_name in ("openai", "anthropic") and not said_why)
 
 
-def is_outside(part: object, tools: Collection[str]) -> bool:
-    """Whether a part of a message is text from outside: what a tool says that is none of these, also one of the model's own
+def is_outside(part: object, own: Collection[str], offered: Collection[str]) -> bool:
+    """Whether a part of a message is text from outside: what a tool says that is not our `own`, also one of the model's own
     service; a file or an address that was handed over; what somebody said aloud."""
     match part:
+        case ToolReturnPart(outcome="denied") | ToolReturnPart(metadata=messages.TAKEN_IN):
+            return False  # the owner's words, or ours; or the session knows what it was, and whether the owner vouched for it
         case ToolReturnPart(tool_name=name, outcome=outcome, content=content):
-            is_none = outcome != "success" and str(content).startswith("Unknown tool name")  # a model made it up
-            return name not in tools and not is_none
+            is_made_up = name not in offered and outcome != "success" and str(content).startswith("Unknown tool name")
+            return name not in own and not is_made_up  # by the model: then this is what the loop says
         case UserPromptPart(content=content):
             return not isinstance(content, str) and not all(isinstance(each, str | CachePoint) for each in content)
     return isinstance(part, NativeToolReturnPart | SpeechPart | CompactionPart)
@@ -164,8 +192,8 @@ def answered(session: Session, name: str, given: dict[str, Any], id: str | None)
 
 def called(name: str, given: dict[str, Any], answer: dict[str, Any]) -> Turn:
     """A call as an entry, whole, for a conversation that goes on."""
-    text = json.dumps(answer, ensure_ascii=False)
-    return Turn(timestamp="", role="tool", content=text, name=name, call={"arguments": given})
+    text, call = json.dumps(answer, ensure_ascii=False), {"arguments": given, "denied": "denied" in answer}
+    return Turn(timestamp="", role="tool", content=text, name=name, call=call)
 
 
 def _text_of(prompt: object) -> str:

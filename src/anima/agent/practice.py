@@ -102,7 +102,7 @@ def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
     is_first = _FIRST in told
     if asked.startswith("A conversation between"):
         return _summary(asked)
-    if "<conversation>" in asked:
+    if "<conversation>" in asked or "Nobody is here" in asked:  # a silent turn, or a ritual
         return "NO_REPLY"
     if not results:
         found = _answer(asked, {tool.name for tool in info.function_tools}, is_first)
@@ -187,7 +187,8 @@ def _told(tool: str, content: object) -> str:
 
 
 def _line(hit: Mapping[str, Any]) -> str:
-    return f"{' '.join(str(hit.get('text', '')).split()).lstrip('- ')} ({hit.get('citation')})"
+    text = re.sub(r"</?unreviewed>|^> ?", "", str(hit.get("text", "")).strip(), flags=re.MULTILINE)
+    return f"{' '.join(text.split()).lstrip('> -')} ({hit.get('citation')}{', not reviewed yet' * bool(hit.get('unreviewed'))})"
 
 
 def _receipt(given: Mapping[str, Any]) -> str:

@@ -16,16 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from anima.backup.lines import MOST, LineWriter
+from anima.backup.lines import MOST, FileLine, FirstLine, written
 from anima.backup.places import Table, TranscriptForm, is_list, planned, talk_at, way_back
 from anima.config import FILE as SETTINGS
 from anima.config import Config
-from anima.errors import (
-    BadArguments,
-    BadPath,
-    BadText,
-    printable,
-)
+from anima.errors import BadArguments, BadPath, BadText, printable
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Entry
 from anima.site import Site, detected
@@ -34,6 +29,7 @@ from anima.store.census import GIT
 from anima.store.folder import MACHINE
 from anima.store.logs import MAX_LINE
 from anima.store.outside import MAP, Crate, Sheet, Stream, expanded, private
+from anima.store.place import made_as
 
 FORMAT = 1  # of that map
 FORMATS = ("markdown", "jsonl", *DIALECTS)
@@ -81,7 +77,13 @@ def export(
         raise BadArguments(f"{format} is a folder, and cannot go to a stream", hint="--format jsonl can")
     if isinstance(target, str | Path):
         target = expanded(target)
-        _check_outside(site, target)
+        try:
+            place = target.resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise BadArguments(f"{printable(str(target))}: this cannot be a path") from None
+        if place.is_relative_to(site.store.name):
+            why = f"{target} lies inside the home; an export stands beside it"
+            raise BadArguments(why, hint="name a place outside the home")
     leaving = _Leaving(site, form, sessions=sessions, progress=progress)
     if format == "jsonl":
         leaving.to_lines(Sheet(target) if isinstance(target, Path) else Stream(target))
@@ -90,17 +92,6 @@ def export(
         exact = format == "markdown"
         leaving.to_folder(Crate(target), site.layout.dialect if exact else format, exact=exact)
     return leaving.told(str(target) if isinstance(target, Path) else "-", format)
-
-
-def _check_outside(site: Site, target: Path) -> None:
-    try:
-        place = target.resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise BadArguments(f"{printable(str(target))}: this cannot be a path") from None
-    if place.is_relative_to(site.store.name):
-        raise BadArguments(
-            f"{target} lies inside the home; an export stands beside it", hint="name a place outside the home"
-        )
 
 
 class _Leaving:
@@ -116,27 +107,24 @@ class _Leaving:
         for found in walk(self._documents):
             if not isinstance(found, Entry):
                 self.left_out.append(found)
-            elif not is_list(found.path, self.table) and (sessions or not self._is_said(found.path)):
-                self.entries.append(found)
-
-    def _is_said(self, path: str) -> bool:
-        return self.site.layout.row_of(DocPath.parse(path)).kind == "session"
+            elif not is_list(found.path, self.table):
+                is_said = site.layout.row_of(DocPath.parse(found.path)).kind == "session"
+                self.entries += [found] if sessions or not is_said else []
 
     def told(self, target: str, format: str) -> Exported:
         moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
         return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
 
     def to_lines(self, out: Sheet | Stream) -> None:
-        writer, large = LineWriter(), [entry for entry in self.entries if entry.size > MOST]
+        large = [entry for entry in self.entries if entry.size > MOST]
         self.left_out += [
             (entry.path, f"a line of JSON holds at most {MOST:,} bytes; a folder takes it") for entry in large
         ]
         self.entries = [entry for entry in self.entries if entry not in large]
         try:
-            out.write(writer.first(self._dialect, self.table.sessions))
-            for path, file in self._opened():
-                out.write(writer.file(path, b"".join(file.pieces()), mode=private(file.mode)))
-            out.write(writer.end())
+            files = (FileLine(path, b"".join(file.pieces()), private(file.mode)) for path, file in self._opened())
+            for line in written(FirstLine(self._dialect, self.table.sessions), files):
+                out.write(line)
             out.finish()
         except BaseException:
             out.drop()
@@ -152,7 +140,16 @@ class _Leaving:
             self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
             if not exact:
                 self._settle_dialect(crate, there)
-            crate.put(MAP, [self._map(there)], mode=0o600)
+            body = {
+                "anima": "export",
+                "format": FORMAT,
+                "from": self._dialect,
+                "dialect": there.layout.dialect,
+                "sessions": self.table.sessions,
+                "settings": any(entry.path == SETTINGS for entry in self.entries),
+                "moved": dict(sorted(self.moved.items())),
+            }
+            crate.put(MAP, [(json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()], mode=0o600)
             crate.finish()
         except BaseException:
             crate.drop()
@@ -163,34 +160,19 @@ class _Leaving:
         for number, entry in enumerate(self.entries, start=1):
             try:
                 with self._documents.opened(entry.path) as file:
-                    self._count(entry.path, file.size)
+                    is_document = entry.path.casefold().endswith(".md")
+                    kind = "sessions" if talk_at(entry.path, self.table) else "documents" if is_document else "files"
+                    self._counts[kind] += 1
+                    self._counts["bytes"] += file.size
                     yield entry.path, file
             except BadText as error:
                 self.left_out.append((entry.path, error.why))
             if self._progress:
                 self._progress(number, len(self.entries))
 
-    def _count(self, path: str, size: int) -> None:
-        kind = "sessions" if talk_at(path, self.table) else "documents" if path.casefold().endswith(".md") else "files"
-        self._counts[kind] += 1
-        self._counts["bytes"] += size
-
     def _agent_of(self, path: str) -> str:
         with self._documents.opened(path) as file:
             return agent_in(file.pieces(), self._form) or self.site.agent
-
-    def _map(self, there: Table) -> bytes:
-        own = any(entry.path == SETTINGS for entry in self.entries)
-        body = {
-            "anima": "export",
-            "format": FORMAT,
-            "from": self._dialect,
-            "dialect": there.layout.dialect,
-            "sessions": self.table.sessions,
-            "settings": own,
-            "moved": dict(sorted(self.moved.items())),
-        }
-        return (json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()
 
     def _settle_dialect(self, crate: Crate, there: Table) -> None:
         """Sees to it that the folder opens as the dialect it is: by its names, else by what its anima.toml says."""
@@ -199,7 +181,7 @@ class _Leaving:
             crate.folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
         text = self._documents.read(DocPath.parse(SETTINGS)).text if own else None
-        told = detected(crate.store, Config()).dialect == dialect
+        told = detected(crate.store, Config(), made_as(crate.store)).dialect == dialect
         if (settings := _settings(text, dialect, told)) is not None:
             crate.put(SETTINGS, [settings.encode("utf-8")], mode=0o600)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from anima.backup import lines as parcels
 from anima.backup.export import FORMAT, FORMATS, Progress, agent_in, dialect_in, table_of, walk
@@ -39,14 +41,13 @@ from anima.layout.listener import is_unreviewed
 from anima.layout.table import Policy
 from anima.memory.unreviewed import name_of, place_of_import
 from anima.memory.write import Writer, owners, scan_added
-from anima.model import Actor, Change, DocPath, Entry, Kind, Receipt, Severity, digest_of, fold
+from anima.model import Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
-from anima.store.folder import MAX_BYTES, Folder
+from anima.store import MAX_BYTES
+from anima.store.folder import Folder
 from anima.store.logs import MAX_LINE
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
-
-if TYPE_CHECKING:
-    from anima.store import Logs
+from anima.store.place import made_as
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20
@@ -67,17 +68,14 @@ class Imported:
     sessions: tuple[str, ...] = ()  # transcripts
     files: tuple[str, ...] = ()  # other files
     changes: tuple[str, ...] = ()
-    doubtful: tuple[
-        tuple[str, str], ...
-    ] = ()  # documents with what the scan warns of: they are in every prompt's reach now
+    doubtful: tuple[tuple[str, str], ...] = ()  # documents with what the scan warns of: prompts can reach them now
     dry_run: bool = False
 
 
 # -- where an import comes from -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(NamedTuple):
     """One file of a source. Its pieces can be had once."""
 
     path: str
@@ -108,7 +106,12 @@ class _FolderSource:
             self.table = Table(layout=layout_for(known["dialect"]), sessions=known["sessions"])
             self.origin: Table | None = Table(layout=layout_for(known["from"]), sessions=known["sessions"])
         else:
-            self.table, self.origin = Table(layout=layout_for(said or self._dialect())), None
+            try:
+                said = said or dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
+            except (NotFound, BadInput):
+                pass  # then its names tell
+            dialect = said if said in DIALECTS else detected(self._store, Config(), made_as(self._store)).dialect
+            self.table, self.origin = Table(layout=layout_for(dialect)), None
         self.exact = format == "markdown"
 
     def close(self) -> None:
@@ -126,16 +129,9 @@ class _FolderSource:
         for entry in self.entries:
             try:
                 with self._store.opened(entry.path) as file:
-                    yield _Found(path=entry.path, size=file.size, mode=file.mode, pieces=file.pieces())
+                    yield _Found(entry.path, file.size, file.mode, file.pieces())
             except BadText as error:
                 self.left_out.append((entry.path, error.why))
-
-    def _dialect(self) -> str:
-        try:
-            said = dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
-        except (NotFound, BadInput):
-            said = None
-        return said if said in DIALECTS else detected(self._store, Config()).dialect
 
     def _map(self) -> dict[str, Any] | None:
         """The map of an export of ours; None where there is none. Raises NewerFormat, or BadText for one that is none."""
@@ -169,24 +165,20 @@ class _LinesSource:
         self.origin, self.exact = None, False
         self._agents: dict[str, str | None] = {}  # of every file, and of transcripts whose they are
         try:
-            self.table = self._checked()
+            for found in self._read():
+                if isinstance(found, parcels.FileLine):
+                    is_talk = found.path.endswith(".jsonl")
+                    self._agents[found.path] = agent_in([found.data], self._form) if is_talk else None
+                elif found.dialect not in DIALECTS:
+                    raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
+                else:
+                    self.table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
         except BaseException:
             self._file.close()
             raise
 
     def _read(self) -> Iterator[parcels.FirstLine | parcels.FileLine]:
         return parcels.read(lines_in(self._file, most=parcels.LINE), name=self._name)
-
-    def _checked(self) -> Table:
-        table = Table(layout=layout_for("anima"))
-        for found in self._read():
-            if isinstance(found, parcels.FileLine):
-                self._agents[found.path] = agent_in([found.data], self._form) if found.path.endswith(".jsonl") else None
-            elif found.dialect not in DIALECTS:
-                raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
-            else:
-                table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
-        return table
 
     def close(self) -> None:
         self._file.close()
@@ -201,7 +193,7 @@ class _LinesSource:
     def items(self) -> Iterator[_Found]:
         for found in self._read():
             if isinstance(found, parcels.FileLine):
-                yield _Found(path=found.path, size=len(found.data), mode=found.mode, pieces=iter([found.data]))
+                yield _Found(found.path, len(found.data), found.mode, iter([found.data]))
 
 
 @contextmanager
@@ -240,22 +232,14 @@ def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
         return {path: path for path in paths}
     if source.origin is None:
         return planned(paths, source.table, there, agent_of=whose)
-    back = planned(paths, source.table, source.origin, agent_of=whose, fixed=_sound(source.moved, paths))
+    fixed = {}  # the entries of a map that can be: of files that are there, to paths that are some
+    for path in source.moved.keys() & {*paths}:
+        with suppress(BadPath):
+            fixed[path] = DocPath.parse(source.moved[path]).text
+    back = planned(paths, source.table, source.origin, agent_of=whose, fixed=fixed)
     came = {place: path for path, place in back.items()}
     on = planned(list(came), source.origin, there, agent_of=lambda place: whose(came[place]))
     return {path: on[place] for path, place in back.items()}
-
-
-def _sound(moved: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
-    """The entries of a map that can be: of files that are there, to paths that are some."""
-    found = {}
-    for path in paths:
-        try:
-            if path in moved:
-                found[path] = DocPath.parse(moved[path]).text
-        except BadPath:
-            continue
-    return found
 
 
 # -- into a home ----------------------------------------------------------------------------------------------------------
@@ -307,7 +291,6 @@ class _Arriving:
     sessions: bool
     done: dict[str, list[Any]] = field(default_factory=dict)
     _batch: list[Change] = field(default_factory=list)
-    _bytes: int = 0
     _keys: set[str] = field(default_factory=set)
     _folders: set[str] = field(default_factory=set)
 
@@ -351,19 +334,14 @@ class _Arriving:
         above = [path.key[:n] for n, char in enumerate(path.key) if char == "/"]
         if path.key in self._folders or not self._keys.isdisjoint(above):
             raise BadText(path.text, "a file would stand where a folder must be")
-        for n in (n for n, char in enumerate(path.text) if char == "/"):
-            self._check_folder(path, DocPath.parse(path.text[:n]))
+        documents = self.site.store.documents
+        for folder in (DocPath.parse(path.text[:n]) for n, char in enumerate(path.text) if char == "/"):
+            # What is in the way of one document is found before it could be in the way of its whole batch.
+            actual = documents.actual(folder) if folder.key not in self._folders else None
+            if actual is not None and documents.kind_of(actual) not in (None, "folder"):
+                raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
         self._keys.add(path.key)
         self._folders.update(above)
-
-    def _check_folder(self, path: DocPath, folder: DocPath) -> None:
-        """What is in the way of one document is found before it could be in the way of its whole batch."""
-        if folder.key in self._folders:
-            return
-        documents = self.site.store.documents
-        actual = documents.actual(folder)
-        if actual is not None and documents.kind_of(actual) not in (None, "folder"):
-            raise BadText(path.text, f"in the home, a link or a file stands where its folder {folder} must be")
 
     # -- documents ------------------------------------------------------------------------------------------------------
 
@@ -373,7 +351,10 @@ class _Arriving:
             self._note("forgotten", (path.text, lines))
             if not text.strip():
                 return
-        now = self._standing(path)
+        try:
+            now = self.site.store.documents.read(path).text
+        except NoSuchDocument:
+            now = None
         if now == text or (self.aside and name_of(path, None, text) in self._waiting):
             self._note("present", path.text)
         elif now is None or self.replacing:
@@ -382,36 +363,21 @@ class _Arriving:
                 path = DocPath.parse(f"{self.aside}/{path.text}")
             base = "" if now is None else digest_of(now)
             change = owners(path, Kind.WRITE, text, base=base, reason="import")
-            self._doubt(now, change)
-            self._queue(replace(change, actor=Actor.IMPORTER))
+            # It is the owner's own decision, so what the scan sees does not stop it; but it is said, before and after.
+            for found in scan_added(now, change):
+                if found.severity >= Severity.WARN:
+                    self._note("doubtful", (change.path.text, f"line {found.line}: {found.message}"))
+            self._batch.append(replace(change, actor=Actor.IMPORTER))
+            full = len(self._batch) >= _BATCH or sum(len(each.text) for each in self._batch) >= _BATCH_BYTES
+            if full or self.writer.policy.ready:  # with rules of the owner's, one must not decide for its neighbours
+                self.write()
         else:
             self._note("differs", path.text)
 
-    def _doubt(self, now: str | None, change: Change) -> None:
-        """An import is the owner's own decision, so what the scan sees does not stop it; but it is said, before and after."""
-        for found in scan_added(now, change):
-            if found.severity >= Severity.WARN:
-                self._note("doubtful", (change.path.text, f"line {found.line}: {found.message}"))
-
-    def _standing(self, path: DocPath) -> str | None:
-        try:
-            return self.site.store.documents.read(path).text
-        except NoSuchDocument:
-            return None
-
-    def _queue(self, change: Change) -> None:
-        self._batch.append(change)
-        self._bytes += len(change.text)
-        # Where the owner has rules of their own, one document must not decide for its neighbours.
-        if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES or self.writer.policy.ready:
-            self.write()
-
     def write(self) -> None:
         """Writes what is waiting, all or nothing."""
-        batch, self._batch, self._bytes = self._batch, [], 0
-        receipts: tuple[Receipt, ...] = ()
-        if batch and not self.dry_run:
-            receipts = self.writer.submit(batch, what="import")
+        batch, self._batch = self._batch, []
+        receipts = self.writer.submit(batch, what="import") if batch and not self.dry_run else ()
         for change, receipt in zip(batch, receipts or [None] * len(batch), strict=True):
             if receipt is not None and receipt.status != "written":
                 self._note("left_out", (change.path.text, f"{receipt.status} by rule {receipt.rule}: {receipt.reason}"))
@@ -428,27 +394,31 @@ class _Arriving:
         if (actual := self.site.store.documents.actual(path)) is not None:
             self._compare(path, actual, item.pieces)
             return
+        store, digest, pieces = self.site.store, hashlib.sha256(), self._unforgotten(item.pieces, path)
         if self.dry_run:
-            _exhausted(self._unforgotten(item.pieces, path))
-        else:
-            self._bring(item, path)
+            deque(pieces, maxlen=0)  # everything is looked at, and nothing kept
+            self._note("files", path.text)
+            return
+
+        def told() -> Iterator[bytes]:
+            for piece in pieces:
+                digest.update(piece)
+                yield piece
+
+        # No document, so no change: it is put where nothing stands, and the ledger says that it came.
+        with store.lock():
+            store.finish()
+            verdict = judge_file(path, self.site.layout.row_of(path), Actor.IMPORTER)
+            if not store.bring(path, told(), verdict, mode=private(item.mode)):
+                raise BadText(path.text, "somebody put a file there meanwhile")
+            fields = {"path": path.text, "size": item.size, "digest": store.key.of(digest.hexdigest())}
+            store.ledger.add("file", fields, sync=False)
         self._note("files", path.text)
 
     def _compare(self, path: DocPath, actual: str, pieces: Iterable[bytes]) -> None:
         with self.site.store.documents.opened(actual) as standing:
-            self._note("present" if _same(standing.pieces(), pieces) else "differs", path.text)
-
-    def _bring(self, item: _Found, path: DocPath) -> None:
-        """No document, so no change: it is put where nothing stands, and the ledger says that it came."""
-        store, digest = self.site.store, hashlib.sha256()
-        with store.lock():
-            store.finish()
-            fields: dict[str, object] = {"path": path.text, "size": item.size}
-            verdict = judge_file(path, self.site.layout.row_of(path), Actor.IMPORTER)
-            pieces = _told(self._unforgotten(item.pieces, path), digest)
-            if not store.bring(path, pieces, verdict, mode=private(item.mode)):
-                raise BadText(path.text, "somebody put a file there meanwhile")
-            store.ledger.add("file", {**fields, "digest": store.key.of(digest.hexdigest())}, sync=False)
+            same = _digest(standing.pieces()) == _digest(pieces)
+            self._note("present" if same else "differs", path.text)
 
     def _unforgotten(self, pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
         """The bytes of a file, if it holds nothing that was forgotten. Raises BadText before the last of them."""
@@ -464,10 +434,12 @@ class _Arriving:
     def _take_talk(self, item: _Found, path: DocPath, talk: TalkFile) -> None:
         if not self.sessions:
             raise BadText(path.text, "it belongs to the home's own machinery")
-        first, lines = _peeked(_lines(item.pieces, path))
+        lines = _lines(item.pieces, path)
+        first = next(lines, b"")
+        lines = chain([first], lines)
         header = self.form.header(first.rstrip(b"\n"))
         if header is None and talk.agent is not None:  # AgentScope's own, beside ours
-            self._take_file(replace(item, pieces=lines), path)
+            self._take_file(item._replace(pieces=lines), path)
             return
         if header is None or header.id != talk.id:
             raise BadText(path.text, "it does not read as a transcript of that name")
@@ -478,27 +450,21 @@ class _Arriving:
         gone: list[int] = []
         forgotten = self.writer.forgotten
         left = self.form.without(lines, forgotten.holds, now=header.timestamp, gone=gone) if forgotten else lines
-        self._put_talk(path, talk, folder, left)
+        seen, store = folder.look(talk.id), self.site.store
+        if seen is not None and seen.size:
+            self._compare(path, folder.path_of(talk.id), left)
+        elif self.dry_run:
+            deque(left, maxlen=0)
+            self._note("sessions", path.text)
+        else:
+            with store.lock():
+                store.finish()
+                store.ledger.add("file", {"path": path.text, "session": talk.id})  # so that nobody takes it for our own
+            with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
+                file.rewrite(lambda: left)
+            self._note("sessions", path.text)
         if gone:
             self._note("forgotten", (path.text, len(gone)))
-
-    def _put_talk(self, path: DocPath, talk: TalkFile, folder: Logs, lines: Iterable[bytes]) -> None:
-        seen = folder.look(talk.id)
-        if seen is not None and seen.size:
-            self._compare(path, folder.path_of(talk.id), lines)
-            return
-        if self.dry_run:
-            _exhausted(lines)
-        else:
-            books = self.site.store
-            with books.lock():
-                books.finish()
-                books.ledger.add(
-                    "file", {"path": path.text, "session": talk.id}
-                )  # first, so that nobody takes it for our own
-            with folder.create(talk.id) as file:  # empty until its lines take its place, all at once
-                file.rewrite(lambda: lines)
-        self._note("sessions", path.text)
 
 
 def _text(item: _Found, path: DocPath) -> str:
@@ -526,33 +492,8 @@ def _lines(pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
         yield held
 
 
-def _peeked(lines: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    first = next(lines, b"")
-
-    def every() -> Iterator[bytes]:
-        yield first
-        yield from lines
-
-    return first, every()
-
-
-def _exhausted(pieces: Iterable[bytes]) -> None:
-    """Everything is looked at, and nothing kept."""
-    for _ in pieces:
-        pass
-
-
-def _same(one: Iterable[bytes], other: Iterable[bytes]) -> bool:
-    digests = []
-    for pieces in (one, other):
-        digest = hashlib.sha256()
-        for piece in pieces:
-            digest.update(piece)
-        digests.append(digest.digest())
-    return digests[0] == digests[1]
-
-
-def _told(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+def _digest(pieces: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
-        yield piece
+    return digest.digest()

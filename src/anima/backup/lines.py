@@ -1,6 +1,6 @@
 """A home as lines of JSON: one line a file, the last with a digest of all.
 
-Promise: what `LineWriter` gives, `read` takes back byte for byte; a file that was cut, altered, put together or is not
+Promise: what `written` gives, `read` takes back byte for byte; a file that was cut, altered, put together or is not
 ours raises BadText with the line and what is wrong, at the latest at its end, so that whoever reads it once before using
 it is safe. One line is held at a time. Format 1:
 
@@ -45,39 +45,25 @@ class FileLine(NamedTuple):
     mode: int = 0o600
 
 
-class LineWriter:
-    """Makes the lines of one export."""
-
-    def __init__(self) -> None:
-        self._all, self._files = hashlib.sha256(), 0
-
-    def first(self, dialect: str, sessions: str) -> bytes:
-        return self._line({"anima": "export", "format": FORMAT, "dialect": dialect, "sessions": sessions})
-
-    def file(self, path: str, data: bytes, *, mode: int) -> bytes:
-        self._files += 1
+def written(first: FirstLine, files: Iterable[FileLine]) -> Iterator[bytes]:
+    """The lines of one export."""
+    whole, count = hashlib.sha256(), 0
+    line = _encode({"anima": "export", "format": FORMAT, **first._asdict()}).encode() + b"\n"
+    for path, data, mode in files:
+        yield line
+        whole.update(line)
+        count += 1
         rest = {"sha256": hashlib.sha256(data).hexdigest(), "mode": f"{mode:o}"}
         try:
-            line = _encode({"path": path, "text": data.decode("utf-8"), **rest})
+            text = _encode({"path": path, "text": data.decode("utf-8"), **rest})
         except UnicodeDecodeError:
-            line = ""
-        if not line or len(line) > MOST:  # no text, or one that is nothing but escapes
-            line = _encode({"path": path, "base64": base64.b64encode(data).decode("ascii"), **rest})
-        return self._told(line)
-
-    def end(self) -> bytes:
-        return self._line({"end": True, "files": self._files, "sha256": self._all.hexdigest()})
-
-    def _line(self, fields: dict[str, Any]) -> bytes:
-        return self._told(_encode(fields))
-
-    def _told(self, line: str) -> bytes:
-        raw = line.encode("utf-8") + b"\n"
-        self._all.update(raw)
-        return raw
-
-
-# -- reading ------------------------------------------------------------------------------------------------------------
+            text = ""
+        if not text or len(text) > MOST:  # no text, or one that is nothing but escapes
+            text = _encode({"path": path, "base64": base64.b64encode(data).decode("ascii"), **rest})
+        line = text.encode("utf-8") + b"\n"
+    yield line
+    whole.update(line)
+    yield _encode({"end": True, "files": count, "sha256": whole.hexdigest()}).encode() + b"\n"
 
 
 def read(lines: Iterable[bytes], *, name: str) -> Iterator[FirstLine | FileLine]:
@@ -85,95 +71,73 @@ def read(lines: Iterable[bytes], *, name: str) -> Iterator[FirstLine | FileLine]
 
     Raises BadText, or NewerFormat. Until the end nobody knows that all of it is what was written.
     """
-    reader = _Reader(name)
+    whole, seen, ended = hashlib.sha256(), set[str](), False
     for number, line in enumerate(lines, start=1):
-        reader.number = number
-        if (found := reader.take(line)) is not None:
-            yield found
-    if not reader.ended:
-        raise BadText(
-            name,
-            "it is cut: the line that ends it is missing, so nothing was read from it",
-            hint="export the home again",
-        )
-
-
-class _Reader:
-    """Follows the lines of one file, and knows what may come next."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.number, self.ended = name, 0, False
-        self._all = hashlib.sha256()
-        self._seen: set[str] = set()
-
-    def take(self, line: bytes) -> FirstLine | FileLine | None:
-        if self.ended:
-            raise self._wrong("there is more after the line that ends it")
-        fields = self._fields(line)
-        found: FirstLine | FileLine | None = None
-        if self.number == 1:
-            found = self._first(fields)
-        elif fields.get("end") is True:
-            if fields.get("files") != len(self._seen) or fields.get("sha256") != self._all.hexdigest():
-                raise self._wrong("the digest of the whole file is another: it was altered")
-            self.ended = True
-        else:
-            found = self._file(fields)
-        self._all.update(line)
-        return found
-
-    def _wrong(self, why: str) -> BadText:
-        return BadText(self.name, f"line {self.number}: {why}", hint="nothing was read from it; export the home again")
-
-    def _fields(self, line: bytes) -> dict[str, Any]:
-        if not line.endswith(b"\n"):
-            raise self._wrong("it is cut, or longer than a line of an export")
         try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            raise self._wrong("it is not JSON") from None
-        if not isinstance(found, dict):
-            raise self._wrong("it is not a line of an export")
-        return found
+            if ended:
+                raise ValueError("there is more after the line that ends it")
+            fields = _fields(line)
+            if number == 1:
+                yield _first(fields, name)
+            elif fields.get("end") is True:
+                if fields.get("files") != len(seen) or fields.get("sha256") != whole.hexdigest():
+                    raise ValueError("the digest of the whole file is another: it was altered")
+                ended = True
+            else:
+                found = _file(fields)
+                if found.path in seen:
+                    raise ValueError(f"{printable(found.path)} stands there twice")
+                if len(seen) >= MOST_FILES:
+                    raise ValueError(f"it holds more than {MOST_FILES:,} files, and no more are taken in at once")
+                seen.add(found.path)
+                yield found
+        except ValueError as error:
+            hint = "nothing was read from it; export the home again"
+            raise BadText(name, f"line {number}: {error}", hint=hint) from None
+        whole.update(line)
+    if not ended:
+        why = "it is cut: the line that ends it is missing, so nothing was read from it"
+        raise BadText(name, why, hint="export the home again")
 
-    def _first(self, fields: dict[str, Any]) -> FirstLine:
-        dialect, sessions, number = fields.get("dialect"), fields.get("sessions"), fields.get("format")
-        if fields.get("anima") != "export" or type(number) is not int:
-            raise BadText(
-                self.name, "it is not an export of a home", hint="anima export TARGET --format jsonl makes one"
-            )
-        if number > FORMAT:
-            raise NewerFormat(self.name, found=number, known=FORMAT)
-        if not isinstance(dialect, str) or not isinstance(sessions, str):
-            raise self._wrong("it does not say which dialect it is")
-        return FirstLine(dialect, sessions)
 
-    def _file(self, fields: dict[str, Any]) -> FileLine:
-        path = fields.get("path")
-        try:
-            DocPath.parse(path)  # type: ignore[arg-type]
-            mode = int(str(fields.get("mode", "600")), 8) & 0o777
-        except BadPath as error:
-            raise self._wrong(str(error)) from None
-        except ValueError:
-            raise self._wrong("its mode is no number") from None
-        data = self._data(fields)
-        if fields.get("sha256") != hashlib.sha256(data).hexdigest():
-            raise self._wrong(f"{printable(str(path))}: its digest is another: it was altered")
-        if path in self._seen:
-            raise self._wrong(f"{printable(str(path))} stands there twice")
-        if len(self._seen) >= MOST_FILES:
-            raise self._wrong(f"it holds more than {MOST_FILES:,} files, and no more are taken in at once")
-        self._seen.add(str(path))
-        return FileLine(str(path), data, mode)
+def _fields(line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n"):
+        raise ValueError("it is cut, or longer than a line of an export")
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is not a line of an export")
+    return found
 
-    def _data(self, fields: dict[str, Any]) -> bytes:
-        text, based = fields.get("text"), fields.get("base64")
-        try:
-            if isinstance(text, str) and based is None:
-                return text.encode("utf-8")
-            if isinstance(based, str) and text is None:
-                return base64.b64decode(based, validate=True)
-        except ValueError:
-            pass
-        raise self._wrong("it holds neither text nor base64")
+
+def _first(fields: dict[str, Any], name: str) -> FirstLine:
+    dialect, sessions, number = fields.get("dialect"), fields.get("sessions"), fields.get("format")
+    if fields.get("anima") != "export" or type(number) is not int:
+        raise BadText(name, "it is not an export of a home", hint="anima export TARGET --format jsonl makes one")
+    if number > FORMAT:
+        raise NewerFormat(name, found=number, known=FORMAT)
+    if not isinstance(dialect, str) or not isinstance(sessions, str):
+        raise ValueError("it does not say which dialect it is")
+    return FirstLine(dialect, sessions)
+
+
+def _file(fields: dict[str, Any]) -> FileLine:
+    path, text, based = fields.get("path"), fields.get("text"), fields.get("base64")
+    try:
+        DocPath.parse(path)  # type: ignore[arg-type]
+        mode = int(str(fields.get("mode", "600")), 8) & 0o777
+    except BadPath as error:
+        raise ValueError(str(error)) from None
+    except ValueError:
+        raise ValueError("its mode is no number") from None
+    try:
+        if not (isinstance(text, str) and based is None) and not (isinstance(based, str) and text is None):
+            raise ValueError
+        data = text.encode("utf-8") if isinstance(text, str) else base64.b64decode(str(based), validate=True)
+    except ValueError:
+        raise ValueError("it holds neither text nor base64") from None
+    if fields.get("sha256") != hashlib.sha256(data).hexdigest():
+        raise ValueError(f"{printable(str(path))}: its digest is another: it was altered")
+    return FileLine(str(path), data, mode)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -93,7 +94,7 @@ def talk_at(path: str, table: Table) -> TalkFile | None:
     if not table.in_pairs:
         fits = fold(folder) == fold(table.sessions) and name.endswith(".jsonl")
         return TalkFile(None, name.removesuffix(".jsonl"), folder, ".jsonl") if fits else None
-    found = _agents(table.layout.talks).fullmatch(folder)
+    found = re.fullmatch(re.escape(table.layout.talks).replace(r"\{agent\}", "([^/]+)"), folder)
     suffix = next((end for end in (".log.jsonl", ".jsonl") if name.endswith(end)), None)
     return TalkFile(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
 
@@ -102,10 +103,6 @@ def is_list(path: str, table: Table) -> bool:
     """Whether a path is the list of sessions, which is derived."""
     folder, _, name = path.rpartition("/")
     return name == "sessions.json" and talk_at(f"{folder}/x.jsonl", table) is not None
-
-
-def _agents(talks: str) -> re.Pattern[str]:
-    return re.compile(re.escape(talks).replace(r"\{agent\}", "([^/]+)"))
 
 
 def planned(
@@ -141,24 +138,18 @@ def way_back(places: Mapping[str, str], here: Table, there: Table, *, agent_of: 
 def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str | None, int]:
     """(where a path goes, how early it may choose); nowhere when it would come into a role it never had."""
     if talk := talk_at(path, here):
-        return _talk_place(path, talk, here, there, agent_of)
+        if (talk.is_context and not there.in_pairs) or not there.sessions:
+            return path, 3
+        if here.in_pairs and there.in_pairs:
+            return path, 1
+        home = there.layout.transcripts_of(talk.agent or agent_of(path), there.sessions)
+        return f"{home.folder}/{talk.id}{home.log}", 1
     role, other = _role(path, here), _role(path, there)
     gains = other in _STRICT and other != role
     place = _role_place(path, role, here.layout, there.layout)
     if place is not None and not (gains and place == path):
         return place, 1 if path == here.layout.row(role).path else 2  # of two spellings, the right one goes first
     return (None, 4) if gains else (path, 3)
-
-
-def _talk_place(
-    path: str, talk: TalkFile, here: Table, there: Table, agent_of: Callable[[str], str]
-) -> tuple[str, int]:
-    if (talk.is_context and not there.in_pairs) or not there.sessions:
-        return path, 3
-    if here.in_pairs and there.in_pairs:
-        return path, 1
-    place = there.layout.transcripts_of(talk.agent or agent_of(path), there.sessions)
-    return f"{place.folder}/{talk.id}{place.log}", 1
 
 
 def _role(path: str, table: Table) -> str:
@@ -193,19 +184,13 @@ def _role_place(path: str, role: str, here: Layout, there: Layout) -> str | None
 
 def _aside(path: str, taken: Apart) -> str:
     """A free place for a file that cannot stand where it would."""
-    suffix = "." + path.rpartition("/")[2].rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+    name = path.rpartition("/")[2]
+    suffix = "." + name.rpartition(".")[2] if "." in name else ""
+    short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
     for n in count(1):
         folder = ASIDE if n == 1 else f"{ASIDE}-{n}"
-        short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
         for place in (f"{folder}/{path}", f"{folder}/{short}"):
-            if _is_path(place) and taken.take(place):
-                return place
+            with suppress(BadPath):
+                if DocPath.parse(place) and taken.take(place):
+                    return place
     raise AssertionError(path)
-
-
-def _is_path(place: str) -> bool:
-    try:
-        DocPath.parse(place)
-    except BadPath:
-        return False
-    return True

@@ -1,7 +1,7 @@
 """Putting a snapshot in a home's place.
 
 Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
-home is the old one or the new one, wherever it is killed (store.swap). What was forgotten since is taken out of its
+home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of its
 files and of its history before they count. Links, and whatever else no snapshot holds, stay where they are; whatever
 stands in the way is named, and nothing is written. Not here: taking snapshots (snapshot).
 """
@@ -26,12 +26,11 @@ from anima.layout.trust import Register
 from anima.ledger.chain import Key
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
-from anima.model import fold
+from anima.model import fold, is_address
 from anima.store import File, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
-from anima.store.noted import Heads
 from anima.store.outside import expanded
-from anima.store.place import make_home_folder
+from anima.store.place import Heads, make_home_folder
 from anima.store.revision import Note, without_text
 from anima.store.shelf import Shelf, Snapshot, open_archive
 from anima.store.whole import MAX_BYTES, FolderWhole
@@ -40,7 +39,7 @@ from anima.text.phrases import loose
 BEFORE = "before-restore"
 _KEY, _LIST = path_of_state("key"), path_of_state(FORGOTTEN)
 _KEEP = {_KEY: 64, _LIST: 64 * 2**20}
-Opens = Callable[[Path], AbstractContextManager[Snapshots | None]]
+Opens = Callable[[str | Path], AbstractContextManager[Snapshots | None]]
 Transcribed = Callable[[bytes, Callable[[str], bool]], bytes | None]
 Seen = Mapping[str, tuple[File, int]]
 
@@ -126,30 +125,39 @@ def restore(
     progress: Progress | None = None,
 ) -> Restoration:
     """Verifies, takes a snapshot of what is there, and puts the archive in its place. Raises Damaged or Refused."""
-    path = expanded(path)
+    path = path if is_address(path) else expanded(path)
     found, is_own = _found(given, path, opens)
     room = archive.room_of(found, large=large or is_own)
-    source = _verified(found, identities, passphrase, room, progress)
-    if dry_run and not path.is_dir():
-        source = _guarded(source)
-        return replace(_compared(source, {}, str(path)), notes=_about_git(source))
-    if not path.is_dir():
-        make_home_folder(path, for_owner=True)
+    with open_archive(found, identities=identities, passphrase=passphrase) as raw:
+        manifest, kept = archive.verify(raw, room=room, keep=_KEEP, progress=progress)
+    source = _Source(found, identities, passphrase, room, manifest, kept)
+    if dry_run and not _is_there(path):
+        return _compared(_guarded(source), {}, str(path))
+    if not _is_there(path):
+        make_home_folder(expanded(path), for_owner=True)
     with opens(path) as snapshots, nullcontext(snapshots.whole) if snapshots else FolderWhole.at(path) as whole:
+        register = snapshots.register if snapshots else register
         place = _Place(whole=whole, snapshots=snapshots, register=register, now=now, transcript=transcript)
         source = source if source.is_of(whole) else _guarded(source)
         _check_home(source, whole, whole.census()[0], other)  # before the lock leaves a trace
         if dry_run:
-            return _told(source, whole)
+            told, left = _compared(source, whole.survey(), whole.name), whole.census()[1]
+            whole.check_ways(told.new, told.gone, left)
+            return replace(told, left=tuple(left), forgotten=len(_forgotten_since(source, whole)))
         with whole.lock():
             return _done(source, place, other=other)
 
 
-def _found(given: str, path: Path, opens: Opens) -> tuple[str, bool]:
+def _is_there(path: str | Path) -> bool:
+    """Whether something is there to be opened; a home in a database is made by opening it."""
+    return is_address(path) or os.path.isdir(path)
+
+
+def _found(given: str, path: str | Path, opens: Opens) -> tuple[str, bool]:
     """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened; and whether it
     is the home's own for sure."""
     file = os.path.expanduser(given)
-    if not path.is_dir():  # it need not be there, and keeps none
+    if not _is_there(path):  # it need not be there, and keeps none
         return file if os.path.isfile(file) else snapshot.meant((), given), False
     with opens(path) as snapshots:
         if snapshots is not None:
@@ -158,17 +166,9 @@ def _found(given: str, path: Path, opens: Opens) -> tuple[str, bool]:
         return file if os.path.isfile(file) else snapshot.meant(Shelf(whole.snapshots).all(), given), False
 
 
-def _verified(
-    found: str, identities: Sequence[str], passphrase: str | None, room: int | None, progress: Progress | None
-) -> _Source:
-    with open_archive(found, identities=identities, passphrase=passphrase) as raw:
-        manifest, kept = archive.verify(raw, room=room, keep=_KEEP, progress=progress)
-    return _Source(found, identities, passphrase, room, manifest, kept)
-
-
 def _guarded(source: _Source) -> _Source:
     """The archive of a home that is not the one here: whoever made it must not make the owner's git run anything."""
-    from anima.store.git import harmless
+    from anima.store.repository import harmless
 
     # What stands beside a repository takes its place when a rewriting was interrupted.
     beside = tuple(f"{folder.rstrip('/')}." for folder in REPOSITORIES)
@@ -181,19 +181,7 @@ def _guarded(source: _Source) -> _Source:
     return source._replace(instead=instead)
 
 
-def _about_git(source: _Source) -> tuple[str, ...]:
-    names = [printable(path, 60) for path in source.instead]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return (f"{shown} could make git run a program, so it is left out or as anima writes it",) if names else ()
-
-
 # -- what would change --------------------------------------------------------------------------------------------------------
-
-
-def _told(source: _Source, whole: Whole) -> Restoration:
-    found, left = _compared(source, whole.survey(), whole.name), whole.census()[1]
-    whole.check_ways(found.new, found.gone, left)
-    return replace(found, left=tuple(left), forgotten=len(_forgotten_since(source, whole)), notes=_about_git(source))
 
 
 def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
@@ -201,6 +189,9 @@ def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | No
     wanted = {file.path: file for file in (source.files if files is None else files)}
     new = tuple(path for path in wanted if path not in seen)
     changed = tuple(path for path, file in wanted.items() if path in seen and seen[path][0].sha256 != file.sha256)
+    unsafe = [printable(path, 60) for path in source.instead]
+    named = ", ".join(unsafe[:3]) + (f" and {len(unsafe) - 3} more" if len(unsafe) > 3 else "")
+    note = f"{named} could make git run a program, so it is left out or as anima writes it"
     return Restoration(
         home=root,
         archive=source.path,
@@ -211,6 +202,7 @@ def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | No
         done=False,
         gone=tuple(path for path in seen if path not in wanted),
         same=len(wanted) - len(new) - len(changed),
+        notes=(note,) if unsafe else (),
     )
 
 
@@ -237,8 +229,11 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
     seen = whole.survey()
     _check_home(source, whole, seen, other)
     fresh = _forgotten_since(source, whole)
-    before = _before(place) if seen else None
-    seen = whole.survey() if place.snapshots is not None and seen else seen  # what was late is committed now
+    before, own = None, place.snapshots
+    if seen:  # what is there, kept. Sealed for nobody: it stays in the home, whose bytes it is
+        with own.packed() if own is not None else snapshot.packed(whole) as made:
+            before = snapshot.put(Shelf(whole.snapshots), made, at=place.now, label=BEFORE)
+        seen = whole.survey() if own is not None else seen  # what was late is committed now
     with whole.swapping() as swap:
         found = _cleaned(source, place, swap, seen, fresh) if fresh else _staged(source, whole, swap, seen)
         left = whole.census()[1]
@@ -260,16 +255,9 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
     return replace(found, done=True, before=before, left=tuple(left), notes=notes)
 
 
-def _before(place: _Place) -> Snapshot:
-    """What is there, kept. Sealed for nobody: it stays in the home, whose bytes it is."""
-    own = place.snapshots
-    with own.packed() if own is not None else snapshot.packed(place.whole) as made:
-        return snapshot.put(Shelf(place.whole.snapshots), made, at=place.now, label=BEFORE)
-
-
 def _staged(source: _Source, whole: Whole, swap: Swapping, seen: Seen) -> Restoration:
     """What differs, on the disk beside the home."""
-    found = replace(_compared(source, seen, whole.name), notes=_about_git(source))
+    found = _compared(source, seen, whole.name)
     differs = {*found.new, *found.changed}
     whole.check_space(file.size for file in source.manifest.files if file.path in differs)
     for file, mtime, pieces in source.members():

@@ -22,7 +22,7 @@ from anima.backup.archive import Manifest, Progress
 from anima.errors import BadArguments, Damaged, HomeError, NotFound
 from anima.ledger.chain import Key
 from anima.site import Site
-from anima.store import File, Whole
+from anima.store import Whole
 from anima.store.outside import expanded
 from anima.store.shelf import (
     ENDING,
@@ -71,6 +71,7 @@ class Snapshots:
     def __init__(self, site: Site, *, agent: Callable[[], str], trusted: Callable[[], bool], due: Due) -> None:
         self._site, self._agent, self._trusted, self._due = site, agent, trusted, due
         self.whole: Whole = site.store.whole
+        self.register = site.register
 
     # -- taking ---------------------------------------------------------------------------------------------------------
 
@@ -90,9 +91,13 @@ class Snapshots:
         sealing = asked or Sealing(self._site.config.snapshot.recipients)
         check_sealing(sealing.recipients, sealing.passphrase)
         folder, name = (self._folder(), "") if to is None else self._chosen(str(to))
-        if name and name.endswith(ENDING) != bool(sealing):
-            why, hint = _misnamed(name, bool(sealing))
-            raise BadArguments(why, hint=hint)
+        # A name must not say of an archive that nobody can read it when anybody can.
+        if name and sealing and not name.endswith(ENDING):
+            why = f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age"
+            raise BadArguments(why, hint=f"--to {name}.age")
+        if name.endswith(ENDING) and not sealing:
+            why = f"{name} is the name of a sealed snapshot, and this one is not sealed"
+            raise BadArguments(why, hint="seal it: --to-recipient KEY, or --passphrase")
         with self.packed(progress) as made:
             now, again = self._site.clock(), bool(asked)
             found = put(Shelf(folder), made, at=now, label=label, name=name, sealing=sealing, again=again)
@@ -100,22 +105,19 @@ class Snapshots:
             self._note_elsewhere(found.path)
         return found
 
-    def _take_anew(self) -> Snapshot:
-        """One for those that had to go; where it is not sealed, in the home itself, whose bytes it is."""
-        return self.take() if self._site.config.snapshot.recipients else self.take(to=f"{self.whole.snapshots}/")
-
     @contextmanager
     def packed(self, progress: Progress | None = None) -> Iterator[PackedHome]:
         """The home as it stands now, after what was begun is ended and what is late is committed."""
-        about = (self._site.layout.dialect, self._agent())
-        with packed(self.whole, *about, late=self._end_late, progress=progress) as made:
-            yield made
+        store = self._site.store
 
-    def _end_late(self) -> None:
-        with suppress(Damaged):  # a home that is damaged is kept as it is
-            if self._site.store.begun:
-                self._site.store.finish()
-                self._site.store.commit()
+        def end_late() -> None:
+            with suppress(Damaged):  # a home that is damaged is kept as it is
+                if store.begun:
+                    store.finish()
+                    store.commit()
+
+        with packed(self.whole, self._site.layout.dialect, self._agent(), late=end_late, progress=progress) as made:
+            yield made
 
     def _chosen(self, to: str) -> tuple[str, str]:
         """The folder an archive goes to, and its name if the owner chose one."""
@@ -184,18 +186,20 @@ class Snapshots:
     def _elsewhere(self) -> list[str]:
         try:
             found = json.loads(self._site.store.state.get(_ELSEWHERE) or b"[]")
-            return [path for path in found if _is_place(path)] if isinstance(found, list) else []
         except (ValueError, RecursionError):
             return []
+        places = [path for path in (found if isinstance(found, list) else ()) if isinstance(path, str)]
+        return [path for path in places if os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path]
 
     def _note_elsewhere(self, path: str) -> None:
         """Remembers an archive that was written to a place of the owner's choice, so that forgetting can reach it."""
         if os.path.dirname(path) not in {shelf.folder for shelf in self._shelves()}:
-            with self._site.store.lock():
-                self._save_elsewhere([*self._elsewhere(), path])
+            self._list_elsewhere(path, is_there=True)
 
-    def _save_elsewhere(self, paths: Sequence[str]) -> None:
-        self._site.store.state.put(_ELSEWHERE, json.dumps(list(dict.fromkeys(paths))).encode())
+    def _list_elsewhere(self, path: str, *, is_there: bool) -> None:
+        with self._site.store.lock():
+            paths = [each for each in self._elsewhere() if each != path] + [path] * is_there
+            self._site.store.state.put(_ELSEWHERE, json.dumps(paths).encode())
 
     def path_of(self, given: str) -> str:
         """The archive a person means: a path, `latest`, or what its name or digest begins with. Raises NotFound."""
@@ -223,13 +227,6 @@ class Snapshots:
 
     # -- removing, and taking in time -----------------------------------------------------------------------------------
 
-    def _remove(self, kept: Snapshot) -> None:
-        """Removes an archive, wherever it lies, and takes its place off the list."""
-        Shelf(os.path.dirname(kept.path)).remove(kept)
-        if kept.path in (held := self._elsewhere()):
-            with self._site.store.lock():
-                self._save_elsewhere([path for path in held if path != kept.path])
-
     def prune(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
         """Removes those beyond the newest `snapshot.keep` and those older than `snapshot.days`; gives what went, or
         would."""
@@ -248,19 +245,16 @@ class Snapshots:
         """A snapshot whose hour has come (`snapshot.at`, in the user's timezone), and then pruning; None when it is not
         time. For a server's rounds and heartbeats."""
         asked, zone, now = self._site.config.snapshot, str(self._site.zone() or "UTC"), self._site.clock()
-        if not asked.at or self._due(asked.at, zone, self._tried(), now) is None:
+        times = [kept.time for kept in self.all()[:1]] if asked.at else []
+        with suppress(ValueError):  # nothing had changed when one was last due
+            times.append(datetime.fromisoformat((self._site.store.state.get(_TRIED) or b"").decode()))
+        last = max((time for time in times if time.tzinfo), default=None)
+        if not asked.at or self._due(asked.at, zone, last, now) is None:
             return None
         made = self.take()
         self._site.store.state.put(_TRIED, now.isoformat().encode())
         self.prune()
         return made
-
-    def _tried(self) -> datetime | None:
-        """When one was last taken, or nothing had changed when one was due."""
-        times = [kept.time for kept in self.all()[:1]]
-        with suppress(ValueError):
-            times.append(datetime.fromisoformat((self._site.store.state.get(_TRIED) or b"").decode()))
-        return max((time for time in times if time.tzinfo), default=None)
 
     # -- as a holder of text: whatever is older than a purge may hold it --------------------------------------------------
 
@@ -277,11 +271,16 @@ class Snapshots:
         for kept in self._everywhere()[0] if asked else ():
             try:
                 if _where(kept) in asked:
-                    self._remove(kept)
+                    Shelf(os.path.dirname(kept.path)).remove(kept)
+                    if kept.path in self._elsewhere():
+                        self._list_elsewhere(kept.path, is_there=False)
             except HomeError as error:
                 yield Left(kept.name, str(error))
         if found:
-            yield f"{len(found)} older snapshots are removed; {self._take_anew().name} was taken"
+            # Where the new one is not sealed it stays in the home itself, whose bytes it is.
+            sealed = self._site.config.snapshot.recipients
+            anew = self.take(to=None if sealed else f"{self.whole.snapshots}/")
+            yield f"{len(found)} older snapshots are removed; {anew.name} was taken"
 
     def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
         yield from ()
@@ -307,38 +306,29 @@ def packed(
     with whole.scratch() as body:
         with whole.lock():
             late()
-            key = Key(whole.key())
-            files, left = _pack(whole, body, progress)
-            made = Manifest(key.id[:16], dialect, agent, _tip(whole), files, left)
+            try:
+                made = _pack(whole, dialect, agent, body, progress)
+            except OSError as error:
+                why = os.strerror(error.errno or 0)
+                raise Damaged(f"the snapshot cannot be written ({why}); nothing was changed") from None
         yield PackedHome(made, body, whole)
 
 
-def _pack(
-    whole: Whole, body: BinaryIO, progress: Progress | None
-) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
+def _pack(whole: Whole, dialect: str, agent: str, body: BinaryIO, progress: Progress | None) -> Manifest:
+    key = Key(whole.key())
     for tries in range(_TRIES):
         try:
-            return archive.pack(whole, body, progress=progress)
+            files, left = archive.pack(whole, body, progress=progress)
+            break
         except Damaged:
             if tries == _TRIES - 1:
                 raise
-        except OSError as error:
-            raise _unwritten(error) from None
-    raise AssertionError("unreachable")
-
-
-def _unwritten(error: OSError) -> Damaged:
-    return Damaged(f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed")
-
-
-def _tip(whole: Whole) -> tuple[int, str]:
     try:
         found = json.loads(whole.last_record())
-        return int(found["n"]), str(found["hash"])
+        tip = int(found["n"]), str(found["hash"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        return 0, ""
-    except OSError as error:
-        raise _unwritten(error) from None
+        tip = 0, ""
+    return Manifest(key.id[:16], dialect, agent, tip, files, left)
 
 
 def put(
@@ -360,30 +350,20 @@ def put(
         if is_same and (is_sealed or is_sound(kept.path, large=True)):  # one that is damaged is none
             return replace(kept, fresh=False, files=files, left_out=left_out)
     given = name or name_of(at, label, manifest.digest, sealed=is_sealed)
-    path = shelf.put(given, lambda out: _write(made, out, sealing), only_new=bool(name) or again)
+
+    def write(out: BinaryIO) -> None:
+        """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
+        if not sealing:
+            archive.assemble(made.manifest, made.body, out)
+            return
+        with made.whole.scratch() as clear:
+            archive.assemble(made.manifest, made.body, clear)
+            seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
+
+    path = shelf.put(given, write, only_new=bool(name) or again)
     digest, size = manifest.digest[:12], os.path.getsize(path)
     own = Snapshot(path=path, time=at, label=label, digest=digest, size=size, sealed=is_sealed)
     return replace(snapshot_at(path) or own, files=files, left_out=left_out)
-
-
-def _write(made: PackedHome, out: BinaryIO, sealing: Sealing) -> None:
-    """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
-    if not sealing:
-        archive.assemble(made.manifest, made.body, out)
-        return
-    with made.whole.scratch() as clear:
-        archive.assemble(made.manifest, made.body, clear)
-        seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
-
-
-def _misnamed(name: str, is_sealed: bool) -> tuple[str, str]:
-    """A name must not say of an archive that nobody can read it when anybody can."""
-    if is_sealed:
-        return f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age", f"--to {name}.age"
-    return (
-        f"{name} is the name of a sealed snapshot, and this one is not sealed",
-        "seal it: --to-recipient KEY, or --passphrase",
-    )
 
 
 # -- archives ---------------------------------------------------------------------------------------------------------------
@@ -440,7 +420,3 @@ def outlived(
         return old
     sound = next((each for each in old if not each.sealed and is_sound(each)), None)
     return [each for each in old if each is not sound]
-
-
-def _is_place(path: object) -> bool:
-    return isinstance(path, str) and os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import anima
-from anima.cli.command import HOME, JSON, Reply, argument, command, flag, home_path, open_home, option, unless_dry
-from anima.cli.show import (
-    counted,
-    flat,
-    inert,
-    listed,
-    need_person,
-    plain,
-    progress_bar,
-    say,
-    show_notes,
-    whisper,
-)
+from anima.cli.command import HOME, Reply, argument, command, flag, home_path, open_home, option, unless_dry
+from anima.cli.show import counted, flat, inert, listed, need_person, plain, progress_bar, say, show_notes, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
-    from anima import Exported, Home, Imported, Restoration, Snapshot
+    from anima import Home, Imported, Restoration
 
 PASSPHRASE = "ANIMA_SNAPSHOT_PASSPHRASE"
 _SHOWN, _SHOWN_MOVED = 12, 20
@@ -46,7 +35,6 @@ _SHOWN, _SHOWN_MOVED = 12, 20
     flag("--dry-run", help="Restore, prune: only show what would change."),
     flag("--yes", help="Restore: do not ask."),
     HOME,
-    JSON,
     opens=False,
     owners=lambda given: given["action"] in ("restore", "prune") and not given["dry_run"],
 )
@@ -72,17 +60,14 @@ def snapshot(action: str, archive: str | None, home: str | None, json: bool, **a
         what = "needs the archive: a file, a name or latest" if archive is None else "takes no archive"
         raise BadArguments(f"anima snapshot {action} {what}", hint="anima snapshot --help")
     asked["json"] = json
-    asked["passphrase"] = _passphrase(twice=action == "take") if asked["passphrase"] else None
+    # The passphrase is the environment's, or asked for; never the command line's, where others could read it.
+    secret = os.environ.get(PASSPHRASE) if asked["passphrase"] else None
+    if asked["passphrase"] and not secret:
+        if not sys.stdin.isatty():
+            raise BadArguments("there is no terminal to ask for the passphrase", hint=f"set {PASSPHRASE}")
+        secret = str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=action == "take", err=True))
+    asked["passphrase"] = secret
     return actions[action](home, archive or "", asked)
-
-
-def _passphrase(*, twice: bool) -> str:
-    """The passphrase: of the environment, or asked for. Never one of the command line, where others could read it."""
-    if given := os.environ.get(PASSPHRASE):
-        return given
-    if not sys.stdin.isatty():
-        raise BadArguments("there is no terminal to ask for the passphrase", hint=f"set {PASSPHRASE}")
-    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 
 def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
@@ -97,11 +82,7 @@ def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
         say(f"{made.path}\n{made.files:,} files, {_size(made.size)}, read back and found whole{sealed}.")
         return _show_left_out(made.left_out, _SHOWN)
 
-    return Reply(_fields(made), show)
-
-
-def _fields(made: Snapshot) -> dict[str, object]:
-    return {"name": made.name, **plain(made)}
+    return Reply({"name": made.name, **plain(made)}, show)
 
 
 def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
@@ -111,9 +92,8 @@ def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     for each in found:
         when, sealed = f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}", "sealed  " if each.sealed else ""
         lines.append(f"{when}  {each.digest}  {_size(each.size):>9}  {sealed}{each.label}".rstrip())
-    return Reply(
-        [_fields(each) for each in found], "\n".join(lines) or "There are no snapshots yet; anima snapshot takes one."
-    )
+    value = [{"name": each.name, **plain(each)} for each in found]
+    return Reply(value, "\n".join(lines) or "There are no snapshots yet; anima snapshot takes one.")
 
 
 def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
@@ -142,10 +122,8 @@ def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     verb = "would remove" if dry_run else "removed"
     told = "\n".join(f"{verb} {each.name}  {_size(each.size)}" for each in gone)
     kept = left - len(gone) if dry_run else left
-    return Reply(
-        {"gone": [_fields(each) for each in gone], "kept": kept, "done": not dry_run},
-        told or f"Nothing to remove; {left} {'is' if left == 1 else 'are'} kept.",
-    )
+    value = {"gone": [{"name": each.name, **plain(each)} for each in gone], "kept": kept, "done": not dry_run}
+    return Reply(value, told or f"Nothing to remove; {left} {'is' if left == 1 else 'are'} kept.")
 
 
 def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
@@ -159,7 +137,11 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     known = found.notes
     if not dry_run:
         if not asked["yes"]:
-            _ask(found)
+            need_person(
+                "restoring needs a person at a terminal, or --yes; nothing was changed",
+                hint="--dry-run only shows what would change",
+            )
+            click.confirm(f"Restore it to {found.home}? What is there becomes a snapshot first.", abort=True, err=True)
         with progress_bar("restoring") as progress:
             found = anima.restore(found.archive, place, progress=progress, **opening)
 
@@ -169,14 +151,6 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
             show_notes([note for note in found.notes if note not in known], "note")
 
     return Reply(found, show)
-
-
-def _ask(found: Restoration) -> None:
-    need_person(
-        "restoring needs a person at a terminal, or --yes; nothing was changed",
-        hint="--dry-run only shows what would change",
-    )
-    click.confirm(f"Restore it to {found.home}? What is there becomes a snapshot first.", abort=True, err=True)
 
 
 def _show_plan(found: Restoration) -> None:
@@ -215,8 +189,6 @@ def _size(count: float) -> str:
         help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …",
     ),
     flag("--no-sessions", help="Leave the transcripts out."),
-    HOME,
-    JSON,
 )
 def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) -> Reply:
     """Write everything in the home to a folder of Markdown, to lines of JSON, or as another system keeps it.
@@ -232,17 +204,18 @@ def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) 
     with progress_bar("exporting") as step:
         stream = sys.stdout.buffer if to_stdout else target
         done = home.export(stream, format=format, sessions=not no_sessions, progress=step)
-    return Reply(done, lambda: _show_exported(done, whisper if to_stdout else say))
+    tell = whisper if to_stdout else say
 
+    def show() -> None:
+        counts = _counts(done.documents, done.sessions, done.files)
+        tell(f"{inert(done.target)}: {counts}, {done.bytes:,} bytes.")
+        tell("It holds everything, private parts too; keep it as you keep the home.")
+        if done.moved:
+            stand = "file stands where {} keeps it" if len(done.moved) == 1 else "files stand where {} keeps them"
+            tell(f"{len(done.moved):,} {stand.format(done.format)}; .anima-export.json leads back.")
+        _show_left_out(done.left_out, _SHOWN_MOVED)
 
-def _show_exported(done: Exported, tell: Callable[[str], None]) -> None:
-    counts = _counts(done.documents, done.sessions, done.files)
-    tell(f"{inert(done.target)}: {counts}, {done.bytes:,} bytes.")
-    tell("It holds everything, private parts too; keep it as you keep the home.")
-    if done.moved:
-        stand = "file stands where {} keeps it" if len(done.moved) == 1 else "files stand where {} keeps them"
-        tell(f"{len(done.moved):,} {stand.format(done.format)}; .anima-export.json leads back.")
-    _show_left_out(done.left_out, _SHOWN_MOVED)
+    return Reply(done, show)
 
 
 def _counts(documents: int, sessions: int, files: int) -> str:
@@ -259,8 +232,6 @@ def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
     flag("--dry-run", help="Only list what would come in."),
     flag("--mine", help="All of it is yours: documents go to their places at once, and need no review."),
     flag("--replace", help="With --mine: write over documents that differ; undo takes it back."),
-    HOME,
-    JSON,
     name="import",
     owners=unless_dry,
 )
@@ -286,13 +257,10 @@ def _show_imported(done: Imported) -> None:
     if done.replaced:
         verb = "Would be replaced" if done.dry_run else "Replaced"
         say(f"{verb}: {_first(list(map(inert, done.replaced)))}")
-    if done.changes:
-        last = done.changes[-1]
-        say(
-            f"Change {last}; anima undo {last} takes it back."
-            if len(done.changes) == 1
-            else f"Changes {_first(done.changes)}; anima undo {last} takes the last of them back."
-        )
+    if len(done.changes) == 1:
+        say(f"Change {done.changes[0]}; anima undo {done.changes[0]} takes it back.")
+    elif done.changes:
+        say(f"Changes {_first(done.changes)}; anima undo {done.changes[-1]} takes the last of them back.")
     if any(path.startswith("unreviewed/") for path in done.copied):
         say("Documents wait in unreviewed/; anima review keeps or drops them.")
     if done.differs:

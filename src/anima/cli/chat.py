@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import AGENT, HOME, SET, command, option
+from anima.cli.command import AGENT, HOME, SET, command
 from anima.cli.memory import show_receipts
-from anima.cli.review import _show_noted
-from anima.cli.show import console, counted, flat, inert, need_person, say, shortened, show_proposal, whisper
-from anima.cli.talk import CHANNEL, MODEL, chosen, meant, quiet
+from anima.cli.review import decided_call, show_noted
+from anima.cli.show import console, counted, flat, inert, need_person, one_key, say, shortened, show_proposal, whisper
+from anima.cli.talk import CHANNEL, MODEL, SESSION, chosen, meant, quiet
 from anima.errors import HomeError
 from anima.model import Scope
 
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from rich.live import Live
 
-    from anima import Home, Receipt, Session
+    from anima import Home, Proposal, Receipt, Session
     from anima.agent.conversation import Conversation, Happening
     from anima.agent.models import Models
 
-FIRST = "first-conversation"  # the rule of the card that a first conversation leaves
 REMEMBERED = 200  # lines that were typed, for the arrow keys
 # A slash command that is a command of anima's own, on this home.
 ALONE = {
@@ -56,11 +55,7 @@ Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves."""
 
 
 @command(
-    option(
-        "--session",
-        metavar="ID",
-        help="Go on with this conversation, or the beginning of its id; `last` for the latest.",
-    ),
+    SESSION,
     MODEL,
     AGENT,
     HOME,
@@ -181,6 +176,8 @@ class _Chat:
             self._quietly(quiet(what).removeprefix("· "))
         elif what.kind == "compaction":
             self._quietly(f"the conversation was shortened: {what.text}")
+        elif what.kind == "notice":
+            self._quietly(flat(what.text))
 
     def _quietly(self, text: str) -> None:
         """A dim line; what the answer said before it stays above."""
@@ -198,8 +195,9 @@ class _Chat:
         """What this turn left for the person to decide: changes that wait, and lines that were noted. What a first
         conversation agrees on grows with it, and is shown once it says who both are."""
         inbox, mine = self._home.inbox, self._session.id
-        asked = [each for each in inbox.all() if each.content not in self._seen and each.session == mine]
-        asked = [each for each in asked if each.rule != FIRST or inbox.confirmed_by(each)]
+        asked = [each for each in inbox.all() if not self._seen & {each.id, each.content} and each.session == mine]
+        asked = [each for each in asked if not each.is_first or inbox.confirmed_by(each)]
+        calls, asked = [each for each in asked if each.call], [each for each in asked if not each.call]
         for number, proposal in enumerate(asked, start=1):
             show_proposal(proposal, number, len(asked))
             keep = partial(inbox.approve, proposal.id, approver="terminal", content=proposal.content)
@@ -212,16 +210,26 @@ class _Chat:
             )
         noted = [each for each in inbox.noted() if each.entry.id not in self._seen and each.entry.session == mine]
         for each in noted:
-            _show_noted([each], 1)
+            show_noted([each], 1)
             named = each.entry.id
             keeping = partial(inbox.keep, named, approver="terminal")
             self._decided("danger" if each.findings else "", keeping, partial(inbox.drop, named))
         self._note_seen()
+        if any(list(map(self._allowed, calls))):
+            self._turn("")  # what got its answer is carried out; it goes on once nothing waits
+
+    def _allowed(self, waiting: Proposal) -> bool:
+        """A call that waits, decided by one key; False where it is left for later."""
+        show_proposal(waiting, 1, 1)
+        key = one_key("k yes, call it · d no · any other key: later")
+        if not (is_decided := decided_call(self._home, waiting, key)):
+            say("it waits: /review")
+        return is_decided
 
     def _note_seen(self) -> None:
-        self._seen |= {each.content for each in self._home.inbox.all()} | {
-            each.entry.id for each in self._home.inbox.noted()
-        }
+        inbox = self._home.inbox
+        self._seen |= {each.id if each.call else each.content for each in inbox.all()}
+        self._seen |= {each.entry.id for each in inbox.noted()}
 
     def _decided(
         self, alone: str, keep: Callable[[], Sequence[Receipt]], drop: Callable[[], object], name: str = ""
@@ -234,8 +242,7 @@ class _Chat:
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
             word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
         else:
-            say("k keep · d drop · any other key: later")
-            word = {"k": "keep", "d": "drop"}.get(click.getchar().casefold(), "")
+            word = {"k": "keep", "d": "drop"}.get(one_key("k keep · d drop · any other key: later"), "")
         if word == "keep":
             show_receipts(keep())
         elif word == "drop":

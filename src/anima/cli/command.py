@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ import click
 
 from anima.cli.show import flat, say, say_json, whisper
 from anima.errors import BadArguments, HomeError, NoSuchHome, Refused
-from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope
+from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope, is_address
 
 if TYPE_CHECKING:
     from anima import Session
@@ -90,20 +91,14 @@ class Number(_Text):
             self.fail(f"{str(value).removeprefix(SHIELD)!r} is not {wanted}{span}", param, ctx)
         return number
 
-    @property
-    def range(self) -> str:
-        if self.low is None:
-            return ""
-        return f"x>={self.low}" if self.high is None else f"{self.low}<=x<={self.high}"
-
 
 class _Option(click.Option):
     """An option whose help says its default and its range."""
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        extra = super().get_help_extra(ctx)
-        if isinstance(self.type, Number) and self.type.range:
-            extra["range"] = self.type.range
+        extra, kind = super().get_help_extra(ctx), self.type
+        if isinstance(kind, Number) and kind.low is not None:
+            extra["range"] = f"x>={kind.low}" if kind.high is None else f"{kind.low}<=x<={kind.high}"
         return extra
 
 
@@ -145,17 +140,12 @@ def flag(*names: str, help: str) -> click.Option:
 
 
 def argument(
-    name: str, *, help: str, default: Any = ..., offers: Callable[[Home], Iterable[str]] | None = None, **more: Any
+    name: str, *, help: str, default: Any = ..., offers: Callable[[Home], Iterable[str]] = lambda home: (), **more: Any
 ) -> click.Argument:
     """An argument, which must be given unless it has a default. `offers` is what a shell proposes for it."""
     if default is not ...:
         more |= {"default": default, "required": False}
-    if offers is not None:
-        more["shell_complete"] = _offering(offers)
-    return _Argument([name], help=help, type=_Text(), **more)
 
-
-def _offering(offers: Callable[[Home], Iterable[str]]) -> Callable[..., list[str]]:
     def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
         try:
             with open_home(ctx.params.get("home")) as home:
@@ -163,7 +153,7 @@ def _offering(offers: Callable[[Home], Iterable[str]]) -> Callable[..., list[str
         except (HomeError, OSError):
             return []
 
-    return complete
+    return _Argument([name], help=help, type=_Text(), shell_complete=complete, **more)
 
 
 def documents(home: Home) -> Iterator[str]:
@@ -213,6 +203,14 @@ def place_of(given: str) -> tuple[DocPath, int | None]:
     return DocPath.parse(given), None
 
 
+def day_of(given: str | None, option: str) -> date | None:
+    """A day as an option gives it."""
+    try:
+        return date.fromisoformat(given) if given else None
+    except ValueError:
+        raise BadArguments(f"{option} {given}: write a date such as 2026-02-03") from None
+
+
 # -- commands --------------------------------------------------------------------------------------------------------------
 
 
@@ -235,8 +233,9 @@ def command(
     """Makes a command of a function, whose docstring is its help.
 
     The function is given the open home first, unless `opens` is False (then the options that name one), and `json` if it
-    asks for it. What it gives back is an Reply, a code to exit with, or nothing when all is said. `owners` says of what is
-    given whether it is the owner's alone to do; a function that asks for `as_owner` finds out and does without.
+    asks for it. What it gives back is a Reply, a code to exit with, or nothing when all is said. `--home` comes by itself
+    where a home is opened, and `--json` where a Reply is given. `owners` says of what is given whether it is the owner's
+    alone to do; a function that asks for `as_owner` finds out and does without.
     """
 
     def made(function: Callable[..., Reply | int | None]) -> Command:
@@ -256,9 +255,11 @@ def command(
                 answer = function(**given)
             return answer.give(as_json=as_json) if isinstance(answer, Reply) else answer or 0
 
-        called = name or function.__name__
-        more = [AS_OWNER] if owners is not None or "as_owner" in function.__annotations__ else []
-        return Command(called, params=[*params, *more], callback=call, help=function.__doc__)
+        asks = function.__annotations__
+        more = [HOME] if opens and HOME not in params else []
+        more += [JSON] if "Reply" in asks["return"] and JSON not in params else []
+        more += [AS_OWNER] if owners is not None or "as_owner" in asks else []
+        return Command(name or function.__name__, params=[*params, *more], callback=call, help=function.__doc__)
 
     return made
 
@@ -269,12 +270,8 @@ Owners = Callable[[Mapping[str, Any]], bool]
 AS_OWNER = flag("--as-owner", help="Act as the owner, though nobody is at a terminal.")
 
 
-def always(given: Mapping[str, Any]) -> bool:
-    return True
-
-
 def unless_dry(given: Mapping[str, Any]) -> bool:
-    """Whether more is asked than to look."""
+    """Whether more is asked than to look; always where a command has no `--dry-run`."""
     return not given.get("dry_run")
 
 
@@ -294,17 +291,19 @@ def agents_hand(home: Home) -> Iterator[Session]:
 # -- the home that is meant --------------------------------------------------------------------------------------------------
 
 
-def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
-    """Which home is meant: the option, ANIMA_HOME, the folder one stands in or above, the one in use. It is told where
-    somebody could take another for it."""
+def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
+    """Which home is meant: the option, ANIMA_HOME, DATABASE_URL, the folder one stands in or above, the one in use. It is
+    told where somebody could take another for it."""
     if given:
-        return Path(os.path.expanduser(given))
+        return _place(given)
     near = _nearest()
-    if variable := os.environ.get("ANIMA_HOME"):
-        named = Path(os.path.expanduser(variable))
-        if near is not None and near != named.absolute():
-            whisper(f"anima: this is {flat(str(named))} (ANIMA_HOME), not the home you stand in")
-        return named
+    for name in ("ANIMA_HOME", "DATABASE_URL"):
+        if variable := os.environ.get(name):
+            named = _place(variable)
+            if near is not None and near != named and near != Path(named).absolute():
+                what = f"the home in {name}" if isinstance(named, str) else f"{flat(str(named))} ({name})"
+                whisper(f"anima: this is {what}, not the home you stand in")
+            return named
     if near is not None:
         return near
     from anima.folders import default_path, in_use
@@ -317,6 +316,10 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> Path:
     raise NoSuchHome(
         "no home was found", hint="make one: anima init ~/aria --name Aria; or name one: anima use PATH, or --home PATH"
     )
+
+
+def _place(given: str) -> str | Path:
+    return given if is_address(given) else Path(os.path.expanduser(given))
 
 
 def _nearest() -> Path | None:
@@ -334,6 +337,8 @@ def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str
 
     place = given if isinstance(given, Path) else home_path(given)
     home = Home.open(place, settings=parsed(settings), agent=agent)
+    if isinstance(place, str):
+        return home
     if home.dialect == "anima" and not home.site.store.begun and not (place / OWN_MARK).is_file():
         rows = (*home.layout.rows, *home.layout.others)
         if not any(row.path and home.exists(row.path) for row in rows if not row.path.endswith("/")):

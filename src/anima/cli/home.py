@@ -5,15 +5,13 @@ from __future__ import annotations
 import json as json_text
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from anima.cli.command import (
     HOME,
-    JSON,
     SET,
     Reply,
-    always,
     argument,
     ask_trust,
     command,
@@ -23,16 +21,17 @@ from anima.cli.command import (
     open_home,
     option,
     parsed,
+    unless_dry,
 )
 from anima.cli.show import SIGNS, console, counted, flat, plain, say, show_remarks, show_sign, table, whisper
 from anima.errors import BadArguments, NoSuchHome
-from anima.model import Scope
+from anima.model import Scope, is_address
 
 if TYPE_CHECKING:
     from anima import Health, Home, Prompt
 
 
-@command(HOME, JSON, opens=False)
+@command(HOME, opens=False)
 def status(home: str | None) -> Reply:
     """Say who lives here, what waits for you, and the next thing to do. So does `anima` alone.
 
@@ -80,7 +79,6 @@ No home here, and none in use.
     option("--dialect", metavar="NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
     flag("--again", help="Make a new home where an earlier one vanished."),
     option("--home", metavar="PATH", help="The same as PATH."),
-    JSON,
     opens=False,
 )
 def init(
@@ -94,46 +92,39 @@ def init(
       anima init ~/aria --dialect carapace
       anima init ~/aria --again        the earlier home there is gone for good
     """
-    from anima.folders import in_use
-    from anima.folders import use as use_home
+    from anima import folders
     from anima.home import Home
 
-    place = path or home
+    place = path or home or os.environ.get("DATABASE_URL")
     if not place:
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
-    before = _files_in(place)
+    try:
+        with Home.open(place) as there:
+            before = {entry.path for entry in there.list_all()}
+    except NoSuchHome:
+        before = set()
     settings = {"dialect": dialect} if dialect else None
     with Home.create(place, name=name, emoji=emoji, again=again, settings=settings) as made:
         root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
-    first = in_use() is None and is_owner(as_owner)
+    place, in_database = (root, True) if is_address(place) else (place, False)  # an address may hold a password
+    first = not in_database and folders.in_use() is None and is_owner(as_owner)
     if first:
-        use_home(os.path.expanduser(place))
+        folders.use(os.path.expanduser(place))
     lines = (
         f"{flat(who.name.value)}{sign} has a home: {flat(place)}",
         f"  made: {', '.join(new)}" if new else "  everything was there already; nothing was changed",
         *(["  it is the home in use from now on (anima use)"] if first else []),
-        'Next: anima remember "…"' + ("" if first else f" --home {flat(place)}"),
+        'Next: anima remember "…"' + ("" if first or in_database else f" --home {flat(place)}"),
     )
     value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
 
 
-def _files_in(place: str) -> set[str]:
-    from anima.home import Home
-
-    try:
-        with Home.open(place) as there:
-            return {entry.path for entry in there.list_all()}
-    except NoSuchHome:
-        return set()
-
-
 @command(
     argument("path", metavar="PATH", default=None, help="A home; without it, the one in use is told."),
     HOME,
-    JSON,
     opens=False,
     owners=lambda given: bool(given["path"] or given["home"]),
 )
@@ -147,14 +138,14 @@ def use(path: str | None, home: str | None) -> Reply:
       anima use ~/aria
       anima use             which one it is
     """
-    from anima.folders import in_use
-    from anima.folders import use as use_home
+    from anima import folders
 
+    if is_address(path or home):
+        raise BadArguments("a home in a database is not kept as the one in use", hint="set DATABASE_URL")
     if path or home:
         with open_home(path or home) as opened:
-            use_home(opened.name)
-    used = in_use()
-    if used is None:
+            folders.use(opened.name)
+    if (used := folders.in_use()) is None:
         raise NoSuchHome("no home is in use", hint="anima use PATH")
     return Reply({"home": str(used)}, f"in use: {flat(str(used))}")
 
@@ -168,7 +159,6 @@ def use(path: str | None, home: str | None) -> Reply:
     ),
     option("--dialect", metavar="NAME", help="Read it as this dialect instead of the one detected."),
     HOME,
-    JSON,
     name="open",
     opens=False,
 )
@@ -183,36 +173,27 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
     place = home_path(path or home)
     with open_home(place, [f"dialect={dialect}"] if dialect else []) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
-        root, why, trusted = opened.name, opened.site.detected_by, opened.config.trusted
-        name, peers, warnings, spoken = (
-            opened.identity.name,
-            opened.identity.peers(),
-            opened.upkeep.validate(),
-            opened.dialect,
-        )
+        value: dict[str, Any] = {"home": opened.name, "dialect": opened.dialect, "why": opened.site.detected_by}
+        value |= {"trusted": opened.config.trusted, "name": opened.identity.name, "peers": opened.identity.peers()}
+        warnings = opened.upkeep.validate()
     scopes = {s: {"chars": len(p.text), "manifest": p.manifest} for s, p in prompts.items()}
-    value = {"home": root, "dialect": spoken, "why": why, "trusted": trusted, "name": name, "peers": peers}
 
     def show() -> None:
-        say(f"{flat(name)}, in {flat(str(place))}")
-        say(f"dialect {spoken}: {flat(why)}")
-        if not trusted:
+        say(f"{flat(value['name'])}, in {flat(value['home'] if isinstance(place, str) else str(place))}")
+        say(f"dialect {value['dialect']}: {flat(value['why'])}")
+        if not value["trusted"]:
             say("not trusted: its anima.toml can only make things stricter (see anima trust-home)")
-        _show_scopes(prompts)
+        drawn = table("file", *map(str, prompts), right=tuple(map(str, prompts)))
+        for path in dict.fromkeys(line.path or line.role for prompt in prompts.values() for line in prompt.manifest):
+            cells = [_share(prompt, path) for prompt in prompts.values()]
+            if set(cells) != {"–"}:
+                drawn.add_row(flat(path), *cells)
+        drawn.add_row("all", *[f"{len(prompt.text):,}" for prompt in prompts.values()], style="bold")
+        console().print(drawn)
         for warning in warnings:
             say(flat(warning))
 
     return Reply(value | {"scopes": scopes}, show)
-
-
-def _show_scopes(prompts: Mapping[Scope, Prompt]) -> None:
-    drawn = table("file", *map(str, prompts), right=tuple(map(str, prompts)))
-    for path in dict.fromkeys(line.path or line.role for prompt in prompts.values() for line in prompt.manifest):
-        cells = [_share(prompt, path) for prompt in prompts.values()]
-        if set(cells) != {"–"}:
-            drawn.add_row(flat(path), *cells)
-    drawn.add_row("all", *[f"{len(prompt.text):,}" for prompt in prompts.values()], style="bold")
-    console().print(drawn)
 
 
 def _share(prompt: Prompt, path: str) -> str:
@@ -227,7 +208,6 @@ def _share(prompt: Prompt, path: str) -> str:
     flag("--repair", help="Mend what can be mended; no document is changed."),
     flag("--dry-run", help="With --repair: say what would be done, and do nothing."),
     SET,
-    JSON,
     opens=False,
     owners=lambda given: given["repair"] and not given["dry_run"],
 )
@@ -243,27 +223,23 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
       anima doctor --repair --dry-run
       anima doctor --repair
     """
-    from anima.folders import doctor as look_after
-
-    place = home_path(home)
-    health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=_looking())
-    code = 0 if health.ok else 1
-    if repair or dry_run:
-        return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)
-    return Reply({"ok": health.ok, "remarks": health.left}, lambda: show_remarks(health.left), code)
-
-
-def _looking() -> Callable[[str], None]:
-    """Says on a terminal what is being looked at, once it takes longer than a second."""
     import time
 
-    started = time.monotonic()
+    from anima.connect.connections import silent_hosts
+    from anima.folders import doctor as look_after
+
+    place, started = home_path(home), time.monotonic()
 
     def progress(what: str) -> None:
         if sys.stderr.isatty() and time.monotonic() - started > 1.0:
             whisper(f"anima: looking at {what} …")
 
-    return progress
+    health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=progress)
+    code = 0 if health.ok else 1
+    if repair or dry_run:
+        return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)
+    remarks = (*health.left, *silent_hosts(os.path.realpath(place), os.environ))
+    return Reply({"ok": health.ok, "remarks": remarks}, lambda: show_remarks(remarks), code)
 
 
 def _show_mended(mended: Health) -> None:
@@ -284,7 +260,7 @@ def _show_mended(mended: Health) -> None:
         out.print("All is well; there was nothing to repair.")
 
 
-@command(HOME, SET, JSON, opens=False)
+@command(HOME, SET, opens=False)
 def config(home: str | None, set_: Sequence[str]) -> Reply:
     """Show every setting with where its value came from: default, dialect, anima.toml, a variable or a flag.
 
@@ -293,12 +269,24 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
       anima config
       ANIMA_PROMPT_STYLE=xml anima config --set prompt.file_chars=8000
     """
-    rows, settings = _settings(home, set_)
+    from anima.folders import default_settings
+
+    try:
+        with open_home(home, set_) as opened:
+            rows, settings = opened.settings(), opened.config
+    except NoSuchHome:
+        if home or os.environ.get("ANIMA_HOME"):
+            raise
+        whisper("no home here: these are the defaults")
+        settings = default_settings(parsed(set_))
+        rows = settings.rows()
 
     def show() -> None:
         drawn = table("key", "value", "from", whole=("key", "from"))
-        for key, value, source in rows:
-            drawn.add_row(key, flat(_as_toml(value)), source, style="dim" if source == "default" else "")
+        for key, value, source in rows:  # as anima.toml would hold it, without the quotes; nothing for what is not set
+            unset = value in ("", None, ())
+            told = value if isinstance(value, str) else json_text.dumps(plain(value), ensure_ascii=False)
+            drawn.add_row(key, "" if unset else flat(told), source, style="dim" if source == "default" else "")
         console().print(drawn)
         for key, why in settings.ignored:
             say(f"! {flat(key)} is ignored: {flat(why)} (anima trust-home)")
@@ -307,29 +295,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
     return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, show)
 
 
-def _settings(home: str | None, set_: Sequence[str]) -> tuple[list[tuple[str, Any, str]], Any]:
-    """The settings of the home that is meant, or the defaults where there is none."""
-    from anima.folders import default_settings
-
-    try:
-        with open_home(home, set_) as opened:
-            return opened.settings(), opened.config
-    except NoSuchHome:
-        if home or os.environ.get("ANIMA_HOME"):
-            raise
-    whisper("no home here: these are the defaults")
-    settings = default_settings(parsed(set_))
-    return settings.rows(), settings
-
-
-def _as_toml(value: Any) -> str:
-    """A value as anima.toml would hold it, without the quotes; nothing for what is not set."""
-    if value in ("", None, ()):
-        return ""
-    return value if isinstance(value, str) else json_text.dumps(plain(value), ensure_ascii=False)
-
-
-@command(HOME, flag("--yes", help="Do not ask."), JSON, name="trust-home", owners=always)
+@command(HOME, flag("--yes", help="Do not ask."), name="trust-home", owners=unless_dry)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
     """Say that this folder is yours: agents may be told what stands in it, and its anima.toml may set rules and endpoints.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, argument, command, flag
+from anima.cli.command import HOME, Reply, argument, command, flag
 from anima.cli.show import console, say
 from anima.errors import BadArguments
 
@@ -42,7 +42,7 @@ _TOUR = (
 )
 
 
-@command(flag("--fast", help="Do not wait for Enter between the steps."), JSON, opens=False)
+@command(flag("--fast", help="Do not wait for Enter between the steps."), opens=False)
 def tour(fast: bool, json: bool) -> Reply | None:
     """Live two minutes with an agent in a home that is thrown away: remember, review, undo, search, why, forget.
 
@@ -119,9 +119,7 @@ def _living_in(folder: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-@command(
-    argument("topic", metavar="COMMAND", default="", help="A command, or all."), HOME, JSON, opens=False, name="help"
-)
+@command(argument("topic", metavar="COMMAND", default="", help="A command, or all."), HOME, opens=False, name="help")
 def help_(topic: str, home: str | None) -> Reply:
     """Show what there is to do, or how one command is used.
 
@@ -151,9 +149,7 @@ def help_(topic: str, home: str | None) -> Reply:
     )
 
 
-@command(
-    argument("shell", metavar="SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), HOME, JSON, opens=False
-)
+@command(argument("shell", metavar="SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), HOME, opens=False)
 def completion(shell: str, home: str | None) -> Reply:
     """Print what makes a shell complete commands, options, documents and sessions.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, agents_hand, argument, command, documents, is_owner, option, words
+from anima.cli.command import Reply, agents_hand, argument, command, documents, is_owner, option, words
 from anima.cli.show import edited, flat, inert, need_person, say, show_diff, whisper
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Kind
@@ -25,8 +25,6 @@ BASE = option("--base", help="Only if the document still has this digest (anima 
     words("fact", help="One fact, in one line."),
     option("--section", help="The heading to put it under, made when it is missing; else where it fits best."),
     REASON,
-    HOME,
-    JSON,
 )
 def remember(home: Home, fact: str, section: str | None, reason: str, json: bool, as_owner: bool) -> Reply:
     """Keep one fact in MEMORY.md. A line that says so already is told, and nothing is written.
@@ -40,7 +38,7 @@ def remember(home: Home, fact: str, section: str | None, reason: str, json: bool
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
-@command(words("content", help="What happened."), REASON, HOME, JSON)
+@command(words("content", help="What happened."), REASON)
 def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> Reply:
     """Put one line into today's log, in your timezone.
 
@@ -57,8 +55,6 @@ def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> R
     argument("text", default=None, help="The whole new text. Default: standard input."),
     BASE,
     REASON,
-    HOME,
-    JSON,
 )
 def write(home: Home, path: str, text: str | None, base: str | None, reason: str, as_owner: bool) -> Reply:
     """Replace a document, or make it.
@@ -76,8 +72,6 @@ def write(home: Home, path: str, text: str | None, base: str | None, reason: str
     argument("path", help="A document ending in .md.", offers=documents),
     argument("text", default=None, help="What to add at the end. Default: standard input."),
     REASON,
-    HOME,
-    JSON,
 )
 def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool) -> Reply:
     """Add lines at the end of a document.
@@ -96,8 +90,6 @@ def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool)
     argument("new", default=None, help="What to put in its place."),
     option("--all", "replace_all", default=False, help="Replace every occurrence."),
     REASON,
-    HOME,
-    JSON,
 )
 def edit(
     home: Home, path: str, old: str | None, new: str | None, replace_all: bool, reason: str, as_owner: bool
@@ -144,8 +136,6 @@ def _edited(home: Home, path: str, reason: str) -> Reply:
     argument("path", help="A document.", offers=documents),
     argument("to", help="Where it goes; nothing may stand there."),
     REASON,
-    HOME,
-    JSON,
 )
 def move(home: Home, path: str, to: str, reason: str, as_owner: bool) -> Reply:
     """Give a document another path. Its lines keep their provenance.
@@ -155,10 +145,10 @@ def move(home: Home, path: str, to: str, reason: str, as_owner: bool) -> Reply:
     """
     if is_owner(as_owner):
         return _written(home.move(path, to, reason=reason))
-    return _submitted(home, path, Kind.MOVE, to=to, reason=reason)
+    return _submitted(home, path, Kind.MOVE, to=DocPath.parse(to), reason=reason)
 
 
-@command(argument("path", help="A document.", offers=documents), BASE, REASON, HOME, JSON)
+@command(argument("path", help="A document.", offers=documents), BASE, REASON)
 def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool) -> Reply:
     """Delete a document. `anima undo` brings it back.
 
@@ -204,11 +194,11 @@ def _wished(home: Home, **asked: Any) -> Reply:
     return _as_agent(answer, answer["status"], answer["path"], answer.get("reason"))
 
 
-def _submitted(home: Home, path: str, kind: Kind, text: str = "", *, to: str = "", reason: str, **more: Any) -> Reply:
+def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | None = None, **more: Any) -> Reply:
     """The same for what no tool of the agent's does: a whole document, a move, a deletion."""
     with agents_hand(home) as session:
-        change = session.wish(home.read(path).path if home.exists(path) else DocPath.parse(path), kind, text, **more)
-        receipt = session.submit(replace(change, to=DocPath.parse(to) if to else None, reason=reason))
+        place = home.read(path).path if home.exists(path) else DocPath.parse(path)
+        receipt = session.submit(replace(session.wish(place, kind, text, base=base), **more))
     return _as_agent(receipt, receipt.status, receipt.path.text, receipt.reason)
 
 

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anima.cli.command import (
-    HOME,
-    JSON,
-    Number,
-    Reply,
-    always,
-    argument,
-    command,
-    documents,
-    flag,
-    option,
-    place_of,
-    unless_dry,
-)
+from anima.cli.command import Number, Reply, argument, command, documents, flag, option, place_of, unless_dry
 from anima.cli.show import console, counted, inert, say, show_diff, table, whisper
 from anima.errors import BadArguments
 
@@ -29,8 +15,6 @@ if TYPE_CHECKING:
 @command(
     argument("path", default=None, help="One document; default all.", offers=documents),
     option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
-    HOME,
-    JSON,
 )
 def history(home: Home, path: str | None, limit: int) -> Reply:
     """What was changed when and by whom, newest first.
@@ -62,8 +46,6 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
     argument("revision", help="A revision from anima history."),
     argument("other", default=None, help="A second one: show what lies between."),
     option("--path", help="Only one document."),
-    HOME,
-    JSON,
 )
 def diff(home: Home, revision: str, other: str | None, path: str | None) -> Reply:
     """What a revision changed.
@@ -81,8 +63,6 @@ def diff(home: Home, revision: str, other: str | None, path: str | None) -> Repl
     option("--session", help="Everything one session wrote."),
     flag("--sweep", help="What the last night of dreaming changed."),
     flag("--dry-run", help="Only show what would be taken back."),
-    HOME,
-    JSON,
     owners=unless_dry,
 )
 def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_run: bool) -> Reply:
@@ -109,9 +89,7 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
 @command(
     argument("path", help="A document, also one that was deleted.", offers=documents),
     option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
-    HOME,
-    JSON,
-    owners=always,
+    owners=unless_dry,
 )
 def restore(home: Home, path: str, at: str) -> Reply:
     """Write a document as it stood then.
@@ -123,11 +101,7 @@ def restore(home: Home, path: str, at: str) -> Reply:
     return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
 
 
-def _lines(home: Home) -> Iterator[str]:
-    return (f"{name}:" for name in documents(home))
-
-
-@command(argument("place", help="A line, as PATH:LINE.", offers=_lines), HOME, JSON)
+@command(argument("place", help="A line, as PATH:LINE.", offers=lambda home: [f"{each}:" for each in documents(home)]))
 def why(home: Home, place: str) -> Reply:
     """Say where a line came from. It tells who wrote it, when, after reading what, and who approved it.
 
@@ -147,8 +121,6 @@ def why(home: Home, place: str) -> Reply:
 @command(
     argument("action", default="verify", help="`verify` checks the ledger; `log` lists its changes."),
     option("--limit", type=Number(), default=30, help="For log: how many, newest first."),
-    HOME,
-    JSON,
 )
 def audit(home: Home, action: str, limit: int) -> Reply:
     """Check that the ledger is whole, or list what it says. Exit 1 when it is not.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from anima.cli.command import (
     AGENT,
     HOME,
-    JSON,
     SCOPE,
     SENDER,
     SET,
@@ -21,7 +20,7 @@ from anima.cli.command import (
     need_trust,
     option,
 )
-from anima.cli.show import bar, console, flat, inert, say, table, whisper
+from anima.cli.show import bar, console, flat, inert, say, show_notes, table
 from anima.errors import BadArguments
 from anima.model import DocPath, Runtime
 
@@ -43,7 +42,6 @@ _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim",
     AGENT,
     HOME,
     SET,
-    JSON,
 )
 def prompt(
     home: Home,
@@ -69,28 +67,27 @@ def prompt(
         raise BadArguments(f"--part is {', '.join(PARTS)}, not {part!r}")
     if not sys.stdout.isatty():
         need_trust(home)
-    runtime = Runtime(model=model, channel=channel)
-    made = home.prompt(scope=scope, sender=sender, runtime=runtime) if session is None else _told(home, session, model)
+    if session is None:
+        made = home.prompt(scope=scope, sender=sender, runtime=Runtime(model=model, channel=channel))
+    else:  # what a model is told when a conversation goes on: what `chat` and `say` send, byte for byte
+        from anima.agent.models import Models
+        from anima.cli.sessions import listed_as
+
+        named = listed_as(home.sessions.list(), session).id
+        resumed = home.resume(named, model=model or Models.of(home).choice().name)
+        resumed.leave()
+        made = resumed.prompt
     fields = ("text", "stable", "volatile", "manifest", "scope", "dialect", "persona", "notes")
     value = {name: getattr(made, name) for name in fields}
-    return Reply(value, lambda: show_manifest(made) if explain else _show_part(made, part))
 
+    def show() -> None:
+        if explain:
+            return show_manifest(made)
+        text = getattr(made, part)
+        say(inert(text) if sys.stdout.isatty() else text)
+        return show_notes(map(flat, made.notes))
 
-def _told(home: Home, id: str, model: str | None) -> Prompt:
-    """What a model is told when a conversation goes on: what `chat` and `say` send, byte for byte."""
-    from anima.agent.models import Models
-    from anima.cli.sessions import _meant
-
-    session = home.resume(_meant(home.sessions.list(), id).id, model=model or Models.of(home).choice().name)
-    session.leave()
-    return session.prompt
-
-
-def _show_part(made: Prompt, part: str) -> None:
-    text = getattr(made, part)
-    say(inert(text) if sys.stdout.isatty() else text)
-    for note in made.notes:
-        whisper(f"anima: {flat(note)}")
+    return Reply(value, show)
 
 
 def show_manifest(made: Prompt) -> None:
@@ -121,8 +118,6 @@ def show_manifest(made: Prompt) -> None:
     flag("--worn", help="List which soul was worn in which conversation instead."),
     option("--limit", type=Number(int, 1, 1_000_000), default=20, help="With --worn: how many, the latest first."),
     AGENT,
-    HOME,
-    JSON,
 )
 def identity(home: Home, worn: bool, limit: int) -> Reply:
     """Show who the agent is, which source each field came from, and which soul it wears.
@@ -134,7 +129,11 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
       anima identity --agent scout --json
     """
     if worn:
-        return _worn(home, limit)
+        rows = home.identity.worn(limit)
+        told = [
+            f"{row.time:%Y-%m-%d %H:%M}  {row.file or 'none'}  ({row.scope}, session {row.session[:8]})" for row in rows
+        ]
+        return Reply(rows, list(map(flat, told)) or "No conversation was recorded yet, so no soul was worn in one.")
     who, avatar = home.identity.resolved(), home.identity.avatar()
     known = {name: getattr(who, name) for name in ("name", "creature", "vibe", "theme", "emoji")}
     value = {name: {"value": field.value, "source": field.source} for name, field in known.items() if field}
@@ -142,44 +141,27 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
     why = f", {flat(avatar.reason)}" if avatar.reason else ""
     lines.append(f"avatar    {flat(avatar.source or '–')}  ({avatar.kind}{why})")
     value["avatar"] = {"kind": avatar.kind, "source": avatar.source, "reason": avatar.reason}
-    soul, told = _soul(home)
-    return Reply({**value, "soul": soul}, [*lines, *told])
+    soul, rest = _soul(home)
+    return Reply({**value, "soul": soul}, [*lines, *rest])
 
 
 def _soul(home: Home) -> tuple[dict[str, Any], list[str]]:
     """Which soul is worn now, and when the alternate one is."""
     rule, decision, present = home.config.persona, home.identity.persona(), home.exists(home.config.persona.file)
-    value = {
-        "file": decision.file,
-        "worn": decision.worn,
-        "why": decision.why,
-        "at": rule.at,
-        "duration": rule.duration,
-    }
+    value = {"file": decision.file, "worn": decision.worn, "why": decision.why, "at": rule.at}
+    value |= {"duration": rule.duration, "chance": rule.chance, "alternate": rule.file, "present": present}
     times = [f"from {rule.at} for {rule.duration} each day"] if rule.at else []
     times += [f"by chance {rule.chance * 100:g} % of the time"] if rule.chance else []
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
-    return value | {"chance": rule.chance, "alternate": rule.file, "present": present}, [
+    return value, [
         f"soul      {flat(decision.file)}  (worn now, at {home.site.now():%H:%M})",
         f"          {flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}",
     ]
 
 
-def _worn(home: Home, limit: int) -> Reply:
-    """What the ledger says was worn, the latest first."""
-    rows = home.identity.worn(limit)
-    lines = [
-        flat(f"{row.time:%Y-%m-%d %H:%M}  {row.file or 'none'}  ({row.scope}, session {row.session[:8]})")
-        for row in rows
-    ]
-    return Reply(rows, "\n".join(lines) or "No conversation was recorded yet, so no soul was worn in one.")
-
-
 @command(
     argument("folder", metavar="FOLDER", default="", help="A folder of the home."),
     option("--depth", metavar="N", type=Number(), default=2, help="How many levels, 1 to 10."),
-    HOME,
-    JSON,
 )
 def files(home: Home, folder: str, depth: int) -> Reply:
     """List what is in the home, and what each file is.
@@ -199,9 +181,7 @@ def files(home: Home, folder: str, depth: int) -> Reply:
     return Reply([{"path": path, "is_folder": path.endswith("/"), "role": role} for path, role in rows], lines)
 
 
-@command(
-    argument("path", metavar="PATH", help="A document, such as memory/2026-05-08.md.", offers=documents), HOME, JSON
-)
+@command(argument("path", metavar="PATH", help="A document, such as memory/2026-05-08.md.", offers=documents))
 def read(home: Home, path: str) -> Reply:
     """Print a document as it stands.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from anima.cli.command import HOME, JSON, Reply, argument, command, option
+from anima.cli.command import Reply, argument, command, flag, option
 from anima.cli.memory import show_receipts
-from anima.cli.show import console, counted, edited, flat, inert, say, show_proposal, whisper
+from anima.cli.show import console, counted, edited, flat, inert, one_key, say, show_proposal, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -23,15 +24,14 @@ _KEYS_OF_PAGE = "k keep all of these · d drop all of these · o one by one · s
 
 @command(
     argument("names", nargs=-1, default=(), help="Names from the list, or their beginnings; all when none is given."),
-    option("--keep", default=False, help="Keep what is named: it moves to where it was meant to go."),
-    option("--drop", default=False, help="Drop what is named."),
+    flag("--keep", help="Keep what is named: it moves to where it was meant to go."),
+    flag("--drop", help="Drop what is named."),
     option(
         "--all", "every", default=False, help="With --keep or --drop: every noted line in which the scan saw nothing."
     ),
+    option("--reason", default="", help="With --drop: what the agent is told of a call that you say no to."),
     option("--session", help="Only what one session wanted."),
     option("--list", "only_list", default=False, help="Only look."),
-    HOME,
-    JSON,
     owners=lambda given: bool(given["keep"] or given["drop"]),
 )
 def review(
@@ -40,12 +40,14 @@ def review(
     keep: bool,
     drop: bool,
     every: bool,
+    reason: str,
     session: str | None,
     only_list: bool,
     json: bool,
 ) -> Reply | None:
     """Look at what waits for you, and keep it or drop it. It is changes your agent asks for, and lines it noted after it had
-    read outside text. Until you keep them, they stand in no prompt.
+    read outside text. Until you keep them, they stand in no prompt. A call of a tool from outside is made once you keep it,
+    and its conversation goes on.
 
     \b
     anima review                    look and decide, one key each
@@ -64,8 +66,14 @@ def review(
     if drop and names and set(names) <= set(broken):
         return Reply({"dropped": broken}, f"dropped: {', '.join(broken)}")
     waiting, noted = _chosen(home, [name for name in names if name not in broken], session)
+    if (keep or drop) and not names:
+        if not every:
+            raise BadArguments("say which: names from anima review, or --all for every noted line without findings")
+        waiting, noted = [], [each for each in noted if not each.findings]
     if keep or drop:
-        return _decided(home, waiting, noted, keep=keep, named=bool(names), every=every, json=json)
+        reply = _decided(home, waiting, noted, keep=keep, json=json, reason=reason)
+        go_on_after(home, waiting)
+        return reply
     if json or not (waiting or noted):
         return Reply({"asked": waiting, "noted": noted}, "Nothing waits for you.")
     if not only_list and sys.stdin.isatty() and sys.stdout.isatty():
@@ -73,7 +81,7 @@ def review(
         return None
     for number, proposal in enumerate(waiting, start=1):
         show_proposal(proposal, number, len(waiting))
-    _show_noted(noted, 1)
+    show_noted(noted, 1)
     say(f"{counted(len(waiting), 'change')} and {counted(len(noted), 'noted line')}.")
     say("Decide with: anima review, or anima review --keep NAME, --drop NAME")
     return None
@@ -96,23 +104,12 @@ def _chosen(home: Home, names: Sequence[str], session: str | None) -> tuple[list
 
 
 def _decided(
-    home: Home,
-    waiting: Sequence[Proposal],
-    noted: Sequence[ForReview],
-    *,
-    keep: bool,
-    named: bool,
-    every: bool,
-    json: bool,
+    home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview], *, keep: bool, json: bool, reason: str
 ) -> Reply:
-    if not named:
-        if not every:
-            raise BadArguments("say which: names from anima review, or --all for every noted line without findings")
-        waiting, noted = (), [each for each in noted if not each.findings]
     names = [each.entry.id for each in noted]
     if not keep:
         for proposal in waiting:
-            home.inbox.deny(proposal.id)
+            home.inbox.deny(proposal.id, reason=reason)
         home.inbox.drop(*names)
         gone = [*(each.id for each in waiting), *names]
         return Reply({"dropped": gone}, f"dropped: {', '.join(gone) or 'nothing'}")
@@ -121,7 +118,7 @@ def _decided(
         for number, proposal in enumerate(() if json else waiting, start=1):
             show_proposal(proposal, number, len(waiting))
         if not json:
-            _show_noted(noted, 1)
+            show_noted(noted, 1)
         click.confirm(f"Keep {counted(len(waiting) + len(names), 'item')}?", abort=True, err=True)
     typed = {p.id: _typed(home, p) if approver == "terminal" else "" for p in waiting}
     receipts = [
@@ -137,13 +134,14 @@ def _decided(
 def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -> None:
     for number, proposal in enumerate(waiting, start=1):
         show_proposal(proposal, number, len(waiting))
-        if not _asked(_KEYS, _deciding_change(home, proposal)):
+        keys = "k yes, call it · d no · s skip · q quit" if proposal.call else _KEYS
+        if not _asked(keys, partial(_decide_change, home, proposal)):
             return
     plain = [each for each in noted if not each.findings]
     for start in range(0, len(plain), PAGE):
         page = plain[start : start + PAGE]
-        _show_noted(page, start + 1)
-        if not _asked(_KEYS_OF_PAGE, _deciding_page(home, page)):
+        show_noted(page, start + 1)
+        if not _asked(_KEYS_OF_PAGE, partial(_decide_page, home, page)):
             return
     for each in (each for each in noted if each.findings):  # never among "all"
         if not _one(home, each):
@@ -152,84 +150,89 @@ def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -
 
 def _asked(keys: str, act: Callable[[str], bool | None]) -> bool:
     """Asks for one key until it means something; False to stop. `act` gives None for a key it does not know."""
-    say(keys)
     while True:
-        key = click.getchar().casefold()
-        if key == "q":
+        if (key := one_key(keys)) == "q":
             return False
         if key == "s" or (done := act(key)):
             return True
         if done is False:
             return False
+        keys = ""
 
 
-def _deciding_change(home: Home, proposal: Proposal) -> Callable[[str], bool | None]:
-    def act(key: str) -> bool | None:
-        if key == "d":
-            home.inbox.deny(proposal.id)
-            say("dropped")
-        elif key in ("k", "e"):
-            text = edited(proposal.changes[0].text) if key == "e" else None
-            if key == "e" and text is None:
-                say("left as it was; it still waits")
-            else:
-                typed = _typed(home, proposal)
-                try:
-                    show_receipts(
-                        home.inbox.approve(
-                            proposal.id, approver="terminal", content=proposal.content, text=text, typed=typed
-                        )
-                    )
-                except BadArguments as error:
-                    whisper(f"{error}; it still waits")
-        else:
-            return None
+def decided_call(home: Home, waiting: Proposal, key: str) -> bool:
+    """What one key says to a call: k is a yes, d a no with a reason; False for any other."""
+    if key == "k":
+        home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)
+    elif key == "d":
+        home.inbox.deny(waiting.id, reason=str(click.prompt("Why", default="", show_default=False, err=True)))
+    return key in ("k", "d")
+
+
+def go_on_after(home: Home, decided: Sequence[Proposal]) -> None:
+    """Lets conversations go on whose calls were decided."""
+    from anima.cli.talk import gone_on
+
+    for session in dict.fromkeys(each.session for each in decided if each.call):
+        gone_on(home, session or "")
+
+
+def _decide_change(home: Home, proposal: Proposal, key: str) -> bool | None:
+    if proposal.call:
+        if is_decided := decided_call(home, proposal, key):
+            go_on_after(home, [proposal])
+        return is_decided or None
+    if key == "d":
+        home.inbox.deny(proposal.id)
+        say("dropped")
         return True
-
-    return act
+    if key not in ("k", "e"):
+        return None
+    text = edited(proposal.changes[0].text) if key == "e" else None
+    if key == "e" and text is None:
+        say("left as it was; it still waits")
+        return True
+    typed, content = _typed(home, proposal), proposal.content
+    try:
+        show_receipts(home.inbox.approve(proposal.id, approver="terminal", content=content, text=text, typed=typed))
+    except BadArguments as error:
+        whisper(f"{error}; it still waits")
+    return True
 
 
 def _typed(home: Home, proposal: Proposal) -> str:
     """The agent's name as the owner types it, where a card is confirmed by it."""
     if not (name := home.inbox.confirmed_by(proposal)):
         return ""
-    return str(
-        click.prompt(f"Type {inert(name)} to confirm who your agent is", default="", show_default=False, err=True)
-    )
+    question = f"Type {inert(name)} to confirm who your agent is"
+    return str(click.prompt(question, default="", show_default=False, err=True))
 
 
-def _deciding_page(home: Home, page: Sequence[ForReview]) -> Callable[[str], bool | None]:
-    def act(key: str) -> bool | None:
-        names = [each.entry.id for each in page]
-        if key == "k":
-            _say_kept(home.inbox.keep(*names, approver="terminal"), len(names))
-        elif key == "d":
-            home.inbox.drop(*names)
-            say(f"dropped {counted(len(names), 'line')}")
-        elif key == "o":
-            return all(_one(home, each) for each in page)
-        else:
-            return None
-        return True
-
-    return act
+def _decide_page(home: Home, page: Sequence[ForReview], key: str) -> bool | None:
+    names = [each.entry.id for each in page]
+    if key == "k":
+        _say_kept(home.inbox.keep(*names, approver="terminal"), len(names))
+    elif key == "d":
+        home.inbox.drop(*names)
+        say(f"dropped {counted(len(names), 'line')}")
+    elif key == "o":
+        return all(_one(home, each) for each in page)
+    return True if key in ("k", "d") else None
 
 
 def _one(home: Home, waiting: ForReview) -> bool:
-    def act(key: str) -> bool | None:
-        if key == "k":
-            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal"), 1)
-        elif key == "d":
-            home.inbox.drop(waiting.entry.id)
-            say("dropped")
-        elif key == "e" and (text := edited(waiting.entry.text)) is not None:
-            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
-        elif key != "e":
-            return None
-        return True
+    show_noted([waiting], 1)
+    return _asked(_KEYS, partial(_decide_line, home, waiting))
 
-    _show_noted([waiting], 1)
-    return _asked(_KEYS, act)
+
+def _decide_line(home: Home, waiting: ForReview, key: str) -> bool | None:
+    text = edited(waiting.entry.text) if key == "e" else None
+    if key == "k" or text is not None:
+        _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
+    elif key == "d":
+        home.inbox.drop(waiting.entry.id)
+        say("dropped")
+    return True if key in ("k", "d", "e") else None
 
 
 def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
@@ -239,7 +242,7 @@ def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
         say(f"kept {counted(count, 'line')}")
 
 
-def _show_noted(noted: Sequence[ForReview], first: int) -> None:
+def show_noted(noted: Sequence[ForReview], first: int) -> None:
     """Noted lines, whole, with where each would go and what the session had read."""
     out = console()
     for number, each in enumerate(noted, start=first):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import HOME, JSON, SCOPE, SENDER, SET, Number, Reply, command, flag, option, words
+from anima.cli.command import HOME, SCOPE, SENDER, SET, Number, Reply, command, day_of, flag, option, words
 from anima.cli.show import bar, console, inert, plain, progress_bar, say, shortened, show_notes
 from anima.errors import BadArguments
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     flag("--explain", help="Show what each part of the score contributed."),
     HOME,
     SET,
-    JSON,
 )
 def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **asked: Any) -> Reply:
     """Find what was written down, with the lines it stands on.
@@ -36,17 +35,14 @@ def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **
     anima search which phone does Ana use
     anima search "what did we decide two weeks ago" --explain
     """
-    answer = home.search(query, at=_moment(at), explain=explain or json, **asked)
+    try:
+        moment = datetime.fromisoformat(at) if at else None
+    except ValueError:
+        raise BadArguments(f"--at {at}: write a day or a moment, such as 2026-05-08 or 2026-05-08T14:30") from None
+    answer = home.search(query, at=moment, explain=explain or json, **asked)
     more = ("citation", "is_hybrid", "from_fts", "from_vector")
     hits = [plain(hit) | {name: getattr(hit, name) for name in more} for hit in answer] if json else []
     return Reply({"hits": hits, "notes": answer.notes}, lambda: _show_hits(answer, query, explain))
-
-
-def _moment(at: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(at) if at else None
-    except ValueError:
-        raise BadArguments(f"--at {at}: write a day or a moment, such as 2026-05-08 or 2026-05-08T14:30") from None
 
 
 def _show_hits(answer: Any, query: str, explain: bool) -> None:
@@ -80,7 +76,6 @@ def _snippet(text: str, limit: int = 160) -> str:
     flag("--watch", help="Then keep it in step while files change, until Ctrl-C."),
     HOME,
     SET,
-    JSON,
 )
 def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) -> Reply | None:
     """Bring the search index up to date. Searching does so too; this shows the work.
@@ -118,8 +113,6 @@ def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) ->
     option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
     option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03."),
     SCOPE,
-    HOME,
-    JSON,
 )
 def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Reply:
     """What the home says about somebody or something: its page, mentions over time, who is named with it.
@@ -128,7 +121,7 @@ def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Repl
     anima about Ana
     anima about Ana --at 2026-02-03
     """
-    day = _date(at) if at else None
+    day = day_of(at, "--at")
     found = home.index.about(name, home.site.listener(scope), limit=limit, at=day)
     return Reply(found, lambda: _show_about(found, name, day))
 
@@ -138,7 +131,9 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
         say(inert(found.page.text.rstrip()))
         say(f"  ({found.page.path})")
     for fact in found.facts:
-        say(f"{_span(fact.since, fact.until):<25}  {_snippet(fact.text)}  ({fact.path}#L{fact.line})")
+        one = f"since {fact.since}" if fact.since else f"until {fact.until}" if fact.until else "undated"
+        span = f"{fact.since} to {fact.until}" if fact.since and fact.until else one
+        say(f"{span:<25}  {_snippet(fact.text)}  ({fact.path}#L{fact.line})")
     if day and not found.facts:
         say(f"No line says what held of {inert(name)} on {day}.")
     if found.linked:
@@ -149,17 +144,3 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
         say(f"Nothing here names {inert(name)}.")
     elif found.total > len(found.mentions):
         say(f"… and {found.total - len(found.mentions)} more; --limit shows them")
-
-
-def _date(at: str) -> date:
-    try:
-        return date.fromisoformat(at)
-    except ValueError:
-        raise BadArguments(f"--at {at}: write a date such as 2026-02-03") from None
-
-
-def _span(since: date | None, until: date | None) -> str:
-    """When a fact held, as the first column of a line."""
-    if since and until:
-        return f"{since} to {until}"
-    return f"since {since}" if since else f"until {until}" if until else "undated"

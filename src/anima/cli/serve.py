@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from anima.cli.command import (
     AGENT,
     HOME,
-    JSON,
     SENDER,
     SET,
     Number,
@@ -38,13 +37,12 @@ from anima.errors import BadArguments, Damaged, HomeError, MissingExtra
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from starlette.applications import Starlette
     from starlette.requests import Request
 
     from anima import Home
     from anima.mcp import Visitor
+    from anima.mcp.visits import Join
     from anima.web.tokens import Keyring
 
 _THIS_SYSTEMS = "launchd" if sys.platform == "darwin" else "systemd"
@@ -69,7 +67,6 @@ PATH = "/mcp"
     ),
     HOME,
     SET,
-    JSON,
     opens=False,
 )
 def up(
@@ -96,27 +93,28 @@ def up(
     need_serving()
     place = home_path(path or home, may_be_missing=True)
     if service:
+        if isinstance(place, str):
+            raise BadArguments(
+                "a service of a home in a database is yours to write", hint="it runs anima up with DATABASE_URL"
+            )
         text = _service(service, place.absolute(), port)
         return Reply({"service": text}, text.rstrip("\n"))
+    from anima import folders
     from anima.home import Home
 
-    with Home.create(place, name=name) if _is_vacant(place) else open_home(place, set_) as opened:
+    try:
+        is_vacant = isinstance(place, Path) and not any(place.iterdir())  # any other is opened as it is
+    except OSError as error:
+        is_vacant = isinstance(error, FileNotFoundError)
+    with Home.create(place, name=name) if is_vacant else open_home(place, set_) as opened:
         need_trust(opened, may_ask=not json)
+        if is_vacant and folders.in_use() is None and is_owner(as_owner):
+            folders.use(place)
         if not json:
             show_remarks(opened.upkeep.doctor())
             say()
         serve_home(opened, port=port, json=json, as_owner=as_owner)
     return None
-
-
-def _is_vacant(place: Path) -> bool:
-    """Whether nothing stands there. A folder with anything in it is opened as it is, in whatever dialect."""
-    try:
-        return not any(place.iterdir())
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
 
 
 _UNIT = """\
@@ -136,20 +134,15 @@ WantedBy=default.target
 def _service(kind: str, place: Path, port: int | None) -> str:
     """What systemd or launchd reads to serve a home whenever its owner is logged in."""
     line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
-    if kind == "systemd":
-        return _UNIT.format(line=" ".join(_quoted(word) for word in line))
+    if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
+        signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
+        return _UNIT.format(line=" ".join(f'"{word.translate(signs)}"' for word in line))
     if kind != "launchd":
         raise BadArguments(f"--service is systemd or launchd, not {kind!r}", hint="anima up PATH --service")
     import plistlib
 
     job = {"Label": "home.anima", "ProgramArguments": line, "RunAtLoad": True, "KeepAlive": {"SuccessfulExit": False}}
     return plistlib.dumps(job, sort_keys=False).decode()
-
-
-def _quoted(word: str) -> str:
-    """A word of a command line as systemd reads it, which knows `%`, `$`, quotes and backslashes."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"'
 
 
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
@@ -164,10 +157,12 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
         if json:
             say_json({"home": home.name, "url": address.url, "link": link, "mcp": line})
         else:
-            say("Serving on this machine until Ctrl-C. The link works once, for ten minutes; then: anima token link")
-            say(f"Open:  {link or address.url + ', with a link from anima token link at a terminal'}")
+            program, where = flat(_program()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
+            more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
+            say(f"Serving on this machine until Ctrl-C. {more}".rstrip())
+            say(f"Open:  {link or f'{address.url}, with a link from {program} token link{where} at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
-            say(f"Talk:  {_talking(home)}")
+            say(f"Talk:  {_talking(home, program, where)}")
         sys.stdout.flush()
 
     serve(home, port=port, ready=ready, mcp=_guest(home))
@@ -175,7 +170,15 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
         whisper("stopped; nothing is half done")
 
 
-def _talking(home: Home) -> str:
+def _is_in_use(home: Home) -> bool:
+    """Whether a command that names no home takes this one, wherever it is called."""
+    from anima import folders
+
+    used = folders.in_use()
+    return used is not None and os.path.realpath(used) == os.path.realpath(home.name)
+
+
+def _talking(home: Home, program: str = "anima", where: str = "") -> str:
     """How to talk with the agent, and what answers."""
     from anima.agent import PRACTICE
     from anima.agent.models import Models
@@ -183,9 +186,9 @@ def _talking(home: Home) -> str:
     try:
         name = Models.of(home).choice().name
     except HomeError as error:
-        return f"anima chat, in another terminal; but {error}"
-    through = "practice answers until you choose a model: anima model" if name == PRACTICE else f"{flat(name)} answers"
-    return f"anima chat, in another terminal; {through}"
+        return f"{program} chat{where}, or Chat on the page; but {error}"
+    through = f"practice answers; {program} model NAME sets a model" if name == PRACTICE else f"{flat(name)} answers"
+    return f"{program} chat{where}, or Chat on the page; {through}"
 
 
 def need_serving() -> None:
@@ -232,8 +235,6 @@ def _program() -> str:
     option("--sender", metavar="ID", help="Who speaks through an agent's token."),
     option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
     PORT,
-    HOME,
-    JSON,
     owners=lambda given: given["action"] != "list",
 )
 def token(home: Home, action: str, **asked: Any) -> Reply:
@@ -252,10 +253,37 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     need_serving()
     from anima.web.tokens import Keyring
 
-    acts = {"make": _make, "list": _list, "revoke": _revoke, "clear": _clear, "link": _link, "path": _path}
-    if action not in acts:
-        raise BadArguments(f"there is no action {action!r}; there are {', '.join(acts)}")
-    return acts[action](home, Keyring.of(home), asked)
+    keyring, name = Keyring.of(home), asked["id"]
+    if action == "make":
+        return _make(home, keyring, asked)
+    if action == "list":
+        found, lines = keyring.all(), []
+        for each in found:
+            kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
+            until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
+            lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
+        return Reply(found, lines or "no tokens; anima token make makes one")
+    if action == "link":
+        from anima.web import serve
+
+        link = f"http://{serve.HOST}:{asked['port'] or serve.PORT}/login#{keyring.code()}"
+        whisper("it works once, for ten minutes, while the home is served")
+        return Reply({"link": link}, link)
+    if action == "path":
+        keyring.owner_token()
+        path = os.fspath(keyring.folder / "owner.token")
+        return Reply({"path": path}, flat(path))
+    if action not in ("revoke", "clear"):
+        raise BadArguments(f"there is no action {action!r}; there are make, list, revoke, clear, link, path")
+    if not name:
+        what = "token" if action == "revoke" else "token or agent"
+        raise BadArguments(f"say which {what}", hint="anima token list")
+    if action == "revoke":
+        gone = keyring.revoke(name)
+        return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
+    meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
+    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
+    return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
 
 
 def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
@@ -272,46 +300,6 @@ def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
     return Reply({**plain(made), "token": secret}, secret)
 
 
-def _list(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    found, lines = keyring.all(), []
-    for each in found:
-        kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
-        until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
-        lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
-    return Reply(found, "\n".join(lines) or "no tokens; anima token make makes one")
-
-
-def _revoke(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    if not asked["id"]:
-        raise BadArguments("say which token", hint="anima token list")
-    gone = keyring.revoke(asked["id"])
-    return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
-
-
-def _clear(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    name = asked["id"]
-    if not name:
-        raise BadArguments("say which token or agent", hint="anima token list")
-    meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
-    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
-    return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
-
-
-def _link(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    from anima.web.serve import HOST
-    from anima.web.serve import PORT as default
-
-    link = f"http://{HOST}:{asked['port'] or default}/login#{keyring.code()}"
-    whisper("it works once, for ten minutes, while the home is served")
-    return Reply({"link": link}, link)
-
-
-def _path(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    keyring.owner_token()
-    path = os.fspath(keyring.folder / "owner.token")
-    return Reply({"path": path}, flat(path))
-
-
 # -- MCP -------------------------------------------------------------------------------------------------------------------
 
 
@@ -326,12 +314,22 @@ def _path(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
     option(
         "--as", "as_", metavar="NAME", help="What you call the agent; one that your owner.toml calls clean counts so."
     ),
+    option("--host", metavar="HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
     flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
     option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
     HOME,
     SET,
 )
-def mcp(home: Home, scope: str, sender: str | None, as_: str | None, approve_here: bool, http: bool, port: int) -> None:
+def mcp(
+    home: Home,
+    scope: str,
+    sender: str | None,
+    as_: str | None,
+    approve_here: bool,
+    host: str | None,
+    http: bool,
+    port: int,
+) -> None:
     """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
 
     \b
@@ -354,7 +352,8 @@ def mcp(home: Home, scope: str, sender: str | None, as_: str | None, approve_her
         if (error.name or "").startswith("anima"):
             raise
         raise MissingExtra("serve", "the MCP server") from error
-    visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "")
+    join = _joining(home, host) if host and not http and listening is Scope.MAIN and sender is None else None
+    visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "", join=join)
     if http:
         _serve_http(visitor, port)
     else:
@@ -363,30 +362,35 @@ def mcp(home: Home, scope: str, sender: str | None, as_: str | None, approve_her
         asyncio.run(serve_stdio(visitor, approve_here=approve_here))
 
 
+def _joining(home: Home, host: str) -> Join:
+    """How requests find the session of the host's own conversation."""
+    from anima.connect.events import EVENTS
+    from anima.connect.joining import Joining
+
+    if host not in EVENTS:
+        raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
+    return Joining(home, host, env=os.environ)
+
+
 def _credential(name: str | None) -> str:
     """What stands for an agent that we serve without a token of the home's."""
     return f"mcp:{name}" if name else "mcp"
 
 
-def _token() -> tuple[str, bool]:
-    """The token that callers must show, and whether it was made just now."""
-    import secrets
-
-    given = os.environ.get(TOKEN)
-    if given is None:
-        return secrets.token_urlsafe(32), True
-    if len(given) < LEAST_TOKEN:
-        raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
-    return given, False
-
-
 def _serve_http(visitor: Visitor, port: int) -> None:
+    import secrets
     import signal
     import socket
 
     import uvicorn
 
-    token, is_new = _token()
+    token = os.environ.get(TOKEN)
+    shown = f"…  (from {TOKEN})"
+    if token is None:
+        token = secrets.token_urlsafe(32)
+        shown = f"{token}   (new; set {TOKEN} to keep one)"
+    elif len(token) < LEAST_TOKEN:
+        raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
     # Named as TCP, because asyncio sends small answers without delay only on sockets that say so.
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -396,30 +400,17 @@ def _serve_http(visitor: Visitor, port: int) -> None:
         except OSError as error:
             raise Damaged(f"port {port} cannot be had: {error.strerror}", hint="name another with --port") from None
         whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")
-        shown = f"{token}   (new; set {TOKEN} to keep one)" if is_new else f"…  (from {TOKEN})"
         whisper(f"       Authorization: Bearer {shown}")
-        server = uvicorn.Server(
-            uvicorn.Config(
-                _app(visitor, token),
-                log_config=None,
-                access_log=False,
-                timeout_graceful_shutdown=3,
-                server_header=False,
-            )
-        )
-
-        def stop(number: int, frame: object) -> None:
-            server.should_exit = True
-
+        about: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
+        server = uvicorn.Server(uvicorn.Config(_app(visitor, token), timeout_graceful_shutdown=3, **about))
         # The server raises a signal again when it is done with it, and that must not keep the home from being closed.
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(name, stop)
+            signal.signal(name, lambda number, frame: setattr(server, "should_exit", True))
         server.run(sockets=[listening])
 
 
 def _app(visitor: Visitor, token: str) -> Starlette:
     import secrets
-    from contextlib import asynccontextmanager
 
     from starlette.applications import Starlette
     from starlette.routing import Route
@@ -433,10 +424,4 @@ def _app(visitor: Visitor, token: str) -> Starlette:
         return visitor if secrets.compare_digest(shown, wanted) else None
 
     endpoint = asgi_app(who)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with endpoint.running():
-            yield
-
-    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lifespan)
+    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lambda app: endpoint.running())

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from anima.cli.command import (
     AGENT,
     HOME,
-    JSON,
     SCOPE,
     SENDER,
     Number,
@@ -23,31 +22,32 @@ from anima.cli.command import (
     need_trust,
     option,
 )
-from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, tally, whisper
+from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
 
 if TYPE_CHECKING:
-    from anima import Figures, Home, Listed, Tool, Turn
+    from anima import Home, Listed, Tool
 
 _POLL = 0.3
 _STEPS = "·▁▂▃▄▅▆▇█"
 _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
 
 
-def _ids(home: Home) -> list[str]:
-    return [row.id for row in home.sessions.list(limit=100)]
-
-
 @command(
-    argument("id", metavar="ID", default=None, help="One, or how its id begins; `last` for the latest.", offers=_ids),
+    argument(
+        "id",
+        metavar="ID",
+        default=None,
+        help="One, or how its id begins; `last` for the latest.",
+        offers=lambda home: [row.id for row in home.sessions.list(limit=100)],
+    ),
     option("--limit", type=Number(int, 1, 1_000_000), default=20, help="How many conversations, or turns of one."),
     option("--find", metavar="WORDS", help="Search what was said instead."),
     flag("--follow", help="With ID: go on while it goes on, until Ctrl-C."),
     flag("--clear", help="With ID: vouch for what it has read from outside; it counts when it is taken up again."),
     HOME,
     AGENT,
-    JSON,
     owners=lambda given: given["clear"],
 )
 def sessions(
@@ -63,13 +63,15 @@ def sessions(
     anima sessions 22a7449d --follow
     anima sessions 22a7449d --clear
     """
-    _need_transcripts(home)
+    if not home.sessions.kept:
+        raise NoSuchSession("no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
     if id is not None:
         return _one(home, id, limit, follow=follow, clear=clear, json=json)
     if follow or clear:
         raise BadArguments("say which conversation", hint="anima sessions lists them")
     if find is not None:
-        return _found(home, find, limit)
+        answer = home.sessions.find(find, limit=limit, max_chars=200)
+        return Reply(answer, lambda: _show_found(answer))
     shown = home.sessions.list(limit=limit)
     zone, now = home.site.zone(), home.site.now()
 
@@ -77,15 +79,10 @@ def sessions(
         if not shown:
             return say("No conversation was recorded yet. A session's first line begins its transcript.")
         _show_rows(shown, zone, now)
-        say(tally(len(shown), shown.total, "conversation"))
-        return None
+        total = counted(shown.total, "conversation")
+        return say(total if len(shown) >= shown.total else f"{len(shown):,} of {total}; --limit shows more")
 
     return Reply({"sessions": shown, "total": shown.total}, show)
-
-
-def _need_transcripts(home: Home) -> None:
-    if not home.sessions.kept:
-        raise NoSuchSession("no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
 
 
 def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> None:
@@ -126,28 +123,23 @@ def _when(moment: str, zone: tzinfo | None, now: datetime) -> str:
     return f"{local:%a %d %b %H:%M}" if local.year == now.year else f"{local:%Y-%m-%d}"
 
 
-def _found(home: Home, words: str, limit: int) -> Reply:
-    answer = home.sessions.find(words, limit=limit, max_chars=200)
+def _show_found(answer: Any) -> None:
+    from rich.text import Text
 
-    def show() -> None:
-        from rich.text import Text
-
-        for hit in answer.hits:
-            head = Text(f"{hit.session_id[:8]}  {hit.timestamp[:16].replace('T', ' ')}  ", style="dim")
-            console().print(head.append(hit.role, style=_ROLES.get(hit.role, "")))
-            say(f"  {flat(hit.preview)}")
-        if not answer.hits:
-            say("Nothing that was said holds these words.")
-        show_notes(answer.notes)
-
-    return Reply(answer, show)
+    for hit in answer.hits:
+        head = Text(f"{hit.session_id[:8]}  {hit.timestamp[:16].replace('T', ' ')}  ", style="dim")
+        console().print(head.append(hit.role, style=_ROLES.get(hit.role, "")))
+        say(f"  {flat(hit.preview)}")
+    if not answer.hits:
+        say("Nothing that was said holds these words.")
+    show_notes(answer.notes)
 
 
 def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bool) -> Reply | None:
     """Replays a conversation as it was recorded, or vouches for what it has read."""
     if json and follow:
         raise BadArguments("--json prints one value, and --follow has no end; leave one of them out")
-    row = _meant(home.sessions.list(), id)
+    row = listed_as(home.sessions.list(), id)
     if clear:
         home.sessions.clear(row.id)
         return Reply({"cleared": row.id}, f"cleared: {row.id[:8]}; what it had read from outside no longer counts")
@@ -166,7 +158,7 @@ def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bo
     return None
 
 
-def _meant(rows: Sequence[Listed], id: str) -> Listed:
+def listed_as(rows: Sequence[Listed], id: str) -> Listed:
     if id == "last" and rows:
         return rows[0]
     found = [row for row in rows if row.id.startswith(id)]
@@ -180,10 +172,15 @@ def _meant(rows: Sequence[Listed], id: str) -> Listed:
 
 def _replay(home: Home, id: str, at: int) -> int:
     """Shows a session from an entry on, page by page, so that a long one needs no room; gives the next entry's number."""
+    from rich.text import Text
+
     while True:
         page = home.sessions.read(id, start=at, limit=200)
         for turn in page.entries:
-            _show_turn(turn, home.site.zone())
+            local = turn.time.astimezone(home.site.zone()) if turn.time else None
+            head = Text(f"{local:%H:%M:%S} " if local else " " * 9, style="dim")
+            head.append(f"{turn.role:<9} ", style=_ROLES.get(turn.role, ""))
+            console().print(head.append(inert(turn.text)), soft_wrap=True)
         for each in page.damaged:
             if not each.torn or at == 0:
                 whisper(f"anima: line {each.line} cannot be read: {each.why}")
@@ -193,15 +190,7 @@ def _replay(home: Home, id: str, at: int) -> int:
             return at
 
 
-def _show_turn(turn: Turn, zone: tzinfo | None) -> None:
-    from rich.text import Text
-
-    head = Text(f"{turn.time.astimezone(zone):%H:%M:%S} " if turn.time else " " * 9, style="dim")
-    head.append(f"{turn.role:<9} ", style=_ROLES.get(turn.role, ""))
-    console().print(head.append(inert(turn.text)), soft_wrap=True)
-
-
-@command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), HOME, AGENT, JSON)
+@command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), HOME, AGENT)
 def stats(home: Home, days: int) -> Reply:
     """How the agent lives: conversations, recalls and memory over time.
 
@@ -210,25 +199,22 @@ def stats(home: Home, days: int) -> Reply:
     anima stats --days 90
     """
     found = home.upkeep.numbers(days=days)
-    return Reply(found, lambda: _draw(found))
-
-
-def _draw(found: Figures) -> None:
-    days = found.days
-    say(f"{days[0].day:%d %b} to {days[-1].day:%d %b %Y}")
+    drawn, dreams = found.days, found.dreams
     memory = f"{counted(found.memories, 'line')}, {found.memory_chars:,} characters"
-    for name, values, total in (
-        ("sessions", [day.sessions for day in days], f"{found.sessions:,} in all, {found.entries:,} turns"),
-        ("recalls", [day.recalls for day in days], f"{found.recalls:,} in all"),
-        ("writes", [day.writes for day in days], f"{found.writes:,} in all"),
-        ("memory", [day.memories for day in days], memory),
-    ):
-        say(f"{name:9} {spark(values)}  {total}")
-    if found.dreams.last:
-        told = f"{counted(found.dreams.nights, 'night')}, {counted(found.dreams.kept, 'line')} kept"
-        say(f"{'dreams':9} {told}, last on {found.dreams.last:%d %b %Y}")
+    rows = (
+        ("sessions", [day.sessions for day in drawn], f"{found.sessions:,} in all, {found.entries:,} turns"),
+        ("recalls", [day.recalls for day in drawn], f"{found.recalls:,} in all"),
+        ("writes", [day.writes for day in drawn], f"{found.writes:,} in all"),
+        ("memory", [day.memories for day in drawn], memory),
+    )
+    lines = [f"{drawn[0].day:%d %b} to {drawn[-1].day:%d %b %Y}"]
+    lines += [f"{name:9} {spark(values)}  {total}" for name, values, total in rows]
+    if dreams.last:
+        told = f"{counted(dreams.nights, 'night')}, {counted(dreams.kept, 'line')} kept"
+        lines.append(f"{'dreams':9} {told}, last on {dreams.last:%d %b %Y}")
     for soul, count in found.personas:
-        say(f"{'soul':9} {bar(count, found.personas[0][1])} {flat(soul)}: {counted(count, 'session')}")
+        lines.append(f"{'soul':9} {bar(count, found.personas[0][1])} {flat(soul)}: {counted(count, 'session')}")
+    return Reply(found, lines)
 
 
 def spark(values: list[int], width: int = 60) -> str:
@@ -247,7 +233,6 @@ def spark(values: list[int], width: int = 60) -> str:
     option("--read", metavar="ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
     HOME,
     AGENT,
-    JSON,
 )
 def call(
     home: Home,

@@ -54,11 +54,8 @@ _UNPRINTABLE = re.compile(r"[^\x00-\x7e]")
 def say_json(value: Any) -> None:
     """One JSON value. What a terminal would act on or cannot show is escaped, which changes nothing for a reader."""
     text = json.dumps(plain(value), ensure_ascii=False, indent=1)
-    sys.stdout.write(_UNPRINTABLE.sub(lambda found: _escaped(found[0]), text) + "\n")
-
-
-def _escaped(char: str) -> str:
-    return char if char.isprintable() else json.dumps(char)[1:-1]
+    shown = _UNPRINTABLE.sub(lambda odd: odd[0] if odd[0].isprintable() else json.dumps(odd[0])[1:-1], text)
+    sys.stdout.write(shown + "\n")
 
 
 def say(text: str = "") -> None:
@@ -83,6 +80,24 @@ def need_person(refusal: str, *, hint: str, rule: str = "terminal") -> None:
     """Raises Refused where nobody sits at a terminal who could be asked."""
     if not sys.stdin.isatty():
         raise Refused(refusal, rule=rule, hint=hint)
+
+
+def one_key(question: str) -> str:
+    """The key that answers a question at a terminal: what was typed before it could be read is no answer to it."""
+    import termios
+    import tty
+
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+    try:
+        tty.setcbreak(fd, termios.TCSAFLUSH)
+        if question:
+            say(question)
+        if not (pressed := os.read(fd, 32)):
+            raise EOFError  # the terminal has gone
+        return pressed.decode(errors="replace")[:1].casefold()
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
 def edited(text: str) -> str | None:
@@ -171,11 +186,6 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def tally(shown: int, total: int, what: str) -> str:
-    """How many there are of what was listed, and that there are more."""
-    return counted(total, what) if shown >= total else f"{shown:,} of {counted(total, what)}; --limit shows more"
-
-
 def bar(part: int, whole: int, width: int = 16) -> str:
     """A small bar such as `████░░░░`; any amount above nothing shows at least one step."""
     if whole <= 0:
@@ -243,7 +253,8 @@ def show_diff(diff: str) -> None:
 def show_proposal(proposal: Proposal, number: int, total: int) -> None:
     out = console()
     first = proposal.changes[0]
-    out.rule(f"{proposal.id}  {number} of {total}  {inert(first.path.text)}", align="left", style="dim", characters="─")
+    what = f"call {proposal.call['name']}" if proposal.call else first.path.text
+    out.rule(f"{proposal.id}  {number} of {total}  {inert(what)}", align="left", style="dim", characters="─")
     session = f" in session {first.session[:8]}" if first.session else ""
     who = f"{first.actor}{session}{f', {first.scope}' if first.scope else ''}"
     until = f"{proposal.created:%Y-%m-%d %H:%M} UTC; lapses {proposal.expires:%Y-%m-%d}"

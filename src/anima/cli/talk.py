@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from anima.agent import PRACTICE
 from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, is_owner, need_trust, option
-from anima.cli.sessions import _meant
+from anima.cli.sessions import listed_as
 from anima.cli.show import flat, inert, patient, whisper
 from anima.errors import BadArguments, Refused
 from anima.model import Scope
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 CHANNEL = "chat"
 MODEL = option("--model", metavar="NAME", help="A model of anima model, for this once.")
+SESSION = option(
+    "--session", metavar="ID", help="Go on with this conversation, or the beginning of its id; `last` for the latest."
+)
 
 
 @command(
     argument("text", help="What to say; - reads it from standard input."),
-    option(
-        "--session",
-        metavar="ID",
-        help="Go on with this conversation, or the beginning of its id; `last` for the latest.",
-    ),
+    SESSION,
     MODEL,
     AGENT,
     HOME,
@@ -50,6 +49,8 @@ def say(home: Home, text: str, session: str | None, model: str | None, as_owner:
     said = sys.stdin.read() if text == "-" else text
     if not said.strip():
         raise BadArguments("there is nothing to say", hint='anima say "hello"')
+    if not said.isascii() and said.encode("utf-8", "replace").decode() != said:
+        raise BadArguments("what is said holds half a character (a lone surrogate)", hint="write it as UTF-8")
     models, name = chosen(home, model)
     with begun(home, session, name, is_clean=is_owner(as_owner)) as talk:
         with nullcontext() if name == PRACTICE else patient(f"{name} is thinking"):
@@ -80,7 +81,8 @@ def chosen(home: Home, name: str | None) -> tuple[Models, str]:
 def meant(home: Home, id: str) -> str:
     """The id of a conversation of the owner's own: in one with somebody else they would speak as that person."""
     own = home.sessions.asker(home.site.listener(Scope.MAIN))
-    return _meant(home.sessions.list(replace(own, scopes=frozenset({str(Scope.MAIN)}))), id).id
+    rows = home.sessions.list(replace(own, scopes=frozenset({str(Scope.MAIN)})))
+    return listed_as([row for row in rows if id != "last" or row.source_plugin == CHANNEL], id).id
 
 
 @contextmanager
@@ -105,6 +107,17 @@ def begun(home: Home, id: str | None, model: str, *, is_clean: bool) -> Iterator
         session.leave()
 
 
+def gone_on(home: Home, id: str) -> None:
+    """Lets a conversation go on whose calls the owner decided; what is said then goes beside, on standard error."""
+    if home.sessions.get(id).scope != Scope.MAIN or home.sessions.get(id).layer:
+        whisper("anima: it is made when that conversation goes on")
+        return
+    models, name = chosen(home, None)
+    with begun(home, id, name, is_clean=True) as talk:
+        answer = asyncio.run(_turn(talk, models, name, ""))
+    whisper(inert(answer.text).rstrip("\n"))
+
+
 async def _turn(session: Session, models: Models, name: str, text: str) -> Answered:
     from anima.agent.conversation import Conversation
 
@@ -118,6 +131,8 @@ def _told(what: Happening) -> None:
         whisper(quiet(what))
     elif what.kind == "compaction":
         whisper(f"· the conversation was shortened: {what.text}")
+    elif what.kind == "notice":
+        whisper(f"· {flat(what.text)}")
 
 
 def quiet(what: Happening) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 
@@ -24,19 +24,17 @@ from anima.layout.table import Policy
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Scope, Severity, digest_of
 from anima.site import Site
 from anima.text.bank import BEGIN, END, FOLDER, blocks_in, entities_in, is_point, plain, slug_of
+from anima.text.changes import stem
 from anima.text.markdown import bullet_text, fence_after, lines_of, newline_of, sections
+from anima.text.words import read_table
 
 UNSAID = 0.6  # how sure an opinion is that does not say so
 MOST = 400  # lines of one section of a page; older ones are still in the logs
-_TITLE = "retain"
 _ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S)")
 _SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NEGATIONS = frozenset(
-    """not no never nor without cannot nicht kein keine keinen nie ohne sin nunca ni jamás tampoco ne pas jamais sans não nem
-    sem non mai senza""".split()
-)
+_NEGATIONS = frozenset(plain(word) for word in read_table("dream", "operations")["negations"].split())
 _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
 
 
@@ -47,7 +45,7 @@ class RetainedKind(StrEnum):
     OBSERVATION = "S"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Retained:
     """One statement of a daily log. `text` is in its own words; `confidence` is given for opinions alone."""
 
@@ -89,39 +87,38 @@ class BankPage:
 def retained(text: str, *, path: str, day: date | None) -> tuple[Retained, ...]:
     """The statements of a log's `## Retain` sections, in order. Bullets without a kind are left alone."""
     found = []
-    for number, parts in _bullets(text, _open_spans(text)):
-        one = _statement(
-            " ".join(" ".join(parts).split()), path=path, line=number, day=day, last=number + len(parts) - 1
-        )
-        if one is not None:
-            found.append(one)
+    for line, parts in _bullets(text):
+        whole = " ".join(" ".join(parts).split())
+        head = _ITEM.match(whole)
+        if head is None or _PRIVATE.search(whole):
+            continue
+        kind, words, raw = RetainedKind(head[1]), whole[head.end() :], (head[2] or "").strip()
+        sure = min(1.0, float(raw.replace(",", "."))) if _SURE.match(raw) else UNSAID
+        confidence = sure if kind is RetainedKind.OPINION else None
+        last, entities = line + len(parts) - 1, entities_in(words)
+        found.append(Retained(kind, words, entities, confidence, path=path, line=line, day=day, last=last))
     return tuple(found)
 
 
-def _open_spans(text: str) -> list[tuple[int, int]]:
-    """Where retained statements stand, in order and apart from one another. What is private stays where it is."""
+def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Each bullet where retained statements stand, with its line number; indented lines below it belong to it. What is
+    private stays where it is."""
     spans: list[tuple[int, int]] = []
     hidden = 0
     for section in sections(text):
         hidden = max(hidden, section.private_end if section.private else 0)
-        if section.title.casefold() == _TITLE and not section.claimed and section.start >= hidden:
-            start = max(section.body, spans[-1][1] if spans else 0)
-            spans += [(start, section.end)] if start < section.end else []
-    return spans
-
-
-def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[str]]]:
-    """Each bullet inside the spans with its line number; indented lines below it belong to it."""
-    at, start, parts, fence, waiting = 0, 0, list[str](), "", list(reversed(spans))
+        if section.title.casefold() == "retain" and not section.claimed and section.start >= hidden:
+            spans.append((section.body, section.end))
+    at, start, parts, fence = 0, 0, list[str](), ""
     for number, line in enumerate(lines_of(text), start=1):
-        while waiting and waiting[-1][1] <= at:
-            waiting.pop()
-        inside = bool(waiting) and waiting[-1][0] <= at
+        while spans and spans[0][1] <= at:
+            spans.pop(0)
+        inside = bool(spans) and spans[0][0] <= at
         at += len(line)
         before, fence = fence, fence_after(line, fence, nested=True) if inside else ""
-        fenced = bool(before or fence)
-        is_item = inside and not fenced and is_point(line)
-        if parts and inside and not fenced and not is_item and line[:1].isspace() and line.strip():
+        is_text = inside and not (before or fence)
+        is_item = is_text and is_point(line)
+        if parts and is_text and not is_item and line[:1].isspace() and line.strip():
             parts.append(line.strip())
             continue
         if parts:
@@ -131,69 +128,41 @@ def _bullets(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
         yield start, parts
 
 
-def _statement(text: str, *, path: str, line: int, day: date | None, last: int) -> Retained | None:
-    head = _ITEM.match(text)
-    if head is None or _PRIVATE.search(text):
-        return None
-    kind, words = RetainedKind(head[1]), text[head.end() :]
-    sure = _confidence(head[2] or "") if kind is RetainedKind.OPINION else None
-    return Retained(
-        kind=kind, text=words, entities=entities_in(words), confidence=sure, path=path, line=line, day=day, last=last
-    )
-
-
-def _confidence(raw: str) -> float:
-    return min(1.0, float(raw.strip().replace(",", "."))) if _SURE.match(raw.strip()) else UNSAID
-
-
 # -- opinions ------------------------------------------------------------------------------------------------------------
 
 
 def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:
     """Opinions that say the same, or deny it, as one belief each, in the order in which they first came up."""
-    topics: dict[tuple[str, ...], list[Retained]] = {}
+    topics: dict[tuple[str, ...], list[tuple[Retained, bool]]] = {}
     for one in sorted(opinions, key=_when):
-        topics.setdefault(_topic(one.text)[0], []).append(one)
-    return tuple(_belief(statements) for statements in topics.values())
+        words = [word.replace("’", "'") for word in _WORD.findall(plain(one.text))]
+        split = [part for word in words for part in ((word[:-3], "not") if word.endswith("n't") else (word,))]
+        denied = sum(word in _NEGATIONS for word in split) % 2 == 1
+        # Without the third person's s, so that "likes" and "does not like" meet.
+        topic = {stem(word) for word in split if word not in _NEGATIONS and word not in _FILLERS}
+        topics.setdefault(tuple(sorted(topic)), []).append((one, denied))
+    return tuple(map(_belief, topics.values()))
 
 
-def _topic(text: str) -> tuple[tuple[str, ...], bool]:
-    """What an opinion is about, whichever way it is put, and whether it denies it."""
-    words = [word.replace("’", "'") for word in _WORD.findall(plain(text))]
-    split = [part for word in words for part in ((word[:-3], "not") if word.endswith("n't") else (word,))]
-    denied = sum(word in _NEGATIONS for word in split) % 2 == 1
-    return tuple(sorted({_bare(w) for w in split if w not in _NEGATIONS and w not in _FILLERS})), denied
-
-
-def _bare(word: str) -> str:
-    """Without the third person's s, so that "likes" and "does not like" meet."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-def _belief(statements: Sequence[Retained]) -> Belief:
+def _belief(statements: Sequence[tuple[Retained, bool]]) -> Belief:
     """Every later statement moves the confidence by a part of the way; the side that wins gives the words."""
-    first = _topic(statements[0].text)[1]
     sure, pro, contra, days = 0.0, list[Retained](), list[Retained](), set[tuple[date | None, bool]]()
-    for one in statements:
-        agrees = _topic(one.text)[1] == first
-        counts = (one.day, agrees) not in days  # said twice on one day is said once
-        days.add((one.day, agrees))
+    for one, denied in statements:
+        agrees = denied == statements[0][1]
         stated = one.confidence if one.confidence is not None else UNSAID
-        if not pro and not contra:
+        if not days:
             sure = stated
-        elif counts:
-            sure = _moved(sure, stated, agrees)
+        elif (one.day, agrees) in days:
+            pass  # said twice on one day is said once
+        elif agrees:  # a third of the way to what is stated now; what is only repeated gains a little
+            sure += (stated - sure) / 3 + (0.05 * (1 - sure) if stated >= sure else 0.0)
+        else:
+            sure -= sure * stated / 3
+        days.add((one.day, agrees))
         (pro if agrees else contra).append(one)
     if contra and sure < 0.5:
         sure, pro, contra = 1 - sure, contra, pro
     return Belief(text=pro[-1].text, confidence=round(sure, 2), pro=tuple(pro), contra=tuple(contra))
-
-
-def _moved(sure: float, stated: float, agrees: bool) -> float:
-    """A third of the way to what is stated now; what is only repeated gains a little; a denial takes a third."""
-    if not agrees:
-        return sure - sure * stated / 3
-    return sure + (stated - sure) / 3 + (0.05 * (1 - sure) if stated >= sure else 0.0)
 
 
 # -- pages ---------------------------------------------------------------------------------------------------------------
@@ -206,54 +175,53 @@ def reflect(
 
     A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
     """
-    kept = sorted((one for one in retained if trusted(one)), key=_when)
-    blocks = {f"{FOLDER}/{name}.md": (title, body) for name, title, body in _main_pages(kept)}
-    blocks |= _entity_pages(kept)
+    blocks = _blocks(sorted((one for one in retained if trusted(one)), key=_when))
     keyed = {DocPath.parse(path).key: path for path in pages}
     wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
-    wanted |= {path: ("", []) for path, text in pages.items() if path not in wanted and _is_ours(path, text)}
+    wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(FOLDER + "/")}
     found = []
     for path, (title, body) in sorted(wanted.items()):
         old = pages.get(path, "")
-        new = _with_block(old, title=title, body=body) if body or _block(old) else old
+        new = _with_block(old, title=title, body=body) if body or (END in old and blocks_in(lines_of(old))) else old
         if new != old:
             found.append(BankPage(path=DocPath.parse(path), text=new))
     return tuple(found)
 
 
-def _main_pages(kept: Sequence[Retained]) -> Iterator[tuple[str, str, list[str]]]:
+def _blocks(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
+    """The title and the block of every page, by path."""
     loose = [one for one in _of(kept, RetainedKind.OBSERVATION) if not one.entities]
-    yield "world", "World", _joined([("", _facts(_of(kept, RetainedKind.WORLD))), ("## Observations", _facts(loose))])
-    yield "experience", "Experience", _joined([("", _days(_of(kept, RetainedKind.EXPERIENCE)))])
-    yield "opinions", "Opinions", _joined([("", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)])])
-
-
-def _entity_pages(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
-    named: dict[str, list[Retained]] = {}
+    world = {"": _facts(_of(kept, RetainedKind.WORLD)), "## Observations": _facts(loose)}
+    found = {
+        f"{FOLDER}/world.md": ("World", _joined(world)),
+        f"{FOLDER}/experience.md": ("Experience", _days(_of(kept, RetainedKind.EXPERIENCE))),
+        f"{FOLDER}/opinions.md": ("Opinions", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)]),
+    }
+    named: dict[str, dict[int, Retained]] = {}
     spelled: dict[str, Counter[str]] = {}
-    for one in kept:
+    for number, one in enumerate(kept):
         for name in one.entities:
-            slug = slug_of(name)
-            spelled.setdefault(slug, Counter())[name] += 1
-            if not (group := named.setdefault(slug, [])) or group[-1] is not one:
-                group.append(one)
+            named.setdefault(slug_of(name), {})[number] = one
+            spelled.setdefault(slug_of(name), Counter())[name] += 1
     titles = {slug: names.most_common(1)[0][0] for slug, names in spelled.items()}
-    return {f"{FOLDER}/entities/{slug}.md": (titles[slug], _entity(slug, ones, titles)) for slug, ones in named.items()}
+    for slug, ones in named.items():
+        found[f"{FOLDER}/entities/{slug}.md"] = titles[slug], _entity(slug, [*ones.values()], titles)
+    return found
 
 
 def _entity(slug: str, ones: Sequence[Retained], titles: Mapping[str, str]) -> list[str]:
     company = Counter(other for one in ones for other in {slug_of(name) for name in one.entities} - {slug})
-    named_with = [f"- [[{_safe(titles[other])}]] ({count})" for other, count in sorted(company.items(), key=_most)[:12]]
+    most = sorted(company.items(), key=lambda pair: (-pair[1], pair[0]))[:12]
     days = sorted({one.day for one in ones if one.day})
-    span = [f"*From {days[0]} to {days[-1]}, {_count(len(ones), 'statement')}.*"] if days else []
-    parts = [
-        ("", span),
-        ("## Summary", _facts(_of(ones, RetainedKind.OBSERVATION))),
-        ("## Facts", _facts(_of(ones, RetainedKind.WORLD))),
-        ("## Experience", _days(_of(ones, RetainedKind.EXPERIENCE))),
-        ("## Opinions", [*_opinions(_of(ones, RetainedKind.OPINION), evidence=False)]),
-        ("## Named with", named_with),
-    ]
+    count = f"{len(ones)} statement{'' if len(ones) == 1 else 's'}"
+    parts = {
+        "": [f"*From {days[0]} to {days[-1]}, {count}.*"] if days else [],
+        "## Summary": _facts(_of(ones, RetainedKind.OBSERVATION)),
+        "## Facts": _facts(_of(ones, RetainedKind.WORLD)),
+        "## Experience": _days(_of(ones, RetainedKind.EXPERIENCE)),
+        "## Opinions": [*_opinions(_of(ones, RetainedKind.OPINION), evidence=False)],
+        "## Named with": [f"- [[{_safe(titles[other])}]] ({times})" for other, times in most],
+    }
     return _joined(parts)
 
 
@@ -266,7 +234,13 @@ def _facts(ones: Sequence[Retained]) -> list[str]:
     same: dict[str, list[Retained]] = {}
     for one in ones:
         same.setdefault(" ".join(_WORD.findall(plain(one.text))) or one.text, []).append(one)
-    return _newest([f"- {_safe(group[-1].text)} ({_evidence(group)})" for group in same.values()])
+    lines = []
+    for group in same.values():
+        days = sorted({one.day.isoformat() for one in group if one.day})
+        told = ", ".join(days if len(days) < 4 else [days[0], f"{len(days) - 2} days between", days[-1]])
+        evidence = "; ".join(filter(None, (told, group[-1].citation)))
+        lines.append(f"- {_safe(group[-1].text)} ({evidence})")
+    return _newest(lines)
 
 
 def _days(ones: Sequence[Retained]) -> list[str]:
@@ -277,16 +251,9 @@ def _opinions(ones: Sequence[Retained], *, evidence: bool) -> Iterator[str]:
     for belief in beliefs(ones)[-MOST:]:
         sides = f"{len(belief.pro)} for" + (f", {len(belief.contra)} against" if belief.contra else "")
         yield f"- {_safe(belief.text)} (confidence {belief.confidence:.2f}; {sides})"
-        if evidence:
-            said = [(one, "for") for one in belief.pro] + [(one, "against") for one in belief.contra]
-            for one, side in sorted(said, key=lambda pair: _when(pair[0]))[-12:]:
-                yield f"  - {one.day or 'undated'} {side}, c={one.confidence:g}: {one.citation}"
-
-
-def _evidence(group: Sequence[Retained]) -> str:
-    days = sorted({one.day.isoformat() for one in group if one.day})
-    told = ", ".join(days if len(days) < 4 else [days[0], f"{len(days) - 2} days between", days[-1]])
-    return "; ".join(part for part in (told, group[-1].citation) if part)
+        for one in sorted((*belief.pro, *belief.contra), key=_when)[-12:] if evidence else ():
+            side = "for" if one in belief.pro else "against"
+            yield f"  - {one.day or 'undated'} {side}, c={one.confidence:g}: {one.citation}"
 
 
 def _newest(lines: list[str]) -> list[str]:
@@ -295,20 +262,12 @@ def _newest(lines: list[str]) -> list[str]:
     return [f"- … {len(lines) - MOST} older ones are in the daily logs", *lines[-MOST:]]
 
 
-def _joined(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+def _joined(parts: Mapping[str, Sequence[str]]) -> list[str]:
     found: list[str] = []
-    for heading, lines in parts:
+    for heading, lines in parts.items():
         if lines:
             found += [*([""] if found else []), *([heading, ""] if heading else []), *lines]
     return found
-
-
-def _is_ours(path: str, text: str) -> bool:
-    return path.startswith(FOLDER + "/") and _block(text)
-
-
-def _block(text: str) -> bool:
-    return END in text and bool(blocks_in(lines_of(text)))
 
 
 def _with_block(text: str, *, title: str, body: Sequence[str]) -> str:
@@ -335,26 +294,10 @@ def _when(one: Retained) -> tuple[date, str, int]:
     return one.day or date.min, one.path, one.line
 
 
-def _most(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 # -- of one home ---------------------------------------------------------------------------------------------------------
 
 
 Statements = dict[Retained, tuple[str, ...]]  # with the lines of each
-
-
-@dataclass(frozen=True, slots=True)
-class _Retaining:
-    """What one log retains, as it was last read. Statements with a finding are left out."""
-
-    digest: str
-    statements: Statements
 
 
 class Reflection:
@@ -362,57 +305,51 @@ class Reflection:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._logs: dict[str, _Retaining] = {}
+        self._logs: dict[str, tuple[str, Statements]] = {}  # by path: a log's digest, and what it retains
 
     def changes(self) -> list[Change]:
         """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
         documents, layout = self._site.store.documents, self._site.layout
-        statements = self._statements()
+        statements: Statements = {}
+        for log in readable(self._site, layout.daily):
+            known = self._logs.get(log.path.text)
+            if known is None or known[0] != log.digest:
+                known = self._logs[log.path.text] = log.digest, self._retained(log)
+            statements |= known[1]
         pages = {page.path.text: page.text for page in readable(self._site, FOLDER)}
         if not statements and not pages:
             return []
-        wanted = reflect(statements, pages, trusted=lambda one: self._may_be_built_on(one.path, statements[one]))
+        own = Change(
+            path=DocPath.parse(layout.curated),
+            kind=Kind.WRITE,
+            text="",
+            actor=Actor.DREAMER,
+            origin=Origin.DERIVED,
+            reason="reflection",
+        )
         return [
-            Change(
-                path=page.path,
-                kind=Kind.WRITE,
-                text=page.text,
-                actor=Actor.DREAMER,
-                origin=Origin.DERIVED,
-                base=digest_of(pages[page.path.text]) if page.path.text in pages else "",
-                reason="reflection",
-            )
-            for page in wanted
-            if (
-                page.path.text in pages or documents.actual(page.path) is None
-            )  # one that cannot be read stays as it is
-            and layout.row_of(page.path).policy is Policy.MEMORY  # some dialects have no such pages
+            replace(own, path=page.path, text=page.text, base=digest_of(pages[name]) if name in pages else "")
+            for page in reflect(statements, pages, trusted=lambda one: self._may_be_built_on(one.path, statements[one]))
+            # One that cannot be read stays as it is, and some dialects have no such pages.
+            if ((name := page.path.text) in pages or documents.actual(page.path) is None)
+            and layout.row_of(page.path).policy is Policy.MEMORY
         ]
 
-    def _statements(self) -> Statements:
+    def _retained(self, log: Document) -> Statements:
+        """What one log retains. Statements with a finding are left out."""
         found: Statements = {}
-        for log in readable(self._site, self._site.layout.daily):
-            known = self._logs.get(log.path.text)
-            if known is None or known.digest != log.digest:
-                known = self._logs[log.path.text] = _Retaining(log.digest, dict(self._retained(log)))
-            found |= known.statements
-        return found
-
-    def _retained(self, log: Document) -> Iterator[tuple[Retained, tuple[str, ...]]]:
         if "retain" not in log.text.casefold() or (day := self._site.layout.date_of(log.path)) is None:
-            return
+            return found
         lines = lines_of(log.text)
         for statement in retained(log.text, path=log.path.text, day=day):
             own = tuple(lines[statement.line - 1 : statement.last])
             if not any(f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(own))):
-                yield statement, own
+                found[statement] = own
+        return found
 
     def _may_be_built_on(self, path: str, lines: tuple[str, ...]) -> bool:
-        for line in lines:
-            source = self._site.store.provenance.source(DocPath.parse(path), line)
-            if not source.trusted or not (source.scope in (None, Scope.MAIN) or source.approver):
-                return False
-        return True
+        sources = (self._site.store.provenance.source(DocPath.parse(path), line) for line in lines)
+        return all(one.trusted and (one.scope in (None, Scope.MAIN) or one.approver) for one in sources)
 
 
 def readable(site: Site, folder: str) -> Iterator[Document]:

@@ -30,37 +30,12 @@ from anima.text.markdown import (
 )
 from anima.text.notes import POSSIBLE
 from anima.text.placing import placed
-from anima.text.words import tags
+from anima.text.words import read_table, tags
 
-OPENING = "# Dreams\n\nWhat this home dreamed of, night by night. Nothing here is read into a prompt.\n\n"
-PAST = (
-    "# What was so\n\nFacts that were replaced by newer ones, with the days from which and until which they held.\n\n"
-)
-MOVED = (
-    "# Remembered, and moved out of MEMORY.md\n\n"
-    "Lines of dreams that were asked for least when memory was full, or that turned out to be routine.\n\n"
-)
+_SAID = read_table("dream", "sentences")
+OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))
 LONGEST = 160  # characters of a line that is quoted
-_QUIET = (
-    "A quiet night. Nothing pressed to be kept.",
-    "I turned the day over once or twice and left memory as it was.",
-    "Little stayed. Some nights are for forgetting.",
-    "I slept well, and memory needed nothing from me.",
-)
-_KEPT = ("Kept for good:", "What I want to know tomorrow, too:", "These stay with me:", "Now in memory:")
-_REFUSED = {
-    "lasting": "were about a moment, not about what stays",
-    "recalls": "were asked for too seldom",
-    "questions": "answered one question only",
-    "days": "were asked for on one day only",
-    "score": "did not weigh enough yet",
-    "age": "were asked for too long ago",
-    "new": "were known already",
-    "not taken out": "had been taken out of memory before",
-    "still so": "are no longer so",
-    "trusted": "did not come from words I may trust",
-    "room": "found no room in memory",
-}
+_QUIET, _KEPT, _REFUSED = _SAID["quiet"], _SAID["kept"], _SAID["refused"]
 LIGHT, REM = timedelta(days=2), timedelta(days=7)
 STRENGTH, CONFIDENCE = 0.75, 0.45
 MOST_THEMES, MOST_TRUTHS = 3, 3
@@ -129,28 +104,24 @@ def dreamed_page(
 ) -> str:
     """MEMORY.md without some of its lines, with others in their place, and new ones where they belong; in the form of the
     seed, in a section at its end. A line that makes another untrue stands where that one stood."""
-    lines, instead = lines_of(material.memory), dict(instead or {})
-    new = [promotion for promotion in promotions if not _takes_place(material, promotion, instead)]
+    lines, instead, new = lines_of(material.memory), dict(instead or {}), list[Promotion]()
+    dreamed = dreamed_on(material.memory)
+    for promotion in promotions:  # only in a section that people made does a line stand where another stood
+        old = [held.number for held in promotion.candidate.replaces if held.number not in {*dreamed, *instead}]
+        if old and not material.seed_form:
+            instead[old[0]] = promotion.line
+        else:
+            new.append(promotion)
     for number, text in instead.items():
-        old = lines[number - 1]
-        lines[number - 1] = text + old[len(old.rstrip("\r\n")) :]
-    page = "".join(lines)
-    page = without(page, set(gone) - instead.keys())
+        stood = lines[number - 1]
+        lines[number - 1] = text + stood[len(stood.rstrip("\r\n")) :]
+    page = without("".join(lines), set(gone) - instead.keys())
     page = folded(page) if fold else page
     if material.seed_form:
         return with_section(page, f"## Dreamed {material.now:%Y-%m-%d %H:%M} UTC", [p.line for p in new])
     for promotion in new:
         page = placed(page, promotion.line).text
     return page
-
-
-def _takes_place(material: Material, promotion: Promotion, instead: dict[int, str]) -> bool:
-    """Whether a line stands where one stood that it makes untrue, in a section that people made."""
-    dreamed = dreamed_on(material.memory)
-    old = [held.number for held in promotion.candidate.replaces if held.number not in {*dreamed, *instead}]
-    if old and not material.seed_form:
-        instead[old[0]] = promotion.line
-    return bool(old) and not material.seed_form
 
 
 def without(markdown: str, numbers: Collection[int]) -> str:
@@ -237,7 +208,14 @@ def _entry(made: SweepPlan) -> Iterator[str]:
         yield f"Deep sleep: {_QUIET[made.now.toordinal() % len(_QUIET)]}"
     if made.promotions:
         yield f"Deep sleep. {_KEPT[made.now.toordinal() % len(_KEPT)]}"
-        yield from map(_kept_line, made.promotions)
+    for promotion in made.promotions:
+        candidate = promotion.candidate
+        e, notes = candidate.evidence, (candidate.note, *(also.note for also in promotion.also))
+        often = {1: "once", 2: "twice"}.get(e.recalls, f"{e.recalls} times")
+        asked = f"asked for {often} on {_count(e.days, 'day')} (score {candidate.score.total:.2f})"
+        why = asked if e.recalls else "it takes the place of what was so before"
+        places = ", ".join(f"{note.path}:{note.line}" for note in notes)
+        yield f"- “{_short(promotion.fact)}”: {why}, noted in {places}."
     for gone in made.retirements:
         yield f"- Let go: “{_short(gone.held.fact)}” was so until {gone.until}."
     for rewording in made.reworded:
@@ -252,28 +230,12 @@ def _entry(made: SweepPlan) -> Iterator[str]:
         yield f"Left where they are: {_listed(reasons)}."
 
 
-def _kept_line(promotion: Promotion) -> str:
-    candidate = promotion.candidate
-    e, note = candidate.evidence, candidate.note
-    times = (
-        f"asked for {_times(e.recalls)} on {_count(e.days, 'day')} (score {candidate.score.total:.2f})"
-        if e.recalls
-        else "it takes the place of what was so before"
-    )
-    places = ", ".join(f"{found.path}:{found.line}" for found in (note, *(c.note for c in promotion.also)))
-    return f"- “{_short(promotion.fact)}”: {times}, noted in {places}."
-
-
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _listed(parts: list[str]) -> str:
@@ -286,11 +248,8 @@ def _listed(parts: list[str]) -> str:
 def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
     """Tags that run through many of the week's lines."""
     chosen = [candidate for candidate in week if candidate.lasting >= POSSIBLE]
-    counts = Counter(tag for candidate in chosen for tag in tags(candidate.note.text))
-    found = (
-        Theme(tag=tag, strength=round(min(1.0, 2 * lines / len(chosen)), 2), lines=lines)
-        for tag, lines in counts.most_common(8)
-    )
+    counts = Counter(tag for candidate in chosen for tag in tags(candidate.note.text)).most_common(8)
+    found = (Theme(tag=tag, strength=round(min(1.0, 2 * n / len(chosen)), 2), lines=n) for tag, n in counts)
     strong = [theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH / 2]
     return tuple(strong[:MOST_THEMES])
 
@@ -329,24 +288,19 @@ def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[l
 
 def _written(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]]:
     """The lines that something comes from, the fact it states, and its new line; "" where only the diary tells of it."""
+
+    def places(held: Iterable[Held], *notes: LogNote) -> list[Place]:
+        return [*((memory, one.raw) for one in held), *((note.path, raw) for note in notes for raw in note.raws)]
+
     for p in made.promotions:
-        notes = (p.candidate.note, *(c.note for c in p.also))
-        yield [*_noted(notes), *_lines(memory, p.held)], p.fact, p.line
+        yield places(p.held, p.candidate.note, *(c.note for c in p.also)), p.fact, p.line
     for rewording in made.reworded:
-        yield _lines(memory, rewording.held), rewording.fact, rewording.line
+        yield places(rewording.held), rewording.fact, rewording.line
     for gone in made.retirements:
-        yield [*_lines(memory, [gone.held]), *_noted([gone.by])], gone.held.fact, gone.line
+        yield places([gone.held], gone.by), gone.held.fact, gone.line
     for held in made.moves:
-        yield _lines(memory, [held]), held.fact, made.moved_line(held)
+        yield places([held]), held.fact, made.moved_line(held)
     for wish in made.wishes:
-        yield _lines(memory, [wish.held]), wish.held.fact, ""
+        yield places([wish.held]), wish.held.fact, ""
     for truth in made.truths:
-        yield _noted([truth.note]), truth.fact, ""
-
-
-def _noted(notes: Iterable[LogNote]) -> list[Place]:
-    return [(note.path, raw) for note in notes for raw in note.raws]
-
-
-def _lines(memory: str, held: Iterable[Held]) -> list[Place]:
-    return [(memory, one.raw) for one in held]
+        yield places([], truth.note), truth.fact, ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import NamedTuple
 
 from anima.dream.worth import Evidence, Preset, Score, Tally
 
@@ -77,8 +78,7 @@ class Material:
         return f"{line} _(score={score:.2f}, hits={hits}, days={days})_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(NamedTuple):
     """One condition, whether it was met, and in words."""
 
     name: str

@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
 from anima.errors import printable
-from anima.text.markdown import bullet_text
+from anima.text.changes import shared_start
+from anima.text.dates import NUMBERS
+from anima.text.markdown import bullet_text, without_tail
 from anima.text.words import read_table, word_set
 
 MAX_LOST = 0.25  # of the prior lines
@@ -99,23 +103,24 @@ def validate(
     words, without a list's sign, scores or dates; lines that stay are exact.
     """
     known = {one.id: one for one in candidates}
-    standing: dict[str, list[Prior]] = {}
-    for stands in prior:
-        standing.setdefault(stands.text, []).append(stands)
+    left: dict[str, list[Prior]] = {}  # each line as often as it stands, the owner's first
+    for line in sorted(prior, key=lambda line: not line.owner):
+        left.setdefault(line.text, []).append(line)
     refusals, added, removed = list[Refusal](), list[str](), list[Prior]()
-    left = {text: sorted(lines, key=lambda line: not line.owner) for text, lines in standing.items()}
     for one in operations:
-        found = [*_shape(one), *_unknown(one, known, standing)]
+        found = [*_shape(one), *_unknown(one, known, left)]
         if not found:
-            old = [standing[text][0] for text in one.prior]
-            line = _line(one, known, old)
-            judged = _judged(one, line, known, old, unsafe=unsafe, updates=updates or _same_attribute)
-            found = [*_taken(one, left, removed), *judged]
-            added.append(line)
+            new = [known[name].text for name in one.candidates]
+            # Without words of its own a merge keeps the fullest line.
+            own = new if one.verb is Verb.SUPERSEDE else [*new, *one.prior]
+            added.append(_bare(one.text or _fullest(own)))
+            found = [*_taken(one, left, removed), *_judged(one, added[-1], new, unsafe=unsafe, updates=updates)]
         refusals += [Refusal(rule=rule, reason=reason) for rule, reason in found]
-    refusals += _wholesale(operations, known)
-    lines = [*(line.text for line in _kept(prior, removed)), *added]
-    refusals += _result(lines, prior, added, removed, budget)
+    gone = {id(line) for line in removed}
+    lines = [*(line.text for line in prior if id(line) not in gone), *added]
+    refusals += [Refusal(rule=rule, reason=reason) for rule, reason in _wholesale(operations, known)]
+    result = _result(lines, prior, added, removed, budget)
+    refusals += [Refusal(rule=rule, reason=reason) for rule, reason in result]
     if refusals:
         return Outcome(lines=tuple(line.text for line in prior), refusals=tuple(refusals))
     return Outcome(lines=tuple(lines), added=tuple(added), removed=tuple(removed))
@@ -144,7 +149,7 @@ def _shape(one: Operation) -> Found:
         yield "shape", "an add keeps the candidate's own words"
 
 
-def _unknown(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, Sequence[Prior]]) -> Found:
+def _unknown(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, object]) -> Found:
     for name in one.candidates:
         if name not in known:
             yield "candidate", f"there is no candidate {printable(name, 40)!r}"
@@ -155,190 +160,151 @@ def _unknown(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, 
             yield "prior", f"memory has no line {printable(text, 60)!r}"
 
 
-def _line(one: Operation, known: Mapping[str, Offer], old: Sequence[Prior]) -> str:
-    """The line an operation adds. Without words of its own a merge keeps the fullest line."""
-    own = [known[name].text for name in one.candidates]
-    own += [line.text for line in old if one.verb is not Verb.SUPERSEDE]
-    return _bare(one.text or max(own, key=lambda line: (len(_content(line)), len(line))))
-
-
 def _taken(one: Operation, left: Mapping[str, list[Prior]], removed: list[Prior]) -> Found:
     """Takes the prior lines away, each as often as it stands."""
     for text in one.prior:
         if not left[text]:
             yield "prior", f"a line of memory is removed twice: {printable(text, 60)!r}"
             continue
-        line = left[text].pop()
-        removed.append(line)
-        if line.owner:
+        removed.append(left[text].pop())
+        if removed[-1].owner:
             yield "owner", f"the owner's own line would be touched: {printable(text, 60)!r}"
 
 
-def _judged(
-    one: Operation,
-    text: str,
-    known: Mapping[str, Offer],
-    old: Sequence[Prior],
-    *,
-    unsafe: Unsafe,
-    updates: Updates,
-) -> Found:
-    told = printable(text, 60)
-    new = [known[name].text for name in one.candidates]
-    before = [found.text for found in old]
+def _judged(one: Operation, text: str, new: Sequence[str], *, unsafe: Unsafe, updates: Updates | None) -> Found:
+    told, sources = printable(text, 60), [*new, *one.prior]
     if not text or len(text) > MAX_LINE or not text.isprintable() or text.startswith("#") or "<!--" in text:
         yield "shape", f"this is no single line of at most {MAX_LINE} characters: {told!r}"
         return
     if one.verb is Verb.SUPERSEDE:
-        held = (found for found in before if not (_same_attribute(new[0], found) and updates(new[0], found)))
-        if untouched := next(held, None):
+        rules = [_same_attribute, *([updates] if updates else [])]
+        if untouched := next((old for old in one.prior if not all(rule(new[0], old) for rule in rules)), None):
             yield "unrelated", f"{told!r} does not make {printable(untouched, 60)!r} untrue"
-        before = []
-    if one.verb is Verb.MERGE and (pair := _differing([*new, *before])):
+        sources = [*new]
+    if one.verb is Verb.MERGE and (pair := _differing(sources)):
         yield "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
-    elif why := _unfaithful(text, [*new, *before]):
+    elif why := _unfaithful(text, sources):
         yield "source", f"{told!r} {why}"
     if reason := unsafe(text):
         yield "unsafe", f"{reason}: a line like that never enters memory"
 
 
-def _wholesale(operations: Sequence[Operation], known: Mapping[str, Offer]) -> Iterator[Refusal]:
+def _wholesale(operations: Sequence[Operation], known: Mapping[str, Offer]) -> Found:
     used = Counter(name for one in operations for name in one.candidates)
     if twice := [name for name, count in used.items() if count > 1 and name in known]:
-        yield Refusal(rule="candidate", reason=f"candidate {twice[0]!r} is used more than once")
+        yield "candidate", f"candidate {twice[0]!r} is used more than once"
     if unused := [name for name in known if name not in used]:
-        yield Refusal(rule="candidate", reason=f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}")
-
-
-def _kept(prior: Iterable[Prior], removed: Iterable[Prior]) -> Iterator[Prior]:
-    gone = Counter(id(line) for line in removed)
-    for line in prior:
-        if gone[id(line)] > 0:
-            gone[id(line)] -= 1
-        else:
-            yield line
+        yield "candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"
 
 
 def _result(
     lines: Sequence[str], prior: Sequence[Prior], added: Sequence[str], removed: Sequence[Prior], budget: int
-) -> Iterator[Refusal]:
+) -> Found:
     if len(removed) > MAX_LOST * len(prior):
         share = 100 * len(removed) / max(1, len(prior))
-        yield Refusal(rule="lost", reason=f"{share:.0f} % of the lines of memory would go, and 25 % is the most")
+        yield "lost", f"{share:.0f} % of the lines of memory would go, and 25 % is the most"
     size = sum(len(line) + 1 for line in lines)
     if size > budget:
-        yield Refusal(rule="budget", reason=f"the lines would have {size:,} characters of {budget:,}")
-    counts, before = Counter(map(_words, lines)), Counter(_words(line.text) for line in prior)
-    if repeated := next((line for line in added if counts[_words(line)] > max(1, before[_words(line)])), None):
-        yield Refusal(rule="duplicate", reason=f"memory would say twice: {printable(repeated, 60)!r}")
+        yield "budget", f"the lines would have {size:,} characters of {budget:,}"
+    counts, before = Counter(_said(line).words for line in lines), Counter(_said(line.text).words for line in prior)
+    twice = (line for line in added if counts[_said(line).words] > max(1, before[_said(line).words]))
+    if repeated := next(twice, None):
+        yield "duplicate", f"memory would say twice: {printable(repeated, 60)!r}"
 
 
 # -- facts in words ----------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/][0-9]+)*(?:['’][^\W_]+)*")
-_TAIL = re.compile(r"_\((?:score|hits|days)[^()]*\)_\Z|\((?:since|from|until) [^()]{1,60}\)\Z")
 _TABLE = {name: word_set(words) for name, words in read_table("dream", "operations").items()}
 _SMALL, _NEGATIONS, _LIMITS = _TABLE["small"], _TABLE["negations"], _TABLE["limits"]
 _NOW, _BESIDES, _SEVERAL = _TABLE["now"], _TABLE["besides"], tuple(_TABLE["several"])
 _ENDINGS = _TABLE["endings"] | {""}
-_NUMBERS = {
-    word: str(n) for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
-}
+
+
+class _Said(NamedTuple):
+    """What a line states, in parts that can be compared."""
+
+    words: tuple[str, ...]
+    content: frozenset[str]
+    figures: tuple[tuple[str, ...], bool]  # its numbers, and whether it denies
+    names: frozenset[str]  # words with a capital that do not only begin the line: names for certain
+    capital: frozenset[
+        str
+    ]  # words that stand with a capital wherever they stand, the first one included: names, perhaps
+
+
+@lru_cache(maxsize=4_096)
+def _said(text: str) -> _Said:
+    raw = _WORD.findall(unicodedata.normalize("NFKC", _bare(text)).replace("’", "'"))
+    words: list[str] = []
+    for word in map(str.casefold, raw):
+        words += [word[:-3], "not"] if word.endswith("n't") else [str(NUMBERS.get(word, word.removesuffix("'s")))]
+    numbers = sorted(word for word in words if any(char.isdigit() for char in word))
+    small = {word for word in raw if word == word.lower()}
+    plain = [word.casefold().removesuffix("'s") for word in raw]
+    later = frozenset(word for word, shown in list(zip(plain, raw, strict=True))[1:] if shown != shown.lower())
+    return _Said(
+        tuple(words),
+        frozenset(words) - _SMALL - _NEGATIONS,
+        (tuple(numbers), sum(word in _NEGATIONS for word in words) % 2 == 1),
+        later - _SMALL,
+        frozenset(plain) - small,
+    )
 
 
 def _bare(text: str) -> str:
     """A line without its sign and its tail of dates or scores: what it states."""
-    text = bullet_text(text)
-    for _ in range(2):
-        at = max(text.rfind("_("), text.rfind("("))
-        at = at - 1 if at > 0 and text[at - 1 : at + 1] == "_(" else at
-        text = text[:at].rstrip() if at >= 0 and _TAIL.match(text, at) else text
-    return text
+    return without_tail(bullet_text(text), loose=True)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    folded = unicodedata.normalize("NFKC", _bare(text)).casefold().replace("’", "'")
-    found: list[str] = []
-    for word in _WORD.findall(folded):
-        if word.endswith("n't"):
-            found += [word[:-3], "not"]
-        else:
-            found.append(_NUMBERS.get(word, word.removesuffix("'s")))
-    return tuple(found)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in _words(text) if word not in _SMALL and word not in _NEGATIONS)
-
-
-def _numbers(text: str) -> Counter[str]:
-    return Counter(word for word in _words(text) if any(char.isdigit() for char in word))
-
-
-def _negations(text: str) -> int:
-    return sum(word in _NEGATIONS for word in _words(text)) % 2
-
-
-def _names(text: str) -> frozenset[str]:
-    """Words with a capital that do not only begin the line: names for certain, in most scripts that have capitals."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", _bare(text)))
-    later = (word for place, word in enumerate(found) if place and word != word.lower())
-    return frozenset(word.casefold().replace("’", "'").removesuffix("'s") for word in later) - _SMALL
-
-
-def _capital(text: str) -> frozenset[str]:
-    """Words that stand with a capital wherever they stand, the first one included: names, perhaps."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", _bare(text)))
-    small = {word.casefold() for word in found if word == word.lower()}
-    return frozenset(word.casefold().replace("’", "'").removesuffix("'s") for word in found) - small
-
-
-def _alike(one: str, other: str) -> bool:
-    """Two forms of a word: prefer, prefers, preferred."""
-    shared = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return shared >= 3 and one[shared:] in _ENDINGS and other[shared:] in _ENDINGS
+def _fullest(lines: Sequence[str]) -> str:
+    return max(lines, key=lambda line: (len(_said(line).content), len(line)))
 
 
 def _lacking(text: str, there: str) -> list[str]:
-    """The words of a text that another has in no form. A name has one form only."""
-    words, present = _content(text), _content(there)
-    names, other_names = _capital(text), _capital(there)
+    """The words of a text that another has in no form: prefer, prefers, preferred. A name has one form only."""
+    mine, theirs = _said(text), _said(there)
     by_start: dict[str, list[str]] = {}
-    for word in present:
+    for word in theirs.content:
         by_start.setdefault(word[:3], []).append(word)
 
     def has_form(word: str) -> bool:
-        forms = by_start.get(word[:3], ())
-        return any(_alike(word, form) and not (word in names and form in other_names) for form in forms)
+        for form in by_start.get(word[:3], ()):
+            shared = shared_start(word, form)
+            is_form = shared >= 3 and word[shared:] in _ENDINGS and form[shared:] in _ENDINGS
+            if is_form and not (word in mine.capital and form in theirs.capital):
+                return True
+        return False
 
-    return sorted(word for word in words if word not in present and not has_form(word))
+    return sorted(word for word in mine.content - theirs.content if not has_form(word))
 
 
 def _differing(lines: Sequence[str]) -> tuple[str, str] | None:
     """The first line that states another fact than the fullest one: each must be that one with words left out."""
-    fullest = max(lines, key=lambda line: (len(_content(line)), len(line)))
+    fullest = _fullest(lines)
+    whole = _said(fullest)
     for line in lines:
-        same = _numbers(line) == _numbers(fullest) and _negations(line) == _negations(fullest)
-        strangers = (_names(line) - _content(fullest)) | (_names(fullest) - _content(line))
-        if not same or strangers or _lacking(line, fullest):
+        mine = _said(line)
+        strangers = (mine.names - whole.content) | (whole.names - mine.content)
+        if mine.figures != whole.figures or strangers or _lacking(line, fullest):
             return line, fullest
     return None
 
 
 def _unfaithful(text: str, sources: Sequence[str]) -> str:
     """What a text says that its sources do not, or leaves out of them; empty when it is true to them."""
-    together = " ".join(f"{_bare(source)} ." for source in sources)
-    if invented := _lacking(text, together):
+    if invented := _lacking(text, " ".join(f"{_bare(source)} ." for source in sources)):
         return f"says {printable(invented[0], 30)!r}, which no source says"
-    fullest = max(sources, key=lambda line: len(_content(line)))
-    if _numbers(text) != _numbers(fullest):
+    source = max(sources, key=lambda line: len(_said(line).content))
+    mine, fullest = _said(text), _said(source)
+    if mine.figures[0] != fullest.figures[0]:
         return "has other numbers than its source"
-    if _negations(text) != _negations(fullest):
+    if mine.figures[1] != fullest.figures[1]:
         return "denies what its source says, or the other way about"
-    if lost := _names(fullest) - _content(text):
+    if lost := fullest.names - mine.content:
         return f"leaves out {printable(min(lost), 30)!r}"
-    missing = _lacking(fullest, text)
-    too_much = len(missing) > 0.2 * len(_content(fullest)) or any(word in _LIMITS for word in missing)
+    missing = _lacking(source, text)
+    too_much = len(missing) > 0.2 * len(fullest.content) or any(word in _LIMITS for word in missing)
     return "leaves out too much of its source" if too_much else ""
 
 
@@ -347,13 +313,9 @@ def _same_attribute(new: str, old: str) -> bool:
 
     Where one may have several (allergies, dogs, languages), a second is an addition and makes nothing untrue.
     """
-    first, second = _first(new), _first(old)
-    if not first or not second or first in _lacking(new, old) or second in _lacking(old, new):
+    mine, theirs, lacking = _said(new), _said(old), _lacking(new, old)
+    first, second = (next((w for w in one.words if w in one.content - _NOW), "") for one in (mine, theirs))
+    if not first or not second or first in lacking or second in _lacking(old, new):
         return False
-    shared = len(_content(new)) - len(_lacking(new, old))
-    several = any(word.startswith(_SEVERAL) for word in _content(new) & _content(old))
-    return shared >= 2 and not several and not _content(new) & _BESIDES
-
-
-def _first(text: str) -> str:
-    return next((word for word in _words(text) if word in _content(text) and word not in _NOW), "")
+    several = any(word.startswith(_SEVERAL) for word in mine.content & theirs.content)
+    return len(mine.content) - len(lacking) >= 2 and not several and not mine.content & _BESIDES

@@ -13,8 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache, partial
-from typing import Any
+from functools import cache, lru_cache, partial
 
 from anima.dream.diary import dreamed_page
 from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
@@ -37,7 +36,7 @@ _NEUTRAL = vocabulary.BE | frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Group:
     """Notes that say the same, with the recalls of all of them."""
 
@@ -67,12 +66,11 @@ class _Night:
         self.alike: dict[tuple[str, ...], set[date]] = defaultdict(set)
         self.filed: dict[str, list[_Group]] = defaultdict(list)  # by whom or what a note is about
         self.asked: Counter[str] = Counter()  # for how many groups a question speaks
-        self._doubts: dict[int, str | None] = {}
-        self._twins: dict[int, list[_Group]] = {}
-        self._abouts: dict[frozenset[str], tuple[_Group, ...]] = {}
         self.holding: dict[str, list[_Group]] = defaultdict(list)  # by every word that carries what a note says
         self.headed: dict[str, list[date]] = defaultdict(list)  # when something was first said of it
-        self._successors: dict[int, _Group | None] = {}
+        # Each of these is asked many times a night.
+        self._doubt, self._about = cache(material.doubt), cache(self._groups_about)
+        self._others, self._successor_of = cache(self._twins_of), cache(self._heir_of)
 
     def plan(self) -> SweepPlan:
         self._gather()
@@ -110,45 +108,34 @@ class _Night:
             self.asked.update(group.tally.strong_questions)
             found = sentence(group.first.text)
             if lasting(found).degree >= POSSIBLE:  # what passes replaces nothing and is not replaced
-                self._file(found, group)
+                for head in found.heads:
+                    self.filed[head].append(group)
+                for word in stems(found):
+                    self.holding[word].append(group)
+                self.headed[found.head].append(group.first.day)
         for days in self.headed.values():
             days.sort()
 
-    def _file(self, found: Sentence, group: _Group) -> None:
-        for head in found.heads:
-            self.filed[head].append(group)
-        for word in stems(found):
-            self.holding[word].append(group)
-        self.headed[found.head].append(group.first.day)
-
-    def _about(self, found: Sentence) -> tuple[_Group, ...]:
+    def _groups_about(self, heads: frozenset[str]) -> tuple[_Group, ...]:
         """The groups of lasting notes that name what a sentence is about: those of its rarest word first, the newest ones."""
-        known = self._abouts.get(found.heads)
-        if known is None:
-            chosen: dict[int, _Group] = {}
-            for head in sorted(found.heads, key=lambda head: (len(self.filed.get(head, ())), head)):
-                newest = self.filed.get(head, ())[-(MOST_COMPARED - len(chosen)) :]
-                chosen |= {id(group): group for group in newest}
-                if len(chosen) >= MOST_COMPARED:
-                    break
-            self._abouts[found.heads] = known = tuple(chosen.values())
-        return known
+        chosen: dict[int, _Group] = {}
+        for head in sorted(heads, key=lambda head: (len(self.filed.get(head, ())), head)):
+            newest = self.filed.get(head, ())[-(MOST_COMPARED - len(chosen)) :]
+            chosen |= {id(group): group for group in newest}
+            if len(chosen) >= MOST_COMPARED:
+                break
+        return tuple(chosen.values())
 
     def _degree(self, text: str) -> Lasting:
         exact, *near = (len(self.alike.get(key, ())) for key in frames(text))
         return lasting(sentence(text), min(9, max(0, max(near, default=1) - 1)), min(9, max(0, exact - 1)))
-
-    def _doubt(self, note: LogNote) -> str | None:
-        if id(note) not in self._doubts:
-            self._doubts[id(note)] = self.m.doubt(note)
-        return self._doubts[id(note)]
 
     # -- what is no longer so ---------------------------------------------------------------------------------------------
 
     def _successor(self, old: Sentence, since: date, tally: Tally | None) -> _Group | None:
         """The newest group of notes that replaces a sentence said on that day."""
         best: _Group | None = None
-        for group in self._about(old):
+        for group in self._about(old.heads):
             if group.newest.day < since or (best and group.newest.day <= best.newest.day):
                 continue
             if self._replaces(old, group, since, tally):
@@ -156,23 +143,24 @@ class _Night:
         return best
 
     def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
-        new = sentence(group.newest.text)
-        if new is old or not self._says_otherwise(old, group, tally):
+        new, mine, crowded = (
+            sentence(group.newest.text),
+            self.groups.get(old.frame),
+            self._crowded(old, group.first.day),
+        )
+        if new is old or relation(old, new, together=True, crowded=crowded) is not Relation.REPLACES:
+            return False  # not even if the same questions had found both
+        if relation(old, new, crowded=crowded) is not Relation.REPLACES and not self._together(tally, group.tally):
             return False
-        mine = self.groups.get(old.frame)
         if mine and not new.changes and mine.first.day < group.first.day < mine.newest.day:
             return False  # said again after the other was: both are so
         if any(sentence(other.first.text).adds for other in self._others(group)):
             return False  # the same was said elsewhere as an addition
-        if group.newest.day == since and not self._is_later(old, group):
-            return False
+        if group.newest.day == since:  # on one day, what stands further down was said later
+            where = (mine.newest.path, mine.newest.line) if mine else ("", 0)
+            if where[0] != group.newest.path or where[1] >= group.newest.line:
+                return False
         return self._degree(group.newest.text).degree >= POSSIBLE and self._doubt(group.newest) is None
-
-    def _says_otherwise(self, old: Sentence, group: _Group, tally: Tally | None) -> bool:
-        new, crowded = sentence(group.newest.text), self._crowded(old, group.first.day)
-        if _relation(old, new, True, crowded) is not Relation.REPLACES:  # not even if the same questions had found both
-            return False
-        return _relation(old, new, False, crowded) is Relation.REPLACES or self._together(tally, group.tally)
 
     def _crowded(self, old: Sentence, on: date) -> bool:
         """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
@@ -187,11 +175,6 @@ class _Night:
         """Whether a question that is about little else found both."""
         shared = one.strong_questions & other.strong_questions if one and other else ()
         return any(self.asked[question] <= MOST_ANSWERS for question in shared)
-
-    def _is_later(self, old: Sentence, group: _Group) -> bool:
-        """On one day, what stands further down was said later."""
-        mine = self.groups.get(old.frame)
-        return mine is not None and mine.newest.path == group.newest.path and mine.newest.line < group.newest.line
 
     def _outdated(self) -> tuple[list[Retirement], list[Retirement], dict[tuple[str, ...], list[Held]]]:
         """Lines of memory that newer notes made untrue: machine-written ones, the owner's; and who takes their place."""
@@ -243,11 +226,9 @@ class _Night:
         )
         return {id(group): group for group in near}.values()
 
-    def _successor_of(self, group: _Group) -> _Group | None:
-        """What replaced a whole group; looked up once a night."""
-        if id(group) not in self._successors:
-            self._successors[id(group)] = self._successor(sentence(group.newest.text), group.newest.day, group.tally)
-        return self._successors[id(group)]
+    def _heir_of(self, group: _Group) -> _Group | None:
+        """What replaced a whole group."""
+        return self._successor(sentence(group.newest.text), group.newest.day, group.tally)
 
     # -- candidates -------------------------------------------------------------------------------------------------------
 
@@ -285,90 +266,66 @@ class _Night:
         if self.rules.careful:
             others = self._others(group)
             noted |= {n.day for other in others for n in other.notes}
+            told = [group, *others, *(self.groups.get(sentence(held.fact).frame) for held in replaces)]
             tally = Tally()
-            for part in (group.tally, *(other.tally for other in others), *(self._tally_of(held) for held in replaces)):
+            for part in (*(each.tally for each in told if each), *(held.tally for held in replaces if held.tally)):
                 tally.join(part)
         last = date.fromisoformat(tally.last) if tally.last else note.day
         first = date.fromisoformat(tally.first) if tally.first else note.day
-        common: dict[str, Any] = {"first": first, "last": last, "mentions": len(noted), "tags": len(tags(note.text))}
-        if not self.rules.careful:
-            total = tally.ranked if self.rules.name == "nexo" else tally.scored
-            return Evidence(
-                recalls=tally.hits,
-                questions=len(tally.questions),
-                days=len(tally.days),
-                relevance=total / max(1, tally.hits),
-                **common,
-            )
+        strong, hits = self.rules.careful, max(1, tally.hits)
+        total = tally.relative if strong else tally.ranked if self.rules.name == "nexo" else tally.scored
         return Evidence(
-            recalls=len(tally.strong),
-            questions=len(tally.strong_questions),
-            days=len(tally.strong_days),
-            relevance=tally.relative / max(1, tally.hits),
-            kind=_kind(degree),
-            **common,
+            recalls=len(tally.strong) if strong else tally.hits,
+            questions=len(tally.strong_questions if strong else tally.questions),
+            days=len(tally.strong_days if strong else tally.days),
+            relevance=total / hits,
+            first=first,
+            last=last,
+            mentions=len(noted),
+            tags=len(tags(note.text)),
+            kind=_kind(degree) if strong else "",
         )
 
-    def _others(self, group: _Group) -> list[_Group]:
+    def _twins_of(self, group: _Group) -> list[_Group]:
         """Groups that say the same in other words."""
-        if id(group) not in self._twins:
-            mine = sentence(group.first.text)
-            self._twins[id(group)] = [
-                other
-                for other in self._about(mine)
-                if other is not group and says_too(mine, sentence(other.first.text))
-            ]
-        return self._twins[id(group)]
-
-    def _tally_of(self, held: Held) -> Tally:
-        tally = Tally()
-        group = self.groups.get(sentence(held.fact).frame)
-        for part in (held.tally, group.tally if group else None):
-            if part:
-                tally.join(part)
-        return tally
+        mine, near = sentence(group.first.text), self._about(sentence(group.first.text).heads)
+        return [other for other in near if other is not group and says_too(mine, sentence(other.first.text))]
 
     def _gates(self, e: Evidence, total: float, degree: Lasting, *, heir: bool) -> Iterator[Gate]:
         rules = self.rules
         need, days, questions = rules.recalls, rules.days, rules.questions
         if rules.careful:
-            yield Gate(name="lasting", passed=degree.degree >= POSSIBLE, said=f"{degree.degree:.2f} of {POSSIBLE}")
+            yield Gate("lasting", degree.degree >= POSSIBLE, f"{degree.degree:.2f} of {POSSIBLE}")
             if degree.degree < SURE:
                 need, days, questions = DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS
         # Noted on two days and asked for once is as good as asked for twice, where the line is surely lasting.
         told = rules.careful and degree.degree >= SURE and e.recalls > 0 and e.mentions > 1
-        yield Gate(name="recalls", passed=heir or told or e.recalls >= need, said=f"{e.recalls} of {need}")
-        yield Gate(name="questions", passed=heir or e.questions >= questions, said=f"{e.questions} of {questions}")
-        yield Gate(name="days", passed=heir or told or e.days >= days, said=f"{e.days} of {days}")
-        yield Gate(name="score", passed=heir or total >= rules.score, said=f"{total:.2f} of {rules.score}")
+        yield Gate("recalls", heir or told or e.recalls >= need, f"{e.recalls} of {need}")
+        yield Gate("questions", heir or e.questions >= questions, f"{e.questions} of {questions}")
+        yield Gate("days", heir or told or e.days >= days, f"{e.days} of {days}")
+        yield Gate("score", heir or total >= rules.score, f"{total:.2f} of {rules.score}")
         if rules.oldest is not None:
             age = (self.m.today - e.last).days
-            yield Gate(name="age", passed=age <= rules.oldest, said=f"last asked for {age} days ago")
+            yield Gate("age", age <= rules.oldest, f"last asked for {age} days ago")
 
     def _truth_gates(self, group: _Group, note: LogNote, replaces: list[Held]) -> Iterator[Gate]:
         known = self._known(note, replaces)
-        yield Gate(
-            name="new",
-            passed=known is None,
-            said=f"memory says so already: {known.fact}" if known else "memory does not say so",
-        )
+        said = f"memory says so already: {known.fact}" if known else "memory does not say so"
+        yield Gate("new", known is None, said)
         before = self.m.promoted.get(key_of(note.text))
         again = before is not None and group.newest.day <= before and known is None
         yield Gate(
-            name="not taken out",
-            passed=not again,
-            said=f"it was in memory on {before} and was taken out" if again else "never taken out",
+            "not taken out",
+            not again,
+            f"it was in memory on {before} and was taken out" if again else "never taken out",
         )
         if self.rules.careful:
             old, until = sentence(group.newest.text), group.newest.day
             by = self._successor_of(group) or self._successor_of_twin(old, until)
-            yield Gate(
-                name="still so",
-                passed=by is None,
-                said=f"replaced on {by.first.day}: {by.first.text}" if by else "nothing newer says otherwise",
-            )
+            said = f"replaced on {by.first.day}: {by.first.text}" if by else "nothing newer says otherwise"
+            yield Gate("still so", by is None, said)
         doubt = self._doubt(note)
-        yield Gate(name="trusted", passed=doubt is None, said=doubt or "its words come from you or your agent alone")
+        yield Gate("trusted", doubt is None, doubt or "its words come from you or your agent alone")
 
     def _known(self, note: LogNote, replaces: list[Held]) -> Held | None:
         mine, numbers = meaning(note.text), {held.number for held in replaces}
@@ -378,7 +335,10 @@ class _Night:
 
     def _fitted(self, chosen: list[Candidate], gone: set[int]) -> _Page:
         """The new page: as many promotions as there is room for, the least asked-for lines of ours making some."""
-        promotions = [self._promotion(candidate) for candidate in _distinct(chosen)]
+        promotions = [
+            Promotion(line=self.m.line(c.note.fact, c.since, [c.figures]), fact=c.note.fact, candidate=c)
+            for c in _distinct(chosen)
+        ]
         routine = [held for held in self.m.held if held.number not in gone and self._is_routine(held)]
         gone = gone | {held.number for held in routine}
         page = _Page(text="", promotions=promotions, moves=routine)
@@ -398,7 +358,7 @@ class _Night:
             else:
                 out = promotions.pop().candidate
                 said = f"MEMORY.md has {self.m.budget:,} characters and all are taken"
-                page.waiting[id(out)] = replace(out, gates=(*out.gates, Gate(name="room", passed=False, said=said)))
+                page.waiting[id(out)] = replace(out, gates=(*out.gates, Gate("room", False, said)))
 
     def _is_routine(self, held: Held) -> bool:
         """A dreamed line whose like was noted so often since that it would not be kept today."""
@@ -411,11 +371,6 @@ class _Night:
         added = sum(len(promotion.line) + 1 for promotion in promotions)
         size = len(dreamed_page(self.m, (), gone=gone, fold=fold)) + added + (HEADING if promotions else 0)
         return size <= self.m.budget - ROOM
-
-    def _promotion(self, candidate: Candidate) -> Promotion:
-        fact = candidate.note.fact
-        line = self.m.line(fact, candidate.since, [candidate.figures])
-        return Promotion(line=line, fact=fact, candidate=candidate)
 
 
 @dataclass(slots=True)
@@ -442,11 +397,6 @@ def _kind(degree: Lasting) -> str:
     told = " ".join(degree.reasons)
     names = (("attribute", "lasting attribute"), ("rule", "every time"), ("decision", "a decision"))
     return next((kind for kind, words_of in names if words_of in told), "")
-
-
-@lru_cache(maxsize=262_144)
-def _relation(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Relation | None:
-    return relation(old, new, together=lambda: together, crowded=crowded)
 
 
 @lru_cache(maxsize=65_536)

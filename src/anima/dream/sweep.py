@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
+from typing import Any
 
 from anima.dream import consult, diary
 from anima.dream.bank import Reflection
@@ -52,12 +53,7 @@ class Sweep:
     said: str = ""
 
 
-@dataclass(slots=True)
-class _Log:
-    """One daily log as it was last read."""
-
-    digest: str
-    notes: list[tuple[Item, tuple[str, ...]]]  # with the digests of its lines
+Cut = list[tuple[Item, tuple[str, ...]]]  # the notes of a daily log, with the digests of their lines
 
 
 @dataclass(slots=True)
@@ -116,7 +112,7 @@ class Dreams:
         self._site, self._store, self._layout = site, site.store, site.layout
         self._writer, self._zone = writer, zone
         self._memory = DocPath.parse(site.layout.curated)
-        self._tallies, self._marks, self._logs = Tallies(self._memory.text), _Marks(), dict[str, _Log]()
+        self._tallies, self._marks, self._logs = Tallies(self._memory.text), _Marks(), dict[str, tuple[str, Cut]]()
         self._recalls: list[int] = []  # the numbers of their records
         self._scanned: dict[str, str | None] = {}
         self._bank = Reflection(site)
@@ -195,7 +191,13 @@ class Dreams:
             for path, source, dreamed in record.fields.get("from", ()):
                 places[path, source].add(dreamed)
                 further[source].add(dreamed)
-        return {place: _closed(found, further) for place, found in places.items()}
+        for found in places.values():
+            waiting = [*found]
+            while waiting:
+                more = further.get(waiting.pop(), set()) - found
+                found |= more
+                waiting += more
+        return {place: frozenset(found) for place, found in places.items()}
 
     # -- gathering --------------------------------------------------------------------------------------------------------
 
@@ -218,10 +220,16 @@ class Dreams:
         with self._mutex:
             tip = self._catch_up()
             began = self._marks.last
-            tallies = self._tallies if since is None else self._tallies_since(since)
+            tallies = self._tallies
+            if since is not None:
+                tallies = Tallies(self._memory.text)
+                for record in self._store.ledger.records(0, kinds=("recall",)):
+                    if str(record.fields.get("day", "")) >= since.isoformat():
+                        tallies.fold(record)
             before, clock = self._text(self._memory), self._site.clock()
             now, today = moment or (clock.astimezone(UTC), clock.astimezone(self._zone()).date())
-            notes = tuple(self._notes(tallies))
+            notes, known = tuple(self._notes(tallies)), self._marks.promoted
+            keys = {key_of(note.text) for note in notes if note.tally} if known else ()
             material = Material(
                 now=now,
                 today=today,
@@ -230,7 +238,7 @@ class Dreams:
                 memory=before or "",
                 held=tuple(self._held(before or "", tallies)),
                 doubt=self._doubt,
-                promoted=self._promoted(notes),
+                promoted={key: known[digest] for key in keys if (digest := self._store.key.of(key)) in known},
                 recalls=len(self._recalls) - bisect_right(self._recalls, self._marks.through),
                 seed_form=self._layout.dialect == "nexo",
             )
@@ -242,21 +250,21 @@ class Dreams:
         told = diary.with_diary(made, doubt=self._doubt, prose=prose, remark=remark)
         return replace(draft, made=told, prose=prose)
 
-    def _promoted(self, notes: tuple[LogNote, ...]) -> dict[str, date]:
-        known = self._marks.promoted
-        keys = {key_of(note.text) for note in notes if note.tally} if known else ()
-        return {key: known[digest] for key in keys if (digest := self._store.key.of(key)) in known}
-
     def _advised(self, draft: _Draft, since: date | None, complete: Complete | None) -> _Draft:
         """The draft as a model would have it, as far as its answer may stand. Nothing is locked in here."""
         if complete is None:
             return draft
-        advice = consult.consult(
-            draft.plan, draft.material, complete, unsafe=unsafe, shown=self._may_be_shown, timeout=self.patience
-        )
+        source = self._store.provenance.source
+
+        def shown(held: Held) -> bool:
+            """Whether a model may see a line of memory: it can be built on, and the scan sees nothing in it."""
+            return source(self._memory, held.raw).trusted and unsafe(held.raw) is None
+
+        asked: dict[str, Any] = {"unsafe": unsafe, "timeout": self.patience}
+        advice = consult.consult(draft.plan, draft.material, complete, shown=shown, **asked)
         found = self._with_diary(draft, advice.plan, remark=advice.said)
         if advice.heard and found.made.diary:
-            prose = consult.narrated(found.made.diary, complete, unsafe=unsafe, timeout=self.patience)
+            prose = consult.narrated(found.made.diary, complete, **asked)
             remark = advice.said if prose else f"{advice.said} {consult.NO_PROSE}"
             found = self._with_diary(draft, advice.plan, prose=prose, remark=remark)
         material = draft.material
@@ -264,17 +272,6 @@ class Dreams:
         if again.lines != draft.lines:
             return self._with_diary(again, again.plan, remark=consult.CHANGED_MEANWHILE)
         return found
-
-    def _may_be_shown(self, held: Held) -> bool:
-        """Whether a model may see a line of memory: it can be built on, and the scan sees nothing in it."""
-        return self._store.provenance.source(self._memory, held.raw).trusted and unsafe(held.raw) is None
-
-    def _tallies_since(self, since: date) -> Tallies:
-        tallies = Tallies(self._memory.text)
-        for record in self._store.ledger.records(0, kinds=("recall",)):
-            if str(record.fields.get("day", "")) >= since.isoformat():
-                tallies.fold(record)
-        return tallies
 
     def _notes(self, tallies: Tallies) -> Iterator[LogNote]:
         """Every note of every daily log, oldest first; logs that did not change are not cut again."""
@@ -285,19 +282,18 @@ class Dreams:
                 tally = tallies.of(path, digests)
                 yield LogNote(path=path, line=item.line, raws=item.raws, text=item.text, day=day, tally=tally)
 
-    def _log(self, path: str) -> list[tuple[Item, tuple[str, ...]]]:
+    def _log(self, path: str) -> Cut:
         try:
             document = self._store.documents.read(DocPath.parse(path))
         except Damaged:
             raise  # a disk that fails for a moment: a sweep without this log would be another sweep
         except HomeError:
             return []  # a log that is no text has no notes; doctor says more
-        known = self._logs.get(path)
-        if known is None or known.digest != document.digest:
+        if self._logs.get(path, ("", []))[0] != document.digest:
             line = self._store.key.line
             cut = [(item, tuple(map(line, item.raws))) for item in diary.items(document.text)]
-            self._logs[path] = known = _Log(digest=document.digest, notes=cut)
-        return known.notes
+            self._logs[path] = document.digest, cut
+        return self._logs[path][1]
 
     def _held(self, memory: str, tallies: Tallies) -> Iterator[Held]:
         view, dreamed = self._store.provenance, diary.dreamed_on(memory)
@@ -376,7 +372,7 @@ class Dreams:
             if self._text(self._memory) != draft.before:
                 return None
             fields, diff = self._fields(draft), self._diff([*changes, *bank])
-            receipts = self._submitted(changes, bank, fields, draft.began)
+            receipts = self._submitted(changes, bank, fields, draft.began) if changes or bank else ()
             proposals = self._after(fields, receipts, wishes)
         if not receipts:
             return Sweep(status="pending", plan=made, diff=diff, proposals=proposals)
@@ -395,8 +391,6 @@ class Dreams:
         self, changes: list[Change], bank: list[Change], fields: dict[str, object], began: int
     ) -> tuple[Receipt, ...]:
         """One batch. What it comes from is written down before it, so that a crash does not lose that."""
-        if not changes and not bank:
-            return ()
         self._store.append("dreaming", fields, sync=False)  # the batch's own record follows, and is synced
         receipts = self._writer().submit([*changes, *bank], what="sweep", of=str(began))
         if receipts[0].status == "refused" and changes and bank:  # a page of the bank must not cost a sweep
@@ -404,14 +398,18 @@ class Dreams:
         return receipts
 
     def _changes(self, draft: _Draft) -> list[Change]:
-        made, topics = draft.made, self._layout.topics
+        made, topics, taint = draft.made, self._layout.topics, set[Origin]()
+        # The meet of all that went in. The gates let nothing untrusted pass; the road would refuse it once more.
+        for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
+            for source in (self._store.provenance.source(DocPath.parse(note.path), raw) for raw in note.raws):
+                taint |= ({source.origin} | source.taint) & UNTRUSTED if not source.trusted else set()
         own = Change(
             path=self._memory,
             kind=Kind.APPEND,
             text="",
             actor=Actor.DREAMER,
             origin=Origin.DERIVED,
-            taint=self._taint(made),
+            taint=frozenset(taint),
             reason=diary.subject(made),
         )
         changes = [
@@ -428,16 +426,6 @@ class Dreams:
             changes.insert(0, replace(own, kind=Kind.WRITE, text=made.memory, base=base))
         return changes
 
-    def _taint(self, made: SweepPlan) -> frozenset[Origin]:
-        """The meet of all that went in. The gates let nothing untrusted pass; the road would refuse it once more."""
-        found: set[Origin] = set()
-        for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
-            for raw in note.raws:
-                source = self._store.provenance.source(DocPath.parse(note.path), raw)
-                if not source.trusted:
-                    found |= ({source.origin} | source.taint) & UNTRUSTED
-        return frozenset(found)
-
     def _diff(self, changes: list[Change]) -> str:
         return diff_of(changes, [self._text(change.path) for change in changes]) if changes else ""
 
@@ -446,6 +434,10 @@ class Dreams:
         made, key = draft.made, self._store.key
         told = [text for p in made.promotions for text in (p.fact, *(c.note.text for c in (p.candidate, *p.also)))]
         anew = [p.line for p in made.promotions if p.also or p.held or p.fact != p.candidate.note.fact]
+        figures = {key.line(p.line): p.candidate.figures for p in made.promotions}
+        for one in made.reworded:  # what spoke for lines that are only said anew
+            known = [found for held in one.held if (found := self._marks.figures.get(key.line(held.raw)))]
+            figures |= {key.line(one.line): max(known)} if known else {}
         fields: dict[str, object] = {
             "through": draft.through,
             "preset": made.rules.name,
@@ -453,21 +445,13 @@ class Dreams:
             "from": traces(made, key=key, memory=self._memory.text, prose=draft.prose),
             "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
-            "figures": {key.line(p.line): p.candidate.figures for p in made.promotions} | self._figures(made),
+            "figures": figures,
             "kept": len(made.promotions),
             "retired": len(made.retirements),
             "moved": len(made.moves),
             "considered": len(made.considered),
         }
         return {name: value for name, value in fields.items() if value not in ([], {})}
-
-    def _figures(self, made: SweepPlan) -> dict[str, Figures]:
-        """What spoke for lines that are only said anew."""
-        line, known = self._store.key.line, self._marks.figures
-        told = {
-            line(one.line): [known[d] for held in one.held if (d := line(held.raw)) in known] for one in made.reworded
-        }
-        return {anew: max(figures) for anew, figures in told.items() if figures}
 
     def _after(
         self, fields: dict[str, object], receipts: tuple[Receipt, ...], wishes: list[Retirement]
@@ -476,20 +460,18 @@ class Dreams:
         proposals: list[str | None] = []
         try:
             proposals += (self._propose(wish) for wish in wishes)
-            self._mark(fields | {"asked": [self._wish_key(wish) for wish in wishes]}, receipts)
+            change = receipts[0].change if receipts else None
+            fields = fields | {"asked": [self._wish_key(wish) for wish in wishes], "change": change}
+            # What it names as promoted is not promoted again after somebody took it out.
+            self._store.append("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
+            self._catch_up()
+            if self._layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
+                state = json.dumps({"lastConsolidatedAt": self._site.clock().isoformat(), "change": change})
+                self._store.logs(self._layout.daily).put(CONSOLIDATION, state.encode())
         except HomeError:
             if not receipts or receipts[0].status != "written":
                 raise
         return tuple(filter(None, proposals))
-
-    def _mark(self, fields: dict[str, object], receipts: tuple[Receipt, ...]) -> None:
-        """The last step. What it names as promoted is not promoted again after somebody took it out."""
-        fields = fields | {"change": receipts[0].change if receipts else None}
-        self._store.append("sweep", {name: value for name, value in fields.items() if value not in (None, [])})
-        self._catch_up()
-        if self._layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
-            state = json.dumps({"lastConsolidatedAt": self._site.clock().isoformat(), "change": fields["change"]})
-            self._store.logs(self._layout.daily).put(CONSOLIDATION, state.encode())
 
     def _finish_mark(self) -> None:
         """After a crash between the last file and the mark: the sweep was carried out, so only its mark is missing."""
@@ -534,16 +516,6 @@ class Dreams:
             return self._store.documents.read(path).text
         except NoSuchDocument:
             return None
-
-
-def _closed(found: set[str], further: Mapping[str, set[str]]) -> frozenset[str]:
-    """These, and what was dreamed from them in turn."""
-    seen, waiting = set(found), list(found)
-    while waiting:
-        more = further.get(waiting.pop(), set()) - seen
-        seen |= more
-        waiting += more
-    return frozenset(seen)
 
 
 def unsafe(text: str) -> str | None:

@@ -9,23 +9,16 @@ Not here: the clock, and remembering when something last ran.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from anima.config import timezone as zone_of
 from anima.errors import BadArguments, BadConfig, printable
 
-NAMED = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-}
+NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
+NAMED |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
 MAX_EXPRESSION = 200
 SKEW = timedelta(days=1)  # a last run further ahead than this was noted by a clock that was wrong
 TURN = timedelta(hours=3)  # more than any clock is turned back
@@ -51,9 +44,8 @@ def due(expression: str, timezone: str, last: datetime | None, now: datetime) ->
     Whatever never ran is due at once. A `last` up to a day ahead of `now` waits; further ahead it counts as never.
     Raises BadConfig for an expression or a zone that is none.
     """
-    text, zone = _parsed(expression, timezone)
     now = _utc(now)
-    latest = next((run for run in _runs(text, zone, now, back=True) if run <= now), None)
+    latest = next((run for run in _runs(expression, timezone, now, back=True) if run <= now), None)
     if last is None or _utc(last) - now > SKEW:
         return Due(at=latest, since=latest) if latest else None
     since = following(expression, timezone, last)
@@ -62,24 +54,19 @@ def due(expression: str, timezone: str, last: datetime | None, now: datetime) ->
 
 def following(expression: str, tz: str, after: datetime) -> datetime:
     """The first run after a moment, in UTC. Raises BadConfig for an expression or a zone that is none."""
-    text, zone = _parsed(expression, tz)
     after = _utc(after)
-    for run in _runs(text, zone, after):
-        if run > after:  # after a turn back the wall shows times that have been
-            return run
-    raise BadConfig(f"{printable(text)!r} names a day that never comes again", hint=_HINT)
+    # After a turn back the wall shows times that have been.
+    if (run := next((run for run in _runs(expression, tz, after) if run > after), None)) is None:
+        raise BadConfig(f"{printable(expression.strip())!r} names a day that never comes again", hint=_HINT)
+    return run
 
 
 @lru_cache(maxsize=64)
-def _parsed(expression: str, timezone: str) -> tuple[str, ZoneInfo]:
+def _parsed(expression: str) -> str:
+    """The expression as cronsim reads it."""
     from cronsim import CronSim, CronSimError
 
-    try:
-        zone = zone_of(timezone)
-    except ValueError as error:
-        raise BadConfig(str(error)) from None
-    text = NAMED.get(expression.strip().lower(), expression.strip())
-    shown = printable(expression.strip(), 60)
+    text, shown = NAMED.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
     fields = text.split()
     if len(fields) != 5 or len(text) > MAX_EXPRESSION:
         raise BadConfig(f"{shown!r} is not a time to run at", hint=_HINT)
@@ -91,7 +78,7 @@ def _parsed(expression: str, timezone: str) -> tuple[str, ZoneInfo]:
         raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=_HINT) from None
     except (StopIteration, AssertionError, ValueError, OverflowError):
         raise BadConfig(f"{shown!r} names a day that never comes", hint=_HINT) from None
-    return text, zone
+    return text
 
 
 def _utc(moment: datetime) -> datetime:
@@ -101,12 +88,14 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _runs(text: str, zone: ZoneInfo, moment: datetime, *, back: bool = False) -> Iterator[datetime]:
+def _runs(expression: str, timezone: str, moment: datetime, *, back: bool = False) -> Iterator[datetime]:
     """Every run after a moment, or backwards every run up to it; near a clock change a few from its other side first."""
     from cronsim import CronSim
 
     try:
-        start = moment + TURN if back else moment
+        zone = zone_of(timezone)
+    except ValueError as error:
+        raise BadConfig(str(error)) from None
+    text, start = _parsed(expression), moment + TURN if back else moment
+    with suppress(OverflowError):  # the calendar ends in the year 9999
         yield from (run.astimezone(UTC) for run in CronSim(text, start.astimezone(zone), reverse=back))
-    except OverflowError:  # the calendar ends in the year 9999
-        return

@@ -52,16 +52,8 @@ class Tally:
     last: str = ""
 
     def add(self, *, day: str, question: str, rank: int, score: float, relative: float) -> None:
-        self.hits += 1
-        self.questions.add(question)
-        self.days.add(day)
-        self.ranked += 1 / max(1, rank)
-        self.scored += score
-        self.relative += relative
-        self.first = min(self.first or day, day)
-        self.last = max(self.last, day)
-        if rank == 1 or relative >= STRONG:
-            self.strong.add((day, question))
+        strong = {(day, question)} if rank == 1 or relative >= STRONG else set()
+        self.join(Tally(1, strong, {question}, {day}, 1 / max(1, rank), score, relative, day, day))
 
     def join(self, other: Tally) -> None:
         """Takes another line's tally in: two lines that say the same share their recalls."""
@@ -174,61 +166,36 @@ class Score:
 
 
 def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
-    formula = {"anima": _ours, "nexo": _nexo, "openclaw": _openclaw}[rules.name]
-    parts = {name: max(0.0, min(1.0, value)) for name, value in formula(evidence, today).items()}
+    parts = {name: max(0.0, min(1.0, value)) for name, value in _parts(evidence, today, rules.name).items()}
     boost = _boost(evidence, today) if rules.name == "openclaw" else 0.0
     total = sum(WEIGHTS[name] * value for name, value in parts.items()) + boost
     rounded = {name: round(value, 4) for name, value in parts.items()}
     return Score(total=round(min(1.0, total), 4), boost=round(boost, 4), **rounded)
 
 
-def _age(evidence: Evidence, today: date) -> int:
-    return max(0, (today - evidence.last).days)
+def _parts(e: Evidence, today: date, name: str) -> dict[str, float]:
+    """The components by the rules of one of them, before they are cut to what lies between 0 and 1."""
+    age, most = max(0, (today - e.last).days), max(e.questions, e.days)
+    often, recalls = math.log1p(e.recalls) / math.log(7), e.recalls + e.mentions
+    if name == "anima":
+        recency = 2 ** (-age / HALF_LIVES.get(e.kind, HALF_LIFE))
+        return _named(often, e.relevance, e.questions / 3, recency, e.days / 3, e.tags / 6)
+    if name == "nexo":
+        return _named(often, e.relevance, most / 5, 2 ** (-age / 90), e.days / 5, 0.0)
+    relevance = (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / recalls
+    spacing = 0.2 * e.days
+    if e.days > 1:
+        spacing = 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
+    return _named(math.log1p(recalls) / math.log(11), relevance, most / 5, 2 ** (-age / 14), spacing, e.tags / 6)
 
 
-def _ours(e: Evidence, today: date) -> dict[str, float]:
-    return {
-        "frequency": math.log1p(e.recalls) / math.log(7),
-        "relevance": e.relevance,
-        "diversity": e.questions / 3,
-        "recency": 2 ** (-_age(e, today) / HALF_LIVES.get(e.kind, HALF_LIFE)),
-        "consolidation": e.days / 3,
-        "conceptual": e.tags / 6,
-    }
-
-
-def _nexo(e: Evidence, today: date) -> dict[str, float]:
-    return {
-        "frequency": math.log1p(e.recalls) / math.log(7),
-        "relevance": e.relevance,
-        "diversity": max(e.questions, e.days) / 5,
-        "recency": 2 ** (-_age(e, today) / 90),
-        "consolidation": e.days / 5,
-        "conceptual": 0.0,
-    }
-
-
-def _openclaw(e: Evidence, today: date) -> dict[str, float]:
-    signals = e.recalls + e.mentions
-    return {
-        "frequency": math.log1p(signals) / math.log(11),
-        "relevance": (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / signals,
-        "diversity": max(e.questions, e.days) / 5,
-        "recency": 2 ** (-_age(e, today) / 14),
-        "consolidation": _spacing(e),
-        "conceptual": e.tags / 6,
-    }
-
-
-def _spacing(e: Evidence) -> float:
-    if e.days <= 1:
-        return 0.2 * e.days
-    return 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
+def _named(*values: float) -> dict[str, float]:
+    return dict(zip(WEIGHTS, values, strict=True))
 
 
 def _boost(e: Evidence, today: date) -> float:
     """What light and REM sleep add to a line they saw on several nights."""
-    fade = 2 ** (-_age(e, today) / HALF_LIFE)
+    fade = 2 ** (-max(0, (today - e.last).days) / HALF_LIFE)
     light, rem = (min(1.0, math.log1p(nights) / math.log(7)) * fade for nights in (e.days, max(0, e.days - 1)))
     return LIGHT_BOOST * light + REM_BOOST * rem
 
@@ -237,32 +204,8 @@ def _boost(e: Evidence, today: date) -> float:
 
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
 FEWEST_WORDS = 2
+_DENSE = re.compile("[\u3040-\u9fff\uac00-\ud7ff]")
 _SIGN = {name: re.compile(one_line(pattern)) for name, pattern in read_table("dream", "junk").items()}
-
-
-def _shell(text: str) -> bool:
-    return bool(_SIGN["command"].match(text)) or len(_SIGN["shell"].findall(text)) >= 2
-
-
-def _signs(text: str) -> bool:
-    """More signs and digits than a sentence has."""
-    letters = len(_SIGN["letters"].findall(text))
-    return letters < 0.55 * len(text.replace(" ", ""))
-
-
-def _log(text: str) -> bool:
-    return bool(_SIGN["log"].match(text)) or len(_SIGN["pairs"].findall(text)) >= 2 or bool(_SIGN["stamp"].search(text))
-
-
-def _listed(text: str) -> bool:
-    return bool(_SIGN["listed"].search(text)) or (
-        bool(_SIGN["things"].match(text)) and bool(_SIGN["first_of_list"].match(text))
-    )
-
-
-def _measures(text: str) -> bool:
-    """A figure that something reported; a limit that is stated is none."""
-    return bool(_SIGN["measure"].search(text)) and not is_stated(sentence(text))
 
 
 def _greets(text: str) -> bool:
@@ -276,20 +219,24 @@ def _mostly_link(text: str) -> bool:
     return rest != text and len(_SIGN["words"].findall(rest)) < 4
 
 
+def _times(name: str, text: str) -> int:
+    return len(_SIGN[name].findall(text))
+
+
 KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     (
         "too short",
-        lambda text: (len(text) < SHORTEST and not _dense(text)) or len(_SIGN["words"].findall(text)) < FEWEST_WORDS,
+        lambda text: (len(text) < SHORTEST and not _DENSE.search(text)) or _times("words", text) < FEWEST_WORDS,
     ),
     ("too long", lambda text: len(text) > LONGEST),
     ("its own output", _SIGN["own"].search),
     ("a secret", _SIGN["secret"].search),
     ("a stack trace", _SIGN["trace"].search),
-    ("a command", _shell),
-    ("a log line", _log),
+    ("a command", lambda text: _SIGN["command"].match(text) or _times("shell", text) >= 2),
+    ("a log line", lambda text: _SIGN["log"].match(text) or _times("pairs", text) >= 2 or _SIGN["stamp"].search(text)),
     ("code", _SIGN["code"].search),
     ("data", _SIGN["data"].search),
-    ("a list", _listed),
+    ("a list", lambda text: _SIGN["listed"].search(text) or (_times("things", text) and _times("first_of_list", text))),
     ("a link", _mostly_link),
     ("an identifier", _SIGN["hexes"].search),
     ("a question", _SIGN["question"].search),
@@ -298,15 +245,12 @@ KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("boilerplate", _SIGN["empty"].match),
     ("a job's report", _SIGN["job"].search),
     ("a tool's output", _SIGN["tool"].search),
-    ("a measurement", _measures),
+    ("a measurement", lambda text: _SIGN["measure"].search(text) and not is_stated(sentence(text))),  # nor a limit
     ("the agent talking", lambda text: _SIGN["chatter"].match(core_of(text)[0])),
     ("the weather", _SIGN["weather"].search),
-    ("mostly signs", _signs),
+    # More signs and digits than a sentence has.
+    ("mostly signs", lambda text: _times("letters", text) < 0.55 * len(text.replace(" ", ""))),
 )
-
-
-def _dense(text: str) -> bool:
-    return any("\u3040" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7ff" for char in text)
 
 
 @lru_cache(maxsize=65_536)

@@ -9,9 +9,11 @@ Not here: how phrases are found (text.phrases), and whoever else keeps text (hol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
@@ -77,14 +79,8 @@ class _Plan:
 
     def shown(self) -> Forgetting:
         """As its owner sees it."""
-        return Forgetting(
-            touched=self.everything,
-            purge=self.sought.purge,
-            done=False,
-            phrases=len(self.keep),
-            left=self.left,
-            notes=self.notes,
-        )
+        told = Forgetting(touched=self.everything, purge=self.sought.purge, done=False, phrases=len(self.keep))
+        return replace(told, left=self.left, notes=self.notes)
 
 
 class Forget:
@@ -119,7 +115,15 @@ class Forget:
             if asked.layer is None or layer_at(document.path) == asked.layer:
                 change = self._draw(sought, asked, document, dreamed, touched, left)
                 changes += [change] if change else []
-        notes = self._notes(asked, sought, documents)
+        notes = [
+            f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
+            for d in documents
+            if asked.layer is None and sought.words.touches(d.path.text.replace("/", " "))
+        ]
+        if not purge and self._store.begun:
+            notes.append(
+                "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
+            )
         held = []
         for holder in self._holders:
             found = list(holder.find(sought))
@@ -174,7 +178,9 @@ class Forget:
         strong: dict[str, None] = {}
         weak: dict[str, None] = {}
         held: Counter[str] = Counter()
-        for path, text, is_now in self._texts(documents, past=sought.purge):
+        texts = [(document.path, document.text, True) for document in documents]
+        past = Versions(self._site).texts() if sought.purge else ()
+        for path, text, is_now in chain(texts, ((path, text, False) for path, text in past)):
             chosen = sought.lines(path, text)
             for number, line in enumerate(lines_of(text)):
                 said = said_in(line) if number in chosen or is_now else ""
@@ -185,11 +191,6 @@ class Forget:
         alone = [said for said in weak if sought.purge and not held[flat(said).text]]
         sought.words = Wanted(lines=strong, whole=alone)
         return tuple(strong)
-
-    def _texts(self, documents: Iterable[Document], *, past: bool) -> Iterator[tuple[DocPath, str, bool]]:
-        yield from ((document.path, document.text, True) for document in documents)
-        if past:
-            yield from ((path, text, False) for path, text in Versions(self._site).texts())
 
     def _dreamed_from(self, sought: Choice, documents: Iterable[Document]) -> frozenset[str]:
         """The lines that nights made of what goes, in a model's words too, by their digests."""
@@ -234,30 +235,14 @@ class Forget:
         kind = Kind.WRITE if text.strip() or is_named else Kind.DELETE
         return owners(path, kind, text if kind is Kind.WRITE else "", base=document.digest, reason="forget")
 
-    def _notes(self, asked: Asked, sought: Choice, documents: Iterable[Document]) -> list[str]:
-        notes = [
-            f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
-            for d in documents
-            if asked.layer is None and sought.words.touches(d.path.text.replace("/", " "))
-        ]
-        if not sought.purge and self._store.begun:
-            notes.append(
-                "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
-            )
-        return notes
-
     # -- the deed -------------------------------------------------------------------------------------------------------
 
     def perform(self, asked: Asked, *, purge: bool, last: str | None = None) -> Forgetting:
         """Plans and does it. A document that changed in between is planned anew. `last` is a proposal that goes last."""
-        for tries in range(_TRIES):
-            drawn = self.plan(asked, purge=purge)
-            try:
-                return self._carry_out(drawn, last)
-            except StaleWrite:
-                if tries == _TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        for _ in range(_TRIES - 1):
+            with suppress(StaleWrite):
+                return self._carry_out(self.plan(asked, purge=purge), last)
+        return self._carry_out(self.plan(asked, purge=purge), last)
 
     def _carry_out(self, drawn: _Plan, last: str | None) -> Forgetting:
         sought, left, notes = drawn.sought, list(drawn.left), list(drawn.notes)
@@ -270,30 +255,19 @@ class Forget:
                     notes.append(told)
                 else:
                     left.append(told)
-        left += () if sought.purge else self._written_again(drawn)
+        for path in () if sought.purge else [change.path for change in drawn.changes]:
+            documents = self._store.documents
+            if documents.exists(path) and sought.words.touches(documents.read(path).text):
+                left.append(Left(path.text, "it was written again meanwhile"))
         for holder, found in drawn.held:
             left += holder.proof(sought, found)
         first = receipts[0] if receipts else None
         if first is not None and sought.purge:  # revisions have other names now
             first = replace(first, revision=self._store.history.head() if self._store.history else None)
-        done = Forgetting(
-            touched=drawn.everything,
-            purge=sought.purge,
-            done=True,
-            phrases=phrases,
-            change=first.change if first else None,
-            revision=first.revision if first else None,
-            verified=not left,
-            left=tuple(dict.fromkeys(left)),
-            notes=tuple(notes),
-        )
-        return self._recorded(drawn, done, last)
-
-    def _written_again(self, drawn: _Plan) -> Iterator[Left]:
-        documents = self._store.documents
-        for path in (change.path for change in drawn.changes):
-            if documents.exists(path) and drawn.sought.words.touches(documents.read(path).text):
-                yield Left(path.text, "it was written again meanwhile")
+        done = replace(drawn.shown(), done=True, phrases=phrases, verified=not left)
+        if first is not None:
+            done = replace(done, change=first.change, revision=first.revision)
+        return self._recorded(drawn, replace(done, left=tuple(dict.fromkeys(left)), notes=tuple(notes)), last)
 
     def _recorded(self, drawn: _Plan, done: Forgetting, last: str | None) -> Forgetting:
         """The ledger's word for it: counts and digests, no text."""

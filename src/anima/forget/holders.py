@@ -25,7 +25,7 @@ from anima.store.revision import Note, without_text
 from anima.text.markdown import lines_of
 from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
 
-_KNOWN = ("diff", "foreseen", "why", "bases", "changes", "findings", "forget")  # where a proposal holds text
+_KNOWN = ("diff", "foreseen", "why", "bases", "changes", "findings", "forget", "call")  # where a proposal holds text
 _TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
 _FIRM = 8  # characters; a shorter word stands in names and formats of our own too
 
@@ -61,11 +61,8 @@ class Waiting(Holder):
             try:
                 found = json.loads(raw)
                 texts = [text for key in _KNOWN for text in _strings(found.get(key))]
-                origins, wanted = (
-                    (found.get("origin"), *found.get("taint", ())),
-                    "\n".join(_strings(found.get("changes"))),
-                )
-                meant = sought.change(found.get("session"), origins, datetime.fromisoformat(found["created"]), wanted)
+                origins, when = (found.get("origin"), *found.get("taint", ())), datetime.fromisoformat(found["created"])
+                meant = sought.change(found.get("session"), origins, when, "\n".join(_strings(found.get("changes"))))
             except (ValueError, KeyError, AttributeError, RecursionError, TypeError):
                 texts, meant = [loose(raw)], False
             if meant or any(sought.words.touches(text) for text in texts):
@@ -185,10 +182,8 @@ class Files(Holder):
                 continue
             if data is None or not (firm.touches(loose(data)) if ours else _holds(sought.words, data)):
                 continue
-            is_ledger = path.endswith("ledger.jsonl")
-            yield Left(
-                path, "the ledger names it: a document's or a session's name" if is_ledger else "it still holds it"
-            )
+            named = "the ledger names it: a document's or a session's name"
+            yield Left(path, named if path.endswith("ledger.jsonl") else "it still holds it")
 
 
 def is_document(site: Site, path: DocPath) -> bool:
@@ -198,12 +193,12 @@ def is_document(site: Site, path: DocPath) -> bool:
 
 def _firm(sought: Sought) -> Wanted:
     """Those of the words that stand in no name or format of our own by chance."""
-    words = sought.words
-    return Wanted(texts=filter(_is_firm, (*words.texts, *sought.matched)), lines=filter(_is_firm, words.lines))
 
+    def is_firm(phrase: str) -> bool:
+        return len(flat(phrase).text) >= _FIRM or len(words_of(phrase)) > 1
 
-def _is_firm(phrase: str) -> bool:
-    return len(flat(phrase).text) >= _FIRM or len(words_of(phrase)) > 1
+    texts = (*sought.words.texts, *sought.matched)
+    return Wanted(texts=filter(is_firm, texts), lines=filter(is_firm, sought.words.lines))
 
 
 def _holds(wanted: Wanted, data: bytes) -> bool:

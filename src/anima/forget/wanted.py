@@ -57,10 +57,19 @@ def asked_of(site: Site, **wish: Any) -> Asked:
     given = {name for name, value in wish.items() if value is not None}
     if not given:
         raise BadArguments("say what to forget: a text, pattern, line, session, sender, origin or time span")
-    _check_together(given)
+    if {"text", "pattern"} <= given:
+        raise BadArguments("a text or a pattern, not both; a pattern can hold the text")
+    if "line" in given and len(given) > 1:
+        raise BadArguments(f"a line is one line; {', '.join(sorted(given - {'line'}))} cannot narrow it")
+    if {"session", "sender"} <= given:
+        raise BadArguments("a session or a sender, not both: a session has one sender already")
     for name in given & {"sender", "session"}:
         if not wish[name].strip():
             raise BadArguments(f"{name} is empty")
+    try:
+        origin = Origin(wish["origin"]) if "origin" in given else None
+    except ValueError:
+        raise BadArguments(f"there is no origin {wish['origin']!r}; there are {', '.join(Origin)}") from None
     path, said = _line(site, wish["line"]) if "line" in given else (None, None)
     begin, end = _moment(site, wish.get("since"), time.min), _moment(site, wish.get("until"), time.max)
     if begin and end and begin > end:
@@ -72,19 +81,10 @@ def asked_of(site: Site, **wish: Any) -> Asked:
         said=said,
         sender=wish.get("sender"),
         session=wish.get("session"),
-        origin=_origin(wish.get("origin")),
+        origin=origin,
         since=begin,
         until=end,
     )
-
-
-def _check_together(given: set[str]) -> None:
-    if {"text", "pattern"} <= given:
-        raise BadArguments("a text or a pattern, not both; a pattern can hold the text")
-    if "line" in given and len(given) > 1:
-        raise BadArguments(f"a line is one line; {', '.join(sorted(given - {'line'}))} cannot narrow it")
-    if {"session", "sender"} <= given:
-        raise BadArguments("a session or a sender, not both: a session has one sender already")
 
 
 def checked_texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -106,13 +106,6 @@ def _pattern(raw: str | None) -> re.Pattern[str] | None:
     if any(not match[0].strip() for match in found.finditer("a b\n1-x ä\n\nmemory")):
         raise BadArguments(f"the pattern {raw!r} matches where there is nothing; every line would go")
     return found
-
-
-def _origin(raw: str | None) -> Origin | None:
-    try:
-        return None if raw is None else Origin(raw)
-    except ValueError:
-        raise BadArguments(f"there is no origin {raw!r}; there are {', '.join(Origin)}") from None
 
 
 def _line(site: Site, raw: str) -> tuple[DocPath, str]:

@@ -6,34 +6,18 @@ Before everything stand denials that no rule opens; then the owner's rules; then
 Not here: scanning (scan), what each file is (layout), keeping proposals (memory), counting writes (sessions).
 """
 
-from anima.gate.judge import flows_after, judge, judge_file, may, suggest_rule
-from anima.gate.rules import (
-    APPROVAL_PLACES,
-    FLOWS,
-    RATE_LIMIT,
-    RULES,
-    SIZE_LIMIT,
-    Flow,
-    FlowEvent,
-    GatePolicy,
-    Situation,
-    check_rules,
-)
-
-__all__ = [
-    "APPROVAL_PLACES",
-    "FLOWS",
-    "RATE_LIMIT",
-    "RULES",
-    "SIZE_LIMIT",
-    "Flow",
-    "FlowEvent",
-    "GatePolicy",
-    "Situation",
-    "check_rules",
-    "flows_after",
-    "judge",
-    "judge_file",
-    "may",
-    "suggest_rule",
-]
+from anima.gate.judge import flows_after as flows_after
+from anima.gate.judge import judge as judge
+from anima.gate.judge import judge_file as judge_file
+from anima.gate.judge import may as may
+from anima.gate.judge import suggest_rule as suggest_rule
+from anima.gate.rules import APPROVAL_PLACES as APPROVAL_PLACES
+from anima.gate.rules import FLOWS as FLOWS
+from anima.gate.rules import RATE_LIMIT as RATE_LIMIT
+from anima.gate.rules import RULES as RULES
+from anima.gate.rules import SIZE_LIMIT as SIZE_LIMIT
+from anima.gate.rules import Flow as Flow
+from anima.gate.rules import FlowEvent as FlowEvent
+from anima.gate.rules import GatePolicy as GatePolicy
+from anima.gate.rules import Situation as Situation
+from anima.gate.rules import check_rules as check_rules

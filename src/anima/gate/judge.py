@@ -101,12 +101,16 @@ def may(action: str, active: frozenset[str], policy: GatePolicy) -> Verdict:
 
 
 def _judge_place(facts: Facts, policy: GatePolicy) -> Verdict:
-    if verdict := _denied_to_all(facts):
-        return verdict
-    if facts.is_owners_hand:
+    if facts.file is Policy.CLOSED:
+        return said(Answer.DENY, "closed")
+    if not facts.key.endswith(".md"):
+        return said(Answer.DENY, "not-markdown")
+    if facts.change.actor is Actor.OWNER and facts.change.session is None:
         return said(Answer.ALLOW, "owner")
-    if facts.situation.approver:
-        return _approved(facts, facts.situation.approver)
+    if place := facts.situation.approver:
+        if facts.file is Policy.IDENTITY and place not in APPROVAL_PLACES:
+            return said(Answer.ASK, "identity-file")
+        return said(Answer.ALLOW, "approved", place=printable(place, 40))
     if verdict := _denied_in_every_preset(facts):
         return verdict
     built_in = _built_in(facts, policy)
@@ -120,18 +124,6 @@ def _judge_place(facts: Facts, policy: GatePolicy) -> Verdict:
     return built_in if softens else ruled
 
 
-def _denied_to_all(facts: Facts) -> Verdict | None:
-    if facts.file is Policy.CLOSED:
-        return said(Answer.DENY, "closed")
-    return None if facts.key.endswith(".md") else said(Answer.DENY, "not-markdown")
-
-
-def _approved(facts: Facts, place: str) -> Verdict:
-    if facts.file is Policy.IDENTITY and place not in APPROVAL_PLACES:
-        return said(Answer.ASK, "identity-file")
-    return said(Answer.ALLOW, "approved", place=printable(place, 40))
-
-
 def _denied_in_every_preset(facts: Facts) -> Verdict | None:
     """What is denied to everybody but the owner, and no rule opens."""
     access, layer = facts.situation.access, facts.situation.layer
@@ -143,11 +135,9 @@ def _denied_in_every_preset(facts: Facts) -> Verdict | None:
         return said(Answer.DENY, "layer", layer=printable(folder_of(layer), 80))
     if not facts.is_import and any(finding.kind == "placeholder" for finding in facts.findings):
         return said(Answer.DENY, "placeholder")
-    return _beyond_dreaming(facts) if facts.change.actor is Actor.DREAMER else None
-
-
-def _beyond_dreaming(facts: Facts) -> Verdict | None:
-    """Dreaming promotes no secret, nothing forgotten, and no line that is untrusted or not yet reviewed."""
+    if facts.change.actor is not Actor.DREAMER:
+        return None
+    # Dreaming promotes no secret, nothing forgotten, and no line that is untrusted or not yet reviewed.
     if facts.file is not Policy.MEMORY:
         return said(Answer.DENY, "dreamer")
     if facts.taint or Origin.OUTSIDE in (facts.change.origin, *facts.change.taint):
@@ -160,13 +150,11 @@ def _beyond_dreaming(facts: Facts) -> Verdict | None:
 def _built_in(facts: Facts, policy: GatePolicy) -> Verdict:
     if facts.is_import:
         return said(Answer.ALLOW, "import")
-    if policy.preset == "open":
-        return _flow(facts) or _open(facts)
-    return _denied(facts, policy) or _dangerous(facts) or _by_file(facts, policy)
-
-
-def _open(facts: Facts) -> Verdict:
-    """Nothing is held back; what was added after outside text was read is only written down elsewhere."""
+    if policy.preset != "open":
+        return _denied(facts, policy) or _dangerous(facts) or _by_file(facts, policy)
+    if verdict := _flow(facts):
+        return verdict
+    # Nothing is held back; what was added after outside text was read is only written down elsewhere.
     if facts.can_be_noted and (rule := "tainted" if facts.taint else _not_unseen(facts)):
         return said(Answer.NOTE, rule, taint=facts.taint_words)
     return said(Answer.ALLOW, "open")
@@ -206,10 +194,8 @@ def _by_file(facts: Facts, policy: GatePolicy) -> Verdict:
         return said(Answer.ASK, "identity-file")
     if facts.file is Policy.RITUAL and facts.takes_away:
         return said(Answer.ALLOW, "bootstrap-done")
-    return _memory(facts, policy) if facts.file is Policy.MEMORY else said(Answer.ASK, "ask-file")
-
-
-def _memory(facts: Facts, policy: GatePolicy) -> Verdict:
+    if facts.file is not Policy.MEMORY:
+        return said(Answer.ASK, "ask-file")
     if policy.preset == "strict":
         return said(Answer.ASK, "memory-write", taint=facts.taint_words)
     if verdict := _flow(facts):
@@ -251,13 +237,9 @@ def suggest_rule(
     is_scopeless = change.scope is None and change.actor not in (Actor.DREAMER, Actor.IMPORTER)
     if verdict.answer is not Answer.ASK or is_identity or is_dangerous or is_scopeless:
         return None
-    return _allowing(change, [path for path, _ in ends])
-
-
-def _allowing(change: Change, paths: Sequence[DocPath]) -> Rule:
     taint = tuple(sorted(map(str, untrusted(change))))
     # From an untrusted session only the very file is opened that the owner looked at, not its folder.
-    globs = [path.text if taint or not path.parent else f"{path.parent}/*.md" for path in paths]
+    globs = [path.text if taint or not path.parent else f"{path.parent}/*.md" for path, _ in ends]
     when: dict[str, Any] = {
         "actor": str(Actor.AGENT if change.actor is Actor.OWNER else change.actor),
         "kind": str(change.kind),
@@ -266,12 +248,7 @@ def _allowing(change: Change, paths: Sequence[DocPath]) -> Rule:
     }
     when |= {"scope": str(change.scope)} if change.scope else {}
     conditions = tuple(sorted(when.items()))
-    return Rule(
-        id=_rule_id(conditions, globs), when=conditions, then="allow", reason="the owner allows this kind of change"
-    )
-
-
-def _rule_id(conditions: tuple[tuple[str, Any], ...], globs: Sequence[str]) -> str:
-    """A name to read, with a mark that tells it from every other rule."""
+    # A name to read, with a mark that tells it from every other rule.
     words = re.sub(r"[^a-z0-9]+", "-", fold(globs[0]).removesuffix("*.md")).strip("-")[:40].rstrip("-")
-    return "-".join(filter(None, ["allow", words, digest_of(repr(conditions))[:8]]))
+    name = "-".join(filter(None, ["allow", words, digest_of(repr(conditions))[:8]]))
+    return Rule(id=name, when=conditions, then="allow", reason="the owner allows this kind of change")

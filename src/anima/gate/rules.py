@@ -18,9 +18,22 @@ from typing import Any, Literal, NamedTuple
 from anima.config import FILE, PRESETS, GateConfig, Rule
 from anima.errors import BadConfig, BadPath, printable
 from anima.layout.table import Policy, Row
-from anima.model import UNTRUSTED, Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Severity, Verdict, fold
+from anima.model import (
+    UNTRUSTED,
+    Access,
+    Actor,
+    Answer,
+    Change,
+    DocPath,
+    Finding,
+    Kind,
+    Origin,
+    Scope,
+    Severity,
+    Verdict,
+    fold,
+)
 
-Access = Literal["rw", "ro", "none"]
 Flows = Mapping[str, Answer]
 MEMORY_FLOW = "no-write-after-web"
 
@@ -60,21 +73,19 @@ class Facts:
     def of(
         cls, change: Change, place: DocPath, row: Row, findings: Sequence[Finding], now: Situation, flows: Flows
     ) -> Facts:
+        key = key_of(place)
+        parts = key.split("/")
         return cls(
             change=change,
-            key=key_of(place),
+            key=key,
             file=file_policy(place, row),
-            is_log=row.kind == "daily" or _is_layers_log(place),
+            is_log=row.kind == "daily" or (len(parts) > 3 and parts[0] == "users" and parts[2] == "memory"),
             taint=untrusted(change),
             size=max(now.size, len(change.text)),
             findings=findings,
             situation=now,
             flows={name: answer for name, answer in flows.items() if name in now.flows},
         )
-
-    @property
-    def is_owners_hand(self) -> bool:
-        return self.change.actor is Actor.OWNER and self.change.session is None
 
     @property
     def is_import(self) -> bool:
@@ -125,11 +136,6 @@ def key_of(path: DocPath) -> str:
     return path.key or fold(path.text)
 
 
-def _is_layers_log(path: DocPath) -> bool:
-    parts = key_of(path).split("/")
-    return len(parts) > 3 and parts[0] == "users" and parts[2] == "memory"
-
-
 def file_policy(path: DocPath, row: Row) -> Policy:
     """What the file table says of a path, and where it says too little, what must hold all the same."""
     key = key_of(path)
@@ -172,25 +178,16 @@ class Flow:
     becomes_active: Callable[[FlowEvent], bool]
 
 
-def _reads_tools(event: FlowEvent) -> bool:
-    return event.by_tool and event.path is not None and key_of(event.path) == "tools.md"
-
-
 FLOWS: dict[str, Flow] = {
     MEMORY_FLOW: Flow(
-        action="memory",
-        on=frozenset({"guarded", "strict"}),
-        becomes_active=lambda event: event.origin in UNTRUSTED,
+        action="memory", on=frozenset({"guarded", "strict"}), becomes_active=lambda event: event.origin in UNTRUSTED
     ),
-    "ask-outbound-after-tools": Flow(action="outbound", on=frozenset(), becomes_active=_reads_tools),
+    "ask-outbound-after-tools": Flow(
+        action="outbound",
+        on=frozenset(),
+        becomes_active=lambda event: event.by_tool and event.path is not None and key_of(event.path) == "tools.md",
+    ),
 }
-
-
-def switched(preset: str, rules: Sequence[Rule]) -> dict[str, Answer]:
-    """The flow rules that are on: a rule with a flow's id switches it, `allow` off and the others on."""
-    answers = {name: Answer.NOTE for name, flow in FLOWS.items() if preset in flow.on}
-    answers |= {rule.id: Answer(rule.then) for rule in rules if rule.id in FLOWS}
-    return {name: answer for name, answer in answers.items() if answer is not Answer.ALLOW}
 
 
 # -- what the built-in rules say ---------------------------------------------------------------------------------------------
@@ -276,10 +273,6 @@ class ReadyRule(NamedTuple):
     then: Answer
     when: tuple[tuple[str, Any], ...]
 
-    @classmethod
-    def of(cls, rule: Rule) -> ReadyRule:
-        return cls(rule, Answer(rule.then), tuple((name, CONDITIONS[name].read(raw)) for name, raw in rule.when))
-
     def holds(self, facts: Facts) -> bool:
         return all(CONDITIONS[name].holds(value, facts) for name, value in self.when)
 
@@ -302,9 +295,17 @@ class GatePolicy:
             raise BadConfig(no_such("preset", str(self.preset), PRESETS), where=FILE)
         if problems := check_rules(self.rules):
             raise BadConfig(problems[0], where=FILE, hint="docs/gate.md lists the conditions of a rule")
-        ready = (ReadyRule.of(rule) for rule in self.rules if rule.id not in FLOWS)
-        object.__setattr__(self, "ready", tuple(ready))
-        object.__setattr__(self, "flows", switched(self.preset, self.rules))
+        ready = tuple(
+            ReadyRule(rule, Answer(rule.then), tuple((name, CONDITIONS[name].read(raw)) for name, raw in rule.when))
+            for rule in self.rules
+            if rule.id not in FLOWS
+        )
+        # A rule with a flow's id switches it: `allow` off, the others on.
+        answers = {name: Answer.NOTE for name, flow in FLOWS.items() if self.preset in flow.on}
+        answers |= {rule.id: Answer(rule.then) for rule in self.rules if rule.id in FLOWS}
+        flows = {name: answer for name, answer in answers.items() if answer is not Answer.ALLOW}
+        object.__setattr__(self, "ready", ready)
+        object.__setattr__(self, "flows", flows)
 
     @classmethod
     def of(cls, config: GateConfig, dialect: str) -> GatePolicy:
@@ -365,14 +366,12 @@ def _opens(ready: ReadyRule, facts: Facts) -> bool:
     # A session that read the web and a peer is not opened by a rule about the web.
     if facts.taint and not all(facts.taint <= names for names in ready.named("taint")):
         return False
-    if facts.file is Policy.IDENTITY and not _names_exactly(ready, facts.key):
+    if facts.file is Policy.IDENTITY and not any(
+        "/".join(glob) == facts.key for globs in ready.named("path") for glob in globs
+    ):
         return False
     entries = [entry for value in ready.named("findings") for entry in value]
     return all(_is_named(finding, entries) for finding in (*facts.secrets, *facts.dangers))
-
-
-def _names_exactly(ready: ReadyRule, key: str) -> bool:
-    return any("/".join(glob) == key for globs in ready.named("path") for glob in globs)
 
 
 def _is_named(finding: Finding, entries: Sequence[Entry]) -> bool:
@@ -427,10 +426,6 @@ def _read_taint(raw: Any) -> frozenset[str]:
     return frozenset(_name(sorted(UNTRUSTED), text) for text in _texts(raw))
 
 
-def _read_paths(raw: Any) -> tuple[Glob, ...]:
-    return tuple(read_glob(text) for text in _texts(raw))
-
-
 def _read_findings(raw: Any) -> tuple[Entry, ...]:
     severities = {severity.name.lower(): severity for severity in Severity}
     return tuple(severities.get(fold(text), fold(text)) for text in _texts(raw))
@@ -454,7 +449,10 @@ def _compared(number: Callable[[Facts], int]) -> Condition:
 
 CONDITIONS: dict[str, Condition] = {
     "actor": _any_of(tuple(Actor), lambda facts: frozenset({facts.actor})),
-    "path": Condition(_read_paths, lambda globs, facts: any(covers(glob, facts.key.split("/")) for glob in globs)),
+    "path": Condition(
+        lambda raw: tuple(read_glob(text) for text in _texts(raw)),
+        lambda globs, facts: any(covers(glob, facts.key.split("/")) for glob in globs),
+    ),
     "kind": _any_of(tuple(Kind), lambda facts: frozenset({facts.change.kind})),
     "scope": _any_of(tuple(Scope), lambda facts: frozenset({facts.change.scope or ""})),
     "taint": Condition(_read_taint, lambda names, facts: not names.isdisjoint(facts.taint or {_CLEAN})),

@@ -40,17 +40,12 @@ _USUAL = {
 
 
 def _row(role: str, title: str | None = None, **differs: Any) -> Row:
-    """The usual row of a role with what differs in one dialect."""
+    """The usual row of a role with what differs in one dialect; without a form it is never injected on its own."""
     return replace(_USUAL[role], **(differs if title is None else {"title": title, **differs}))
 
 
 # Where sub-agents have no catalogue of skills, they open none.
 _NO_SKILLS_BELOW = tuple(replace(row, scopes=scopes("MCH")) if row.role == "skill" else row for row in COMMON)
-
-
-def _unshown(role: str) -> Row:
-    """The usual row of a role that this dialect never injects on its own."""
-    return _row(role, form=None)
 
 
 _RULE = r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})"  # a line drawn across
@@ -145,7 +140,7 @@ _NEXO = Layout(
     others=(
         Row(role="archive", path="notes/archive/", kind="daily"),
         *_NO_SKILLS_BELOW,
-        _unshown("tools"),
+        _row("tools", form=None),
         Row(role="memory-folder", path="memory/", kind="daily"),
     ),
     daily="notes",
@@ -177,8 +172,8 @@ _CARAPACE = Layout(
     others=(
         Row(role="archive", path="memory/daily/archive/", kind="daily"),
         *COMMON,
-        _unshown("tools"),
-        _unshown("identity"),
+        _row("tools", form=None),
+        _row("identity", form=None),
         Row(role="memory-folder", path="memory/", kind="topic"),
     ),
     file_chars=100_000,
@@ -264,7 +259,7 @@ _AGENTSCOPE = Layout(
         *COMMON,
         _row("daily", form=None, scopes=NONE, stable=True, data=False),
         # Never injected on their own; listed as additional files (as the seed lists SOUL.md), these see them.
-        *map(_unshown, ("user", "soul", "identity", "tools", "heartbeat")),
+        *(_row(role, form=None) for role in ("user", "soul", "identity", "tools", "heartbeat")),
         Row(role="agent-state", path="agents/", policy=_CLOSED, kind="session"),
     ),
     talks="agents/{agent}/sessions",
@@ -306,72 +301,42 @@ def layout_for(dialect: str) -> Layout:
 def detect(names: Iterable[str]) -> Detection:
     """The dialect of a folder from the names in its first two levels; folders end with a slash."""
     seen = {fold(name) for name in names}
-    for dialect, test in _TESTS:
-        if why := test(seen):
-            return Detection(dialect=dialect, why=why)
-    return Detection(dialect="anima", why="nothing in it belongs to another dialect")
 
+    def has(*names: str) -> bool:
+        return all(fold(name) in seen for name in names)
 
-def _has(seen: set[str], *names: str) -> bool:
-    return all(fold(name) in seen for name in names)
+    def dated(folder: str) -> bool:
+        return any(name.startswith(f"{folder}/") and day_in_name(name[len(folder) + 1 :]) for name in seen)
 
-
-def _dated(seen: set[str], folder: str) -> bool:
-    return any(name.startswith(f"{folder}/") and day_in_name(name[len(folder) + 1 :]) for name in seen)
-
-
-def _carapace(seen: set[str]) -> str | None:
-    if _has(seen, "memory/CORE.md"):
-        return "it has memory/CORE.md"
-    return "it has memory/daily/" if _has(seen, "memory/daily/") else None
-
-
-def _agentscope(seen: set[str]) -> str | None:
-    if _has(seen, "memory/.consolidation_state"):
-        return "it has memory/.consolidation_state"
-    if _has(seen, "AGENTS.md") and any(name.startswith("agents/") and name.endswith("/sessions/") for name in seen):
-        return "it has AGENTS.md, and sessions of agents in agents/"
-    lean = _has(seen, "AGENTS.md") and not (_has(seen, "SOUL.md") or _has(seen, "IDENTITY.md"))
-    if lean and _has(seen, "agents/"):
-        return "it has AGENTS.md and agents/, and no SOUL.md"
-    return "it has AGENTS.md and knowledge/, and no SOUL.md" if lean and _has(seen, "knowledge/") else None
-
-
-def _ironclaw(seen: set[str]) -> str | None:
-    if _dated(seen, "daily"):
-        return "it has dated logs in daily/"
-    if _has(seen, "README.md", "MEMORY.md") and any(_has(seen, name) for name in ("context/", "daily/", "projects/")):
-        return "it has README.md beside MEMORY.md, and context/, daily/ or projects/"
-    return None
-
-
-def _nexo(seen: set[str]) -> str | None:
-    soul = _has(seen, "SOUL.md") or _has(seen, "IDENTITY.md")
-    if soul and _dated(seen, "notes"):
-        return "it has SOUL.md or IDENTITY.md, and dated notes in notes/"
-    lean = _has(seen, "IDENTITY.md", "SOUL.md") and not _has(seen, "TOOLS.md") and not _has(seen, "memory/")
-    return (
-        "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md"
-        if lean and (_has(seen, "notes/") or _has(seen, "DREAMS.md"))
-        else None
+    said, core = has("SOUL.md") or has("IDENTITY.md"), has("AGENTS.md", "SOUL.md")
+    talks = any(name.startswith("agents/") and name.endswith("/sessions/") for name in seen)
+    lean = has("AGENTS.md") and not said
+    bare = has("IDENTITY.md", "SOUL.md") and not has("TOOLS.md") and not has("memory/")
+    beside = has("README.md", "MEMORY.md") and any(map(has, ("context/", "daily/", "projects/")))
+    more = [name for name in ("IDENTITY.md", "USER.md", "HEARTBEAT.md") if has(name)]
+    # The most telling first: OpenClaw's core files stand in several other layouts too. Since 2026.9 its notes on tools
+    # stand in AGENTS.md, and there is no HEARTBEAT.md.
+    signs = (
+        ("carapace", has("memory/CORE.md"), "it has memory/CORE.md"),
+        ("carapace", has("memory/daily/"), "it has memory/daily/"),
+        ("ironclaw", dated("daily"), "it has dated logs in daily/"),
+        ("ironclaw", beside, "it has README.md beside MEMORY.md, and context/, daily/ or projects/"),
+        ("agentscope", has("memory/.consolidation_state"), "it has memory/.consolidation_state"),
+        ("agentscope", has("AGENTS.md") and talks, "it has AGENTS.md, and sessions of agents in agents/"),
+        ("agentscope", lean and has("agents/"), "it has AGENTS.md and agents/, and no SOUL.md"),
+        ("agentscope", lean and has("knowledge/"), "it has AGENTS.md and knowledge/, and no SOUL.md"),
+        ("nexo", said and dated("notes"), "it has SOUL.md or IDENTITY.md, and dated notes in notes/"),
+        (
+            "nexo",
+            bare and (has("notes/") or has("DREAMS.md")),
+            "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md",
+        ),
+        ("openclaw", core and has("TOOLS.md") and more, f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}"),
+        (
+            "openclaw",
+            core and has("IDENTITY.md", "USER.md", "memory/"),
+            "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/",
+        ),
+        ("anima", True, "nothing in it belongs to another dialect"),
     )
-
-
-def _openclaw(seen: set[str]) -> str | None:
-    core = _has(seen, "AGENTS.md", "SOUL.md")
-    more = [name for name in ("IDENTITY.md", "USER.md", "HEARTBEAT.md") if _has(seen, name)]
-    if core and more and _has(seen, "TOOLS.md"):
-        return f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}"
-    # Since 2026.9 notes on tools stand in AGENTS.md, and there is no HEARTBEAT.md.
-    newer = core and _has(seen, "IDENTITY.md", "USER.md") and _has(seen, "memory/")
-    return "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/" if newer else None
-
-
-# The most telling first: OpenClaw's core files stand in several other layouts too.
-_TESTS = (
-    ("carapace", _carapace),
-    ("ironclaw", _ironclaw),
-    ("agentscope", _agentscope),
-    ("nexo", _nexo),
-    ("openclaw", _openclaw),
-)
+    return next(Detection(dialect=dialect, why=why) for dialect, fits, why in signs if fits)

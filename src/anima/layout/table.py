@@ -153,6 +153,7 @@ COMMON: tuple[Row, ...] = (
     Row(role="user-layer", path="users/", kind="note"),
     Row(role="group-layer", path="groups/", kind="note"),
     Row(role="boot", path="BOOT.md", policy=Policy.ASK),
+    Row(role="routine", path="routines/", policy=Policy.ASK, kind="routine"),  # they run while nobody looks
     Row(role="alternate-soul", path="SOUL_EVIL.md", policy=Policy.IDENTITY),
     Row(role="diary", path="DREAMS.md", kind="diary"),
     Row(role="topic", path="memory/topics/", kind="topic", **LOOKED_UP),

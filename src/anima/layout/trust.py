@@ -87,17 +87,6 @@ def is_broken(file: Path) -> bool:
         return True
 
 
-def put_beside(file: Path) -> Path:
-    """Moves a damaged file of the configuration out of the way; gives its new name. Raises Damaged."""
-    names = (file.with_name(f"{file.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
-    place = next(name for name in names if not os.path.lexists(name))
-    try:
-        file.replace(place)
-    except OSError as error:
-        raise Damaged(f"{file.name} cannot be moved ({os.strerror(error.errno or 0)})") from None
-    return place
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What the list says of one path."""
@@ -146,7 +135,7 @@ class Register:
     def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
         """Writes down a home. Raises Damaged when the list cannot be written, NewerFormat when a newer anima wrote it."""
         try:
-            with self._locked():
+            with _locked(self.file.with_name(".lock")):
                 homes = self._load()
                 if homes is None:
                     self.file.replace(self.file.with_name("homes.json.damaged"))
@@ -155,7 +144,7 @@ class Register:
                 homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "identity": identity}
                 if made is not None:
                     homes[root]["made"] = made.isoformat()
-                self._save(homes)
+                _save(self.file, homes)
         except OSError as error:
             raise Damaged(
                 f"your list of homes cannot be read and written ({os.strerror(error.errno or 0)})",
@@ -175,23 +164,26 @@ class Register:
         refuse_newer("your list of homes", found.get("format", 1), FORMAT)
         return found
 
-    def _save(self, homes: dict[str, Any]) -> None:
-        temp = self.file.with_name(".homes.tmp")
-        with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            json.dump({**homes, "format": FORMAT}, out, indent=1, sort_keys=True)
-            out.flush()
-            os.fsync(out.fileno())
-        temp.replace(self.file)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(self.file.with_name(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+@contextmanager
+def _locked(lock: Path) -> Iterator[None]:
+    """The files beside a lock are ours alone inside; their folder is made. Raises OSError."""
+    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _save(file: Path, held: Mapping[str, Any]) -> None:
+    temp = file.with_name(f".{file.stem}.tmp")
+    with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        json.dump({**held, "format": FORMAT}, out, indent=1, sort_keys=True)
+        out.flush()
+        os.fsync(out.fileno())
+    temp.replace(file)
 
 
 class ChainHead:
@@ -256,25 +248,13 @@ class ReadOutside:
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = os.open(self._file.with_name(".read.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with _locked(self._file.with_name(".read.lock")):
                 if is_broken(self._file):
                     raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
-                temp = self._file.with_name(".read.tmp")
-                with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-                    json.dump({**change(self._load()), "format": FORMAT}, out, indent=1, sort_keys=True)
-                    out.flush()
-                    os.fsync(out.fileno())
-                temp.replace(self._file)
-            finally:
-                os.close(lock)
+                _save(self._file, change(self._load()))
         except OSError as error:
-            why = os.strerror(error.errno or 0)
-            raise Damaged(
-                f"what was read cannot be kept ({why})", hint="set ANIMA_CONFIG to a folder you can write"
-            ) from None
+            said = f"what was read cannot be kept ({os.strerror(error.errno or 0)})"
+            raise Damaged(said, hint="set ANIMA_CONFIG to a folder you can write") from None
 
 
 class UserFiles:
@@ -296,7 +276,13 @@ class UserFiles:
         for file in (self._register.file, self._tokens):
             if not is_broken(file):
                 continue
-            said = f"it is called {put_beside(file).name} now; make new tokens"
+            names = (file.with_name(f"{file.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
+            place = next(name for name in names if not os.path.lexists(name))
+            try:
+                file.replace(place)
+            except OSError as error:
+                raise Damaged(f"{file.name} cannot be moved ({os.strerror(error.errno or 0)})") from None
+            said = f"it is called {place.name} now; make new tokens"
             if file != self._tokens:
                 self._register.note(self._root, identity=self._identity, trusted=False)
                 said = f"{said.partition(';')[0]}; this home is noted again, not trusted"

@@ -13,7 +13,7 @@ hold a Ledger over one log; each catches up with the others before it adds. What
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -101,7 +101,7 @@ class Intent:
                 actor=Actor(raw["actor"]),
                 origin=Origin(raw["origin"]),
                 scope=Scope(raw["scope"]) if "scope" in raw else None,
-                taint=_origins(raw.get("taint", ())),
+                taint=frozenset(Origin(name) for name in raw.get("taint", ()) if name),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Damaged(f"record {record.n} of the ledger is an intent that cannot be read", hint=_HINT) from error
@@ -113,7 +113,6 @@ class Tip:
 
     n: int = 0
     hash: str = ORIGINAL
-    end: int = 0
     full: int = 0
     bad: int = 0
 
@@ -187,7 +186,9 @@ class Ledger:
 
         Raises Damaged when the end of the ledger is unreadable, and once when what was read before is gone.
         """
-        _check(kind, fields)
+        if taken := _OWN_KEYS & fields.keys():
+            raise BadArguments(f"a {kind} record cannot have a field of its own named {', '.join(sorted(taken))}")
+        _check_value(dict(fields), depth=-1)
         tip = self._catch_up()
         if self._alarm is not None:
             alarm, self._alarm = self._alarm, None
@@ -198,14 +199,16 @@ class Ledger:
         return self._append(tip, kind, fields, sync=sync)
 
     def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, sync: bool) -> Record:
-        self._cut_torn(tip)
+        if torn := self._log.read(tip.full) if self._log.size() > tip.full else b"":
+            if self._keep is not None:
+                self._keep(torn)
+            self._log.truncate(tip.full)
         if tip.bad:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
         t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
         made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
-        end = tip.full + len(data)
-        self._tip = Tip(n=made.n, hash=made.hash, end=end, full=end)
+        self._tip = Tip(n=made.n, hash=made.hash, full=tip.full + len(data))
         if sync and self._noted is not None:
             self._noted(self, made)
         return made
@@ -260,8 +263,11 @@ class Ledger:
         Lines that are no records, or nobody with the key wrote, are passed over; lines of other kinds are not even
         parsed. Raises Damaged where the part that is older than sealing was changed since.
         """
-        tip, wanted = self._catch_up(), _of_kinds(kinds)
-        self._check_past(after)
+        tip, wanted, proof = self._catch_up(), _of_kinds(kinds), self._proof
+        if proof.was and after < (proof.since or 0) - 1:
+            if sum_of(self._log, proof.past) != proof.was:
+                raise Damaged(f"the ledger was changed before record {proof.since}", hint=_HINT)
+            self._proof = replace(proof, was="")  # once is enough
         for block in blocks(self._log, self._offset(after, tip), tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
                 record = parse(line) if wanted(line) else None
@@ -270,13 +276,6 @@ class Ledger:
                 if self._proof.holds(record, line.encode("latin-1")):
                     after = record.n
                     yield record
-
-    def _check_past(self, after: int) -> None:
-        proof = self._proof
-        if proof.was and after < (proof.since or 0) - 1:
-            if sum_of(self._log, proof.past) != proof.was:
-                raise Damaged(f"the ledger was changed before record {proof.since}", hint=_HINT)
-            self._proof = replace(proof, was="")  # once is enough
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
@@ -294,8 +293,7 @@ class Ledger:
             self._proof = proof_of(self._log, self._key)  # somebody else may have sealed it
         first, last = (parse(lines[0].decode("latin-1")), self._proof.sound(lines[-1])) if lines else (None, None)
         if first is not None and last is not None and first.prev == tip.hash and not tip.bad:
-            end = tip.full + sum(map(len, lines)) + len(lines)
-            self._tip = new = Tip(n=last.n, hash=last.hash, end=end, full=end)
+            self._tip = new = Tip(n=last.n, hash=last.hash, full=tip.full + sum(map(len, lines)) + len(lines))
             return new
         self._tip = new = _last(self._log, self._proof)
         if size < tip.full:
@@ -303,12 +301,6 @@ class Ledger:
         elif first is not None and first.prev != tip.hash and not tip.bad:
             self._alarm = "somebody wrote to the ledger and broke its chain"
         return new
-
-    def _cut_torn(self, tip: Tip) -> None:
-        if torn := self._log.read(tip.full) if self._log.size() > tip.full else b"":
-            if self._keep is not None:
-                self._keep(torn)
-            self._log.truncate(tip.full)
 
     def _offset(self, after: int, tip: Tip) -> int:
         """Where record `after` + 1 begins. Numbers are line numbers, so it is enough to count lines from the end."""
@@ -325,13 +317,6 @@ def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:
     return re.compile("|".join(re.escape(f'"kind":"{kind}"') for kind in kinds)).search
 
 
-def _check(kind: str, fields: Mapping[str, Any]) -> None:
-    if taken := _OWN_KEYS & fields.keys():
-        raise BadArguments(f"a {kind} record cannot have a field of its own named {', '.join(sorted(taken))}")
-    for value in fields.values():
-        _check_value(value, depth=0)
-
-
 def _check_value(value: object, *, depth: int) -> None:
     """Text has no business in the ledger: nothing with a line break, nothing longer than a path."""
     if isinstance(value, str):
@@ -346,18 +331,12 @@ def _check_value(value: object, *, depth: int) -> None:
 
 def _last(log: Log, proof: Proof) -> Tip:
     """The last sound record, found from the end."""
-    full = end = whole_lines(log)
-    bad = 0
+    full, bad = whole_lines(log), 0
     for line in lines_back(log, full):
         if (record := proof.sound(line)) is not None:
-            return Tip(n=record.n, hash=record.hash, end=end, full=full, bad=bad)
-        end -= len(line) + 1
+            return Tip(n=record.n, hash=record.hash, full=full, bad=bad)
         bad += 1
     return Tip(full=full, bad=bad)
-
-
-def _origins(names: Iterable[str]) -> frozenset[Origin]:
-    return frozenset(Origin(name) for name in names if name)
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:

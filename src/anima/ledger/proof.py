@@ -34,15 +34,31 @@ class Log(Protocol):
 
     def read(self, start: int, end: int | None = None) -> bytes:
         """The bytes of a range, fewer where the log ends before it."""
-        ...
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """Add in one write; with `sync`, return only when it is on the disk."""
-        ...
 
     def truncate(self, size: int) -> None:
         """Cut the log. The ledger asks for it only to remove an unterminated last line."""
-        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A ledger as it was read: a Log that nobody can add to."""
+
+    data: bytes
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        return self.data[start:end]
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        raise Damaged("a ledger that is only looked at cannot be written")
+
+    def truncate(self, size: int) -> None:
+        raise Damaged("a ledger that is only looked at cannot be cut")
 
 
 class Key:
@@ -184,15 +200,9 @@ def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str, k
 def parse(line: str) -> Record | None:
     """The record a line holds, unchecked; None if it is none."""
     try:
-        return _record(json.loads(line))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _record(raw: Any) -> Record | None:
-    try:
+        raw = json.loads(line)
         n, t, kind, prev, digest = raw.pop("n"), raw.pop("t"), raw.pop("kind"), raw.pop("prev"), raw.pop("hash")
-    except (KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     if type(n) is not int or not type(t) is type(kind) is type(prev) is type(digest) is str:
         return None

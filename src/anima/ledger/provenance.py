@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from anima.ledger.chain import Edit, Intent, Key, Record
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
+
+_READ = {
+    Origin.WEB: "a web page",
+    Origin.TOOL: "a tool's result",
+    Origin.SKILL: "a skill",
+    Origin.PEER: "another person's message",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,8 @@ class Source:
             who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
             text = f"written by {who.get(self.actor, self.actor)} on {when}"
         text += f", in session {self.session}" if self.session else ""
-        text += f", which had read {_read(self.taint)}" if self.taint else ""
+        read = " and ".join(_READ.get(origin, str(origin)) for origin in sorted(self.taint))
+        text += f", which had read {read}" if read else ""
         text += f"; approved by you at the {self.approver}" if self.approver else ""
         return text + ("" if self.trusted else "; nobody reviewed it yet")
 
@@ -56,6 +63,7 @@ class Source:
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
 _STANDING = {"found": OWNERS, "outside": OUTSIDE}
+_TOLD = ("actor", "origin", "session", "scope", "taint", "rule", "approver")  # of an intent
 _BACK = ("undo", "restore")  # what only brings back texts that were here before
 
 
@@ -89,16 +97,15 @@ class Provenance:
                 intent = Intent.from_record(record)
                 self._begun[intent.id] = (intent, record)
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
-                self._carried_out(*begun)
+                intent, intended = begun
+                told = {name: getattr(intent, name) for name in _TOLD}
+                source = Source(time=intended.time, change=intent.id, **told)
+                for edit in intent.edits:
+                    self._edited(edit, source, back=intent.what in _BACK)
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
                 self._standing(record)
-
-    def _carried_out(self, intent: Intent, record: Record) -> None:
-        source = _source(intent, record)
-        for edit in intent.edits:
-            self._edited(edit, source, back=intent.what in _BACK)
 
     def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
@@ -173,29 +180,5 @@ class Provenance:
         return dict(self._begun)
 
 
-def _source(intent: Intent, record: Record) -> Source:
-    return Source(
-        actor=intent.actor,
-        origin=intent.origin,
-        time=record.time,
-        session=intent.session,
-        scope=intent.scope,
-        taint=intent.taint,
-        rule=intent.rule,
-        approver=intent.approver,
-        change=intent.id,
-    )
-
-
 def _key(path: str) -> str:
     return DocPath.parse(path).key
-
-
-def _read(taint: frozenset[Origin]) -> str:
-    words: dict[Any, str] = {
-        Origin.WEB: "a web page",
-        Origin.TOOL: "a tool's result",
-        Origin.SKILL: "a skill",
-        Origin.PEER: "another person's message",
-    }
-    return " and ".join(words.get(origin, str(origin)) for origin in sorted(taint))

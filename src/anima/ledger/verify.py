@@ -69,7 +69,9 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
         line, start, end = line + 1, end, end + len(raw) + 1
         record = proof.sound(raw)
         if fault is not None:
-            fault = _found_later(fault, record, line)
+            if record is not None and fault.kind == "missing" and record.n == fault.line:
+                what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
+                fault = replace(fault, kind="order", what=what)
         elif wrong := _wrong(record, line, before, is_other=is_other):
             kind, what = wrong
             fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}")
@@ -118,14 +120,6 @@ def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tup
     return None
 
 
-def _found_later(fault: Fault, record: Record | None, line: int) -> Fault:
-    """A record that is missing and stands further down is out of order."""
-    if record is None or fault.kind != "missing" or record.n != fault.line:
-        return fault
-    what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
-    return replace(fault, kind="order", what=what)
-
-
 # -- a new chain ----------------------------------------------------------------------------------------------------------
 
 
@@ -160,42 +154,24 @@ def renew(
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
     first = found.get(1)
-    chain = _NewChain(now, key)
-    chain.add(_beginning(first, key, now))
+    bodies = [_beginning(first, key, now)]
     for n in range(2, last + 1):
-        body = _body(found[n]) if n in found else None
-        chain.add(body or (chain.t, "gap", {}))
+        bodies.append((_body(found[n]) if n in found else None) or (bodies[-1][0], "gap", {}))
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
     told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
-    chain.add((_stamp(now), "renewed", told))
+    bodies.append((_stamp(now), "renewed", told))
     if lost or max(noted, default=0) > len(lines) or first is None:
-        chain.give_up_unsettled()
-    return Renewed(data=b"".join(chain.lines), carried=len(found), lost=lost)
-
-
-class _NewChain:
-    """A ledger as it grows."""
-
-    def __init__(self, now: datetime, key: Key) -> None:
-        self._key = key
-        self.lines: list[bytes] = []
-        self.records: list[Record] = []
-        self.t = _stamp(now)
-
-    def add(self, body: _Body) -> None:
-        self.t, kind, fields = body
-        prev = self.records[-1].hash if self.records else ORIGINAL
-        record, line = sealed(len(self.records) + 1, self.t, kind, fields, prev=prev, key=self._key)
-        self.records.append(record)
-        self.lines.append(line)
-
-    def give_up_unsettled(self) -> None:
-        """A batch whose end was lost must not be carried out a second time."""
-        ended = {record.fields.get("id") for record in self.records if record.kind in ("done", "failed")}
-        begun = [record.fields.get("id") for record in self.records if record.kind == "intent"]
-        for id in [id for id in begun if id not in ended]:
-            self.add((self.t, "failed", {"id": id, "why": "lost"}))
+        # A batch whose end was lost must not be carried out a second time.
+        ended = {fields.get("id") for _, kind, fields in bodies if kind in ("done", "failed")}
+        begun = [fields.get("id") for _, kind, fields in bodies if kind == "intent"]
+        bodies += [(_stamp(now), "failed", {"id": id, "why": "lost"}) for id in begun if id not in ended]
+    made, prev = list[bytes](), ORIGINAL
+    for n, (t, kind, fields) in enumerate(bodies, start=1):
+        record, line = sealed(n, t, kind, fields, prev=prev, key=key)
+        made.append(line)
+        prev = record.hash
+    return Renewed(data=b"".join(made), carried=len(found), lost=lost)
 
 
 def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:

@@ -6,8 +6,7 @@ never a traceback. Both eras of the protocol are spoken at one place. Not here: 
 credential (the app that mounts this).
 """
 
-from anima.mcp.http import McpEndpoint, asgi_app
-from anima.mcp.server import serve_stdio, server
+from anima.mcp.server import McpEndpoint, asgi_app, serve_stdio, server
 from anima.mcp.visits import Visitor, Visits
 
 __all__ = ["McpEndpoint", "Visitor", "Visits", "asgi_app", "serve_stdio", "server"]

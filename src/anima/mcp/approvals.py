@@ -45,7 +45,7 @@ def can_ask(capabilities: types.ClientCapabilities | None, *, version: str, can_
 
 def to_ask(visit: Visit, answer: Answer) -> Proposal | None:
     """The proposal behind a `pending` answer, if it may be decided at the client."""
-    if answer.get("status") != "pending" or not visit.is_owner_alone:
+    if answer.get("status") != "pending" or not visit.session.listener.sees_all:
         return None
     try:
         waiting = visit.visitor.home.inbox.approvable(str(answer.get("proposal")), approver=PLACE)
@@ -92,7 +92,3 @@ def decide(home: Home, answer: Answer, content: str, decided: Decision) -> Answe
     if receipt.status != "written":
         return answer
     return kept | {"status": "written", "rule": receipt.rule, "revision": receipt.revision and receipt.revision[:12]}
-
-
-def state_of(waiting: Proposal) -> str:
-    return f"{waiting.id} {waiting.content}"

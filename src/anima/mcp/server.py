@@ -1,7 +1,10 @@
 """Serving: the protocol's requests, answered through a visit's session.
 
 Promise: one answer for what is not there and what is not yours; whatever goes wrong inside is a neutral sentence for
-the caller and a traceback on standard error. Standard output belongs to the protocol. Not here: HTTP (http).
+the caller and a traceback on standard error. Standard output belongs to the protocol. Over HTTP, a request with a foreign
+Host, a foreign Origin or the marks of another site is turned away before anything is looked up, and one without a
+credential after that; who a credential is, is asked anew for every request, so one that was taken back is gone at once.
+Not here: which session a request goes through (visits), keeping credentials (whoever mounts this).
 """
 
 from __future__ import annotations
@@ -10,17 +13,26 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import mcp_types as types
 from anyio import BrokenResourceError
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from anima import BadArguments, HomeError, NotFound, Proposal, __version__
 from anima.errors import for_a_model
@@ -72,10 +84,14 @@ class _Desk:
         self._visits, self._who, self._approve_here = visits, who, approve_here
 
     async def _with_visit(self, ctx: Context, work: Callable[[Visit], T]) -> T:
-        visitor, conversation = self._who(ctx), conversation_of(ctx)
+        visitor, conversation = self._who(ctx), ""
+        # The handshake era has a name of its own for a conversation; the stateless era has none, whatever a header says.
+        if ctx.request is not None and ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            conversation = str(ctx.request.headers.get("mcp-session-id", ""))
+        meta = dict(ctx.meta or {})
 
         def visited() -> T:
-            with self._visits.visit(visitor, conversation) as visit:
+            with self._visits.visit(visitor, conversation, meta) as visit:
                 return work(visit)
 
         return await self._visits.run(visited)
@@ -83,7 +99,8 @@ class _Desk:
     # -- tools ----------------------------------------------------------------------------------------------------------
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=shapes.tools_of(self._who(ctx).home.sessions.tools(self._who(ctx).scope)))
+        rows = self._who(ctx).home.sessions.tools(self._who(ctx).scope)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(row.described("mcp")) for row in rows])
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         visitor = self._who(ctx)
@@ -120,28 +137,17 @@ class _Desk:
         form = approvals.question(waiting)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             asked: dict[str, Any] = {approvals.QUESTION: types.ElicitRequest(params=form)}
-            return types.InputRequiredResult(input_requests=asked, request_state=approvals.state_of(waiting))
-        result = await self._elicited(ctx, form)
+            return types.InputRequiredResult(input_requests=asked, request_state=f"{waiting.id} {waiting.content}")
+        result = None
+        with suppress(MCPError, ValueError):  # an answer that cannot be had leaves the change where it is, waiting
+            result = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
         return await self._decided(ctx, wish, answer, waiting.content, approvals.decision(result))
-
-    async def _elicited(self, ctx: Context, form: types.ElicitRequestFormParams) -> object:
-        """The client's answer; one that cannot be had leaves the change where it is, waiting."""
-        try:
-            return await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-        except (MCPError, ValueError):
-            return None
 
     async def _resumed(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         """The second round of the stateless era. The state is ours: the boundary has unsealed it."""
         proposal, _, content = (params.request_state or "").partition(" ")
-        answer: Answer = {
-            "status": "pending",
-            "path": "",
-            "proposal": proposal,
-            "findings": [],
-            "rule": None,
-            "revision": None,
-        }
+        answer: Answer = {"status": "pending", "path": "", "proposal": proposal, "findings": []}
+        answer |= {"rule": None, "revision": None}
         waiting = await self._with_visit(ctx, lambda visit: approvals.to_ask(visit, answer))
         if waiting is not None:
             answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
@@ -156,13 +162,9 @@ class _Desk:
         if decided == "later":
             return shapes.answered(answer)
 
-        def decide(visit: Visit) -> Answer:
-            home = visit.visitor.home
-            return visit.decided(
-                wish, str(answer["proposal"]), lambda: approvals.decide(home, answer, content, decided)
-            )
-
-        return shapes.answered(await self._with_visit(ctx, decide))
+        decide = partial(approvals.decide, self._who(ctx).home, answer, content, decided)
+        proposal = str(answer["proposal"])
+        return shapes.answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, decide)))
 
     # -- documents ------------------------------------------------------------------------------------------------------
 
@@ -188,9 +190,8 @@ class _Desk:
             raise absent
         text = await self._guarded(ctx, lambda visit: visit.session.read(path), absent=absent)
         kind = shapes.MARKDOWN if path.casefold().endswith(".md") else "text/plain"
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)]
-        )
+        found = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
+        return types.ReadResourceResult(contents=[found])
 
     async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Paths that begin like what was typed, for the one template there is."""
@@ -199,9 +200,8 @@ class _Desk:
             entries = await self._guarded(ctx, lambda visit: visit.session.documents())
             typed = params.argument.value.casefold()
             found = [entry.path for entry in entries if entry.path.casefold().startswith(typed)]
-        return types.CompleteResult(
-            completion=types.Completion(values=found[:100], total=len(found), has_more=len(found) > 100)
-        )
+        completion = types.Completion(values=found[:100], total=len(found), has_more=len(found) > 100)
+        return types.CompleteResult(completion=completion)
 
     # -- prompts --------------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,8 @@ class _Desk:
             there = ", ".join(prompt.name for prompt in shapes.prompts_of(self._who(ctx).scope))
             raise MCPError(types.INVALID_PARAMS, f"there is no such prompt here; there are {there}")
         frozen = await self._guarded(ctx, lambda visit: visit.session.prompt.text)
-        text = types.TextContent(text=found.text(frozen, params.arguments or {}))
+        asked = (params.arguments or {}).get("about", "").strip()
+        text = types.TextContent(text=found.text.format(prompt=frozen, about=f" about: {asked}" if asked else ""))
         return types.GetPromptResult(description=found.about, messages=[types.PromptMessage(role="user", content=text)])
 
     async def _guarded(self, ctx: Context, work: Callable[[Visit], T], *, absent: MCPError | None = None) -> T:
@@ -239,13 +240,6 @@ def wish_of(ctx: Context, params: types.CallToolRequestParams) -> Wish:
     if not isinstance(sources, list) or not all(isinstance(each, str) for each in sources):
         raise BadArguments(f"_meta {SOURCE} must be text, or a list of texts")
     return Wish(name=params.name, arguments=params.arguments or {}, key=key, sources=tuple(sources))
-
-
-def conversation_of(ctx: Context) -> str:
-    """The handshake era's own name for a conversation. The stateless era has none, whatever a header says."""
-    if ctx.request is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return ""
-    return str(ctx.request.headers.get("mcp-session-id", ""))
 
 
 # -- standard input and output -------------------------------------------------------------------------------------------
@@ -278,3 +272,70 @@ async def _pump(made: Server[Any]) -> None:
             await made.run(incoming, outgoing, made.create_initialization_options())
     except* (BrokenPipeError, BrokenResourceError):
         log.info("the client has gone")
+
+
+# -- streamable HTTP: an ASGI application, to run alone or to mount in another one ------------------------------------------
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+OTHER_SITES = frozenset({"cross-site", "same-site"})
+MOST_SESSIONS = 256
+_VISITOR = "anima.visitor"
+
+
+class McpEndpoint:
+    """The ASGI application. Serve it at one path with `Route("/mcp", endpoint=…)`, inside `async with endpoint.running()`."""
+
+    def __init__(
+        self, who: Callable[[Request], Visitor | None], *, hosts: Sequence[str], origins: Sequence[str]
+    ) -> None:
+        self._who = who
+        self._visits = Visits()
+        settings = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins))
+        self._security = TransportSecurityMiddleware(settings)
+        self._sessions = StreamableHTTPSessionManager(
+            server(self._visits, lambda ctx: cast(Any, ctx.request).scope[_VISITOR]),
+            security_settings=settings,
+            max_sessions=MOST_SESSIONS,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Once per endpoint. Leaving it ends every session; the homes stay open, they are the app's."""
+        from sse_starlette.sse import AppStatus
+
+        AppStatus.should_exit = False  # set by a server that stopped in this process earlier, it would end every stream
+        try:
+            async with self._sessions.run():
+                yield
+        finally:
+            await self._visits.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.headers.get("sec-fetch-site", "").strip().lower() in OTHER_SITES:
+            return await Response("a request from another site", 403)(scope, receive, send)
+        refused = await self._security.validate_request(request, is_post=request.method == "POST")
+        if refused is not None:
+            return await refused(scope, receive, send)
+        visitor = await self._visits.run(lambda: self._who(request))
+        if visitor is None:
+            refused = Response("a credential is needed", 401, {"WWW-Authenticate": "Bearer"})
+            return await refused(scope, receive, send)
+        # The name by which the protocol's own sessions are kept apart is the credential's.
+        user = AuthenticatedUser(AccessToken(token="", client_id=repr(visitor.place), scopes=[]))
+        await self._sessions.handle_request({**scope, _VISITOR: visitor, "user": user}, receive, send)
+        if request.method == "DELETE" and (name := request.headers.get("mcp-session-id")):
+            await self._visits.run(lambda: self._visits.end(visitor, name))
+        return None
+
+
+def asgi_app(
+    who: Callable[[Request], Visitor | None], *, hosts: Sequence[str] = (), origins: Sequence[str] = ()
+) -> McpEndpoint:
+    """MCP for an app of yours. `who` looks at a request's headers and says whose it is, or None; it runs in a thread.
+
+    `hosts` and `origins` are allowed beside this machine's own, such as `home.example.org` and
+    `https://home.example.org`.
+    """
+    local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
+    return McpEndpoint(who, hosts=[*local, *hosts], origins=[*(f"http://{form}" for form in local), *origins])

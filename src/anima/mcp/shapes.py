@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from anima import Scope, Tool
+from anima import Scope
 from anima.model import Seen
 
 PREFIX = "home:///"
@@ -31,11 +31,6 @@ TEMPLATE = types.ResourceTemplate(
 )
 
 
-def tools_of(rows: Iterable[Tool]) -> list[types.Tool]:
-    """The rows of the tool table as the protocol writes them."""
-    return [types.Tool.model_validate(row.described("mcp")) for row in rows]
-
-
 def answered(answer: dict[str, Any]) -> types.CallToolResult:
     text = json.dumps(answer, ensure_ascii=False)
     return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)
@@ -46,10 +41,6 @@ def failed(sentence: str) -> types.CallToolResult:
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
-
-
-def uri_of(path: str) -> str:
-    return PREFIX + quote(path)
 
 
 def path_of(uri: str) -> str | None:
@@ -63,23 +54,21 @@ def path_of(uri: str) -> str | None:
         return None
 
 
-def resource(entry: Seen) -> types.Resource:
-    return types.Resource(
-        uri=uri_of(entry.path),
-        name=entry.path,
-        mime_type=MARKDOWN,
-        size=entry.size,
-        annotations=types.Annotations(last_modified=entry.time.isoformat()) if entry.time else None,
-    )
-
-
 def page_of(entries: Sequence[Seen], cursor: str | None) -> tuple[list[types.Resource], str | None]:
     """One page of a list that is sorted by path, and the cursor of the next. Raises ValueError for a cursor that is none."""
     after = base64.b64decode(cursor, altchars=b"-_", validate=True).decode() if cursor else ""
     rest = [entry for entry in entries if entry.path > after]
-    more = len(rest) > PAGE
-    shown = rest[:PAGE]
-    return [resource(e) for e in shown], base64.urlsafe_b64encode(shown[-1].path.encode()).decode() if more else None
+    shown = [
+        types.Resource(
+            uri=PREFIX + quote(entry.path),
+            name=entry.path,
+            mime_type=MARKDOWN,
+            size=entry.size,
+            annotations=types.Annotations(last_modified=entry.time.isoformat()) if entry.time else None,
+        )
+        for entry in rest[:PAGE]
+    ]
+    return shown, base64.urlsafe_b64encode(shown[-1].name.encode()).decode() if len(rest) > PAGE else None
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------
@@ -97,51 +86,41 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """One prompt: what it is for, the arguments it takes, where it exists, and its text."""
+    """One prompt: what it is for, the arguments it takes, where it exists, and its text, in which {prompt} is the
+    session's own and {about} what it was asked about."""
 
     about: str
-    text: Callable[[str, dict[str, str]], str]
+    text: str
     arguments: tuple[types.PromptArgument, ...] = ()
     scopes: frozenset[Scope] = frozenset(Scope)
 
 
-def _wake(prompt: str, given: dict[str, str]) -> str:
-    return prompt
-
-
-def _flush(prompt: str, given: dict[str, str]) -> str:
-    return (
-        "This conversation will soon be cut short. Before that, save what would be lost.\n\n"
-        "1. Go through what was said since the last time you saved. Look for facts about people, preferences, decisions, dates, "
-        "promises, corrections and questions that are still open.\n"
-        "2. Leave out what memory_search shows is written down already, and every secret.\n"
-        "3. Write each with memory_write to `daily_log`: one line, one fact, clear to a reader who was not here. What will hold for "
-        "months goes to `memory` as well.\n"
-        "4. If nothing is worth keeping, write nothing.\n\n"
-        "Say in one sentence what you saved, and name what waits for the owner."
-    )
-
-
-def _reflect(prompt: str, given: dict[str, str]) -> str:
-    about = given.get("about", "").strip()
-    return (
-        f"Take a step back and look at what you know{f' about: {about}' if about else ''}.\n\n"
-        "1. Read the recent daily logs (memory_tree, then memory_get) and ask memory_search for what they touch.\n"
-        "2. What did you learn that holds beyond that day? What contradicts what MEMORY.md says? What was promised and not done?\n"
-        "3. Write lasting lessons to `memory` with memory_write, one line each, and correct a wrong line by an edit with old_string "
-        "and new_string. Give the reason.\n"
-        "4. Invent nothing: a line without a source in what you read is not written.\n\n"
-        "End with what changed, what waits for the owner, and one question worth asking them."
-    )
-
-
+_FLUSH = (
+    "This conversation will soon be cut short. Before that, save what would be lost.\n\n"
+    "1. Go through what was said since the last time you saved. Look for facts about people, preferences, decisions, dates, "
+    "promises, corrections and questions that are still open.\n"
+    "2. Leave out what memory_search shows is written down already, and every secret.\n"
+    "3. Write each with memory_write to `daily_log`: one line, one fact, clear to a reader who was not here. What will hold for "
+    "months goes to `memory` as well.\n"
+    "4. If nothing is worth keeping, write nothing.\n\n"
+    "Say in one sentence what you saved, and name what waits for the owner."
+)
+_REFLECT = (
+    "Take a step back and look at what you know{about}.\n\n"
+    "1. Read the recent daily logs (memory_tree, then memory_get) and ask memory_search for what they touch.\n"
+    "2. What did you learn that holds beyond that day? What contradicts what MEMORY.md says? What was promised and not done?\n"
+    "3. Write lasting lessons to `memory` with memory_write, one line each, and correct a wrong line by an edit with old_string "
+    "and new_string. Give the reason.\n"
+    "4. Invent nothing: a line without a source in what you read is not written.\n\n"
+    "End with what changed, what waits for the owner, and one question worth asking them."
+)
 _WRITERS = frozenset(Scope) - {Scope.SUBAGENT}  # a sub-agent reports to its caller and writes no memory
 PROMPTS: dict[str, Words] = {
-    "wake": Words("Who you are, whom you serve and what you know, as of now", _wake),
-    "flush": Words("Write down what should outlive a conversation that is about to be cut", _flush, scopes=_WRITERS),
+    "wake": Words("Who you are, whom you serve and what you know, as of now", "{prompt}"),
+    "flush": Words("Write down what should outlive a conversation that is about to be cut", _FLUSH, scopes=_WRITERS),
     "reflect": Words(
         "Look back at what was written, and keep what was learned",
-        _reflect,
+        _REFLECT,
         (types.PromptArgument(name="about", description="a person, a project or a question; empty for everything"),),
         _WRITERS,
     ),

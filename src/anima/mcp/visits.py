@@ -13,7 +13,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -22,7 +22,10 @@ from anima import BadArguments, Home, Scope, Session
 from anima.model import Access
 
 Answer = dict[str, Any]
+Meta = Mapping[str, Any]
+Join = Callable[[Meta], AbstractContextManager[Session | None]]
 T = TypeVar("T")
+NOTHING: Meta = {}
 
 MOST_VISITS = 256
 IDLE = timedelta(minutes=30)
@@ -35,7 +38,8 @@ MAX_KEY = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
     """Who calls, as the command line or a credential says. `key` names the credential; it is compared, never shown.
-    `name` is what the owner calls the agent that has it."""
+    `name` is what the owner calls the agent that has it. `join` gives the session of the host's own conversation, by what
+    came with a request, where the host's hooks report of it."""
 
     home: Home
     scope: Scope
@@ -43,6 +47,7 @@ class Visitor:
     access: Access = "rw"
     key: str = ""
     name: str = ""
+    join: Join | None = None
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -90,10 +95,6 @@ class Visit:
         self.seen = visitor.home.clock()
         self._mutex = threading.RLock()
         self._done: OrderedDict[str, _Done] = OrderedDict()
-
-    @property
-    def is_owner_alone(self) -> bool:
-        return self.session.listener.sees_all
 
     def call(self, wish: Wish) -> Answer:
         """A tool's answer. The same write again gives the first answer, marked `repeated`."""
@@ -158,18 +159,22 @@ class Visits:
             task.exception()  # it was told to whoever waited, and if nobody did, nobody wants to know
 
     @contextmanager
-    def visit(self, visitor: Visitor, conversation: str = "") -> Iterator[Visit]:
-        visit, idle = self._enter(visitor, (*visitor.place, conversation))
-        for old in idle:
-            old.session.close()
-        try:
-            yield visit
-        finally:
-            with self._mutex:
-                visit.users -= 1
-                visit.seen = visitor.home.clock()
+    def visit(self, visitor: Visitor, conversation: str = "", meta: Meta = NOTHING) -> Iterator[Visit]:
+        with visitor.join(meta) if visitor.join else nullcontext() as joined:
+            with self._alone(visitor, conversation) if joined is None else self._joined(visitor, joined) as visit:
+                yield visit
 
-    def _enter(self, visitor: Visitor, place: tuple[object, ...]) -> tuple[Visit, list[Visit]]:
+    @contextmanager
+    def _joined(self, visitor: Visitor, session: Session) -> Iterator[Visit]:
+        """A visit to the session of the host's own conversation, which is ours only as long as a request lasts."""
+        with self._mutex:
+            visit = self._open.setdefault((*visitor.place, "joined", session.id), Visit(visitor, session))
+            visit.session, visit.seen = session, visitor.home.clock()
+        yield visit
+
+    @contextmanager
+    def _alone(self, visitor: Visitor, conversation: str) -> Iterator[Visit]:
+        place = (*visitor.place, conversation)
         with self._mutex:
             visit = self._open.get(place)
             if visit is None:
@@ -184,17 +189,20 @@ class Visits:
                 visit = self._open[place] = Visit(visitor, session)
             self._open.move_to_end(place)
             visit.users += 1
-            return visit, self._idle()
-
-    def _idle(self) -> list[Visit]:
-        """Takes off the list what nobody used for long, and the longest unused where there are too many."""
-        over = len(self._open) - MOST_VISITS
-        found: list[Visit] = []
-        for place, visit in list(self._open.items()):
-            old = visit.visitor.home.clock() - visit.seen > IDLE
-            if not visit.users and (old or len(found) < over):
-                found.append(self._open.pop(place))
-        return found
+            # What nobody used for long is taken off the list, and the longest unused where there are too many.
+            over, idle = len(self._open) - MOST_VISITS, list[Visit]()
+            for name, each in list(self._open.items()):
+                old = each.visitor.home.clock() - each.seen > IDLE
+                if not each.users and (old or len(idle) < over):
+                    idle.append(self._open.pop(name))
+        for left in idle:
+            left.session.close()
+        try:
+            yield visit
+        finally:
+            with self._mutex:
+                visit.users -= 1
+                visit.seen = visitor.home.clock()
 
     def end(self, visitor: Visitor, conversation: str) -> None:
         """The caller ended a conversation."""

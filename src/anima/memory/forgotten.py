@@ -69,14 +69,14 @@ class ForgottenList:
         held, when = dict(self._list()), at.astimezone(UTC).isoformat()
         fresh = {found.digest: found._replace(at=when) for text in phrases if (found := self.phrase(text))}
         if fresh:
-            self._save(held | fresh)
+            self._state.put(FILE, dumped((held | fresh).values()))
         return len(fresh.keys() - held.keys())
 
     def take_off(self, text: str) -> int:
         """Takes off the list whatever a text holds of it: its owner wants it again. How many phrases that were."""
         found = {phrase.digest for _, _, phrase in self._matches(text)}
         if found:
-            self._save({digest: phrase for digest, phrase in self._list().items() if digest not in found})
+            self._state.put(FILE, dumped(phrase for digest, phrase in self._list().items() if digest not in found))
         return len(found)
 
     def holds(self, text: str) -> bool:
@@ -119,21 +119,15 @@ class ForgottenList:
     def _list(self) -> dict[str, Phrase]:
         seen = self._state.version(FILE)
         if seen != self._seen:
-            self._held = self._load() if seen is not None else {}
+            raw = self._state.get(FILE) if seen is not None else None
+            held = {} if raw is None else loaded(raw)
+            self._held = {digest: p for digest, p in held.items() if self._only is None or digest in self._only}
             self._leads = {}
             for phrase in self._held.values():
                 by_lead = self._leads.setdefault(min(phrase.words, LEAD), {})
                 by_lead.setdefault(phrase.lead or phrase.digest, []).append(phrase)
             self._seen = seen
         return self._held
-
-    def _load(self) -> dict[str, Phrase]:
-        raw = self._state.get(FILE)
-        held = {} if raw is None else loaded(raw)
-        return held if self._only is None else {digest: p for digest, p in held.items() if digest in self._only}
-
-    def _save(self, held: dict[str, Phrase]) -> None:
-        self._state.put(FILE, dumped(held.values()))
 
 
 def dumped(phrases: Iterable[Phrase]) -> bytes:

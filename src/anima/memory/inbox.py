@@ -18,7 +18,7 @@ from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, Stale
 from anima.gate import Situation
 from anima.gate.rules import file_policy
 from anima.layout.table import Policy
-from anima.memory.proposals import FIRST, Proposal
+from anima.memory.proposals import Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without
 from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, owners
@@ -54,14 +54,9 @@ class ForReview(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def place_finding(policy: Policy) -> Finding:
-    said = f"it would go to a file of the kind {policy}, which is decided by itself"
-    return Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said)
-
-
 class Inbox:
     """What waits in one home. `forgets` carries out a wish to forget that the owner says yes to; `named` says what the agent is
-    called by the text of IDENTITY.md, or is called now."""
+    called by the text of IDENTITY.md, or is called now; `refuses` tells a conversation that a call it waits for gets a no."""
 
     def __init__(
         self,
@@ -69,13 +64,16 @@ class Inbox:
         writer: Writer,
         forgets: Callable[[Proposal], tuple[Receipt, ...]],
         named: Callable[[str], str],
+        refuses: Callable[[Proposal, str], None],
     ) -> None:
         self._store, self._layout, self._clock = site.store, site.layout, site.clock
         self._writer, self._kept, self._forgets, self._named_in = writer, writer.proposals, forgets, named
+        self._refuses = refuses
 
     def all(self) -> tuple[Proposal, ...]:
-        """What waits for the owner, oldest first."""
-        return tuple(self._kept.all(self._clock())) if self._store.begun else ()
+        """What waits for the owner, oldest first. A call with a yes waits for its conversation, and for nobody else."""
+        found = self._kept.all(self._clock()) if self._store.begun else []
+        return tuple(each for each in found if each.call is None or self._writer.calls.step(each) == "waits")
 
     def broken(self) -> list[str]:
         """The names of waiting changes that cannot be read, or were altered."""
@@ -99,7 +97,8 @@ class Inbox:
         typed: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Says yes. `content` binds the yes to what was seen, `text` edits it first. Identity files need a terminal or
-        the page. `typed` is what a person typed to confirm it; Python's own hand types nothing (None)."""
+        the page, and so do calls of tools from outside, which are carried out when their conversation goes on. `typed`
+        is what a person typed to confirm it; Python's own hand types nothing (None)."""
         waiting = self.get(proposal)
         name = self.confirmed_by(waiting)
         if name and typed is not None and fold(typed.strip()) != fold(name):
@@ -110,6 +109,11 @@ class Inbox:
             if text is not None:
                 raise BadArguments("a wish to forget is approved as it is; deny it, and run anima forget yourself")
             return self._forgets(waiting)
+        if waiting.call is not None:
+            if text is not None:
+                raise BadArguments("a call is approved as it is; deny it, and say what you want instead")
+            self._writer.calls.approve(waiting, approver)
+            return (Receipt(status="approved", path=waiting.path, proposal=proposal, rule=waiting.rule),)
         if self._store.ledger.carried_out(proposal):
             self._take_off(proposal)
             return tuple(Receipt(status="written", path=change.path, proposal=proposal) for change in waiting.changes)
@@ -128,22 +132,27 @@ class Inbox:
     def confirmed_by(self, proposal: Proposal) -> str:
         """What must be typed for a yes: the agent's name, where a first conversation's card says who it is; else nothing."""
         texts = (c.text for c in proposal.changes if self._layout.row_of(c.path).role == "identity")
-        text = next(texts, None) if proposal.rule == FIRST else None
+        text = next(texts, None) if proposal.is_first else None
         return self._named_in(text) if text is not None else ""
 
     def _is_gone(self, proposal: Proposal, change: Change) -> bool:
         """Whether the page of a first conversation went already, by the agent's own hand or another yes."""
-        is_page = proposal.rule == FIRST and change.kind is Kind.DELETE
+        is_page = proposal.is_first and change.kind is Kind.DELETE
         return is_page and not self._store.documents.exists(change.path)
 
     def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
-        """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse."""
+        """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse, and for a
+        call of a tool from outside."""
         waiting = self.get(proposal)
+        if waiting.call is not None:
+            return None
         verdict, _ = self._writer.judge(waiting.changes, waiting.bases, Situation(approver=approver))
         return waiting if verdict.answer is Answer.ALLOW else None
 
     def alone(self, proposal: Proposal) -> str:
-        """Why a proposal is never one of several that get one yes: identity, danger or forget; empty where it may be."""
+        """Why a proposal is never one of several that get one yes: identity, danger, forget or call; empty where it may be."""
+        if proposal.call is not None:
+            return "call"
         paths = [path for change in proposal.changes for path in (change.path, change.to) if path]
         if any(self._layout.row_of(path).policy == "identity" for path in paths):
             return "identity"
@@ -151,10 +160,13 @@ class Inbox:
             return "danger"
         return "forget" if proposal.forget is not None else ""
 
-    def deny(self, proposal: str) -> None:
-        """Removes a waiting change; one that cannot even be read is removed too."""
+    def deny(self, proposal: str, *, reason: str = "") -> None:
+        """Removes a waiting change; one that cannot even be read is removed too. The conversation that waits for a call is
+        told so, with the owner's reason."""
         try:
-            self.get(proposal)
+            if (waiting := self.get(proposal)).call is not None:
+                self._writer.calls.deny(waiting)
+                self._refuses(waiting, reason)
         except Damaged:
             pass
         with self._store.lock():
@@ -182,7 +194,8 @@ class Inbox:
         policy = file_policy(entry.to, self._layout.row_of(entry.to))
         if policy is Policy.MEMORY:
             return found
-        return (*found, place_finding(policy))
+        said = f"it would go to a file of the kind {policy}, which is decided by itself"
+        return (*found, Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said))
 
     def _recalls(self) -> Counter[str]:
         """How often searches brought back which unreviewed lines, by their digests."""
@@ -270,7 +283,7 @@ class Inbox:
         """The narrowest rule that would have allowed a proposal; None where none should."""
         from anima.gate import suggest_rule
 
-        if len(proposal.changes) != 1:
+        if len(proposal.changes) != 1 or proposal.call is not None:
             return None
         change, row_of = proposal.changes[0], self._layout.row_of
         verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)

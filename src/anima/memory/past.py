@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from itertools import chain
 
 from anima.errors import BadArguments, NoSuchRevision, StaleWrite
@@ -26,6 +26,7 @@ from anima.store.revision import Revision
 from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
+_TOLD = ("id", "what", "actor", "origin", "session", "rule", "approver", "of")  # of an intent
 _REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
 
 
@@ -93,7 +94,12 @@ class Past:
 
     def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Done]:
         """Carried-out changes, newest first."""
-        found = [_entry(intent, record) for intent, record in self._done() if session in (None, intent.session)]
+        found = []
+        for intent, record in self._done():
+            if session in (None, intent.session):
+                paths = dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path)
+                told = {name: getattr(intent, name) for name in _TOLD}
+                found.append(Done(time=record.time, paths=tuple(paths), **told))
         return found[::-1][:limit]
 
     def why(self, path: str | DocPath, line: int) -> Why:
@@ -315,7 +321,13 @@ class Past:
         is to replace ("" for nothing)."""
         history, path = self._need_history(), DocPath.parse(path)
         self.store.commit()
-        revision = at if _REVISION.match(at) else self._at(history, at)
+        revision = at
+        if not _REVISION.match(at):
+            moment = _moment(at)
+            found = next((r.id for r in history.log(limit=1_000_000) if r.time <= moment), None)
+            if found is None:
+                raise NoSuchRevision(f"history begins after {at}")
+            revision = found
         text = self._shown(history, revision, path)
         if text is None:
             raise NoSuchRevision(f"{path} was not there at {at}")
@@ -329,13 +341,6 @@ class Past:
         """A document as a revision holds it; None when it was not there, or there is no history."""
         history = self._history()
         return self._shown(history, revision, path) if history else None
-
-    def _at(self, history: History, at: str) -> str:
-        moment = _moment(at)
-        found = next((r for r in history.log(limit=1_000_000) if r.time <= moment), None)
-        if found is None:
-            raise NoSuchRevision(f"history begins after {at}")
-        return found.id
 
     # -- small ----------------------------------------------------------------------------------------------------------
 
@@ -395,22 +400,11 @@ def _taken_back_before(done: list[Intent]) -> set[str | None]:
 
 
 def last_run(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where the last run of these lines begins; in linear time, whatever the lines (Knuth, Morris and Pratt)."""
-    if not wanted:
-        return None
-    falls, matched = [0], 0
-    for line in wanted[1:]:
-        while matched and line != wanted[matched]:
-            matched = falls[matched - 1]
-        matched += line == wanted[matched]
-        falls.append(matched)
-    found, matched = None, 0
-    for end, line in enumerate(lines, start=1):
-        while matched and (matched == len(wanted) or line != wanted[matched]):
-            matched = falls[matched - 1]
-        matched += line == wanted[matched]
-        found = end - matched if matched == len(wanted) else found
-    return found
+    """Where the last run of these lines begins. Looked for from the end on, since `str.find` takes linear time whatever the
+    lines, and `str.rfind` does not."""
+    text, run = ("\n".join(["", *reversed(each), ""]) for each in (lines, wanted))
+    found = text.find(run) if wanted else -1
+    return len(lines) - text.count("\n", 0, found) - len(wanted) if found >= 0 else None
 
 
 def _taken_back(path: DocPath, old: str | None, new: str | None, now: str | None) -> str | None:
@@ -427,8 +421,6 @@ def _taken_back(path: DocPath, old: str | None, new: str | None, now: str | None
 
 def _moment(at: str) -> datetime:
     """A day (its end) or a moment, in UTC unless it says otherwise."""
-    from datetime import UTC
-
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", at):
             return datetime.combine(date.fromisoformat(at), time.max, UTC)
@@ -438,19 +430,3 @@ def _moment(at: str) -> datetime:
             f"{at!r} is neither a revision nor a time; write a3f9c2 or 2026-05-08 or 2026-05-08T14:30"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _entry(intent: Intent, record: Record) -> Done:
-    paths = tuple(dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path))
-    return Done(
-        id=intent.id,
-        time=record.time,
-        what=intent.what,
-        actor=intent.actor,
-        origin=intent.origin,
-        session=intent.session,
-        rule=intent.rule,
-        approver=intent.approver,
-        paths=paths,
-        of=intent.of,
-    )

@@ -3,7 +3,7 @@
 Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
 bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
 content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `keep`
-or `remove` holds the home lock.
+or `remove` holds the home lock. A call of a tool from outside waits as one too, and its `changes` are never made.
 Not here: proposing (write), the owner's yes and no (inbox).
 """
 
@@ -13,7 +13,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,9 @@ FORMAT = 1
 FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
+_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
 _ID = re.compile(r"p[1-9]\d{0,17}")
+_WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +50,35 @@ class Proposal:
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
     asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
+    call: Mapping[str, str] | None = (
+        None  # of a tool from outside: `name`, its `server` and `tool`, arguments as `text`
+    )
 
     @property
     def path(self) -> DocPath:
         return self.changes[0].path
 
     @property
+    def is_first(self) -> bool:
+        """Whether it is the card of the first conversation."""
+        return self.rule == FIRST
+
+    @property
     def session(self) -> str | None:
         return self.changes[0].session
 
 
-def content_of(changes: Sequence[Change], forget: Mapping[str, str] | None = None) -> str:
-    """The digest of what would be written: equal for the same wish, whoever asks and whenever."""
+def content_of(changes: Sequence[Change], wish: Mapping[str, str] | None = None) -> str:
+    """The digest of what would be written, forgotten or called: equal for the same wish, whoever asks and whenever."""
     body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
-    body += [dict(sorted(forget.items()))] if forget is not None else []
+    body += [dict(sorted(wish.items()))] if wish is not None else []
     return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
+
+
+def call_shown(call: Mapping[str, str]) -> str:
+    """A call as the owner sees it: its name, and every argument as JSON, which holds no line's end of its own."""
+    given = json.dumps(json.loads(call["text"]), ensure_ascii=False, indent=1).translate(_ENDS).split("\n")
+    return "".join(f"+{line}\n" for line in (f"{call['tool']} of {call['server']}", *given))
 
 
 class _Broken(Damaged):
@@ -77,16 +94,20 @@ class Proposals:
 
     def all(self, now: datetime) -> list[Proposal]:
         """Those that still wait, oldest first; lapsed ones are passed over."""
-        names = [name.removesuffix(".json") for name in self._state.names(FOLDER) if name.endswith(".json")]
-        ids = sorted((name for name in names if _ID.fullmatch(name)), key=lambda name: int(name[1:]))
-        found = [self._sound(id) for id in ids]
-        return sorted((p for p in found if p and p.expires > now), key=lambda p: (p.created, p.id))
+        return sorted(self._waiting(now, but=_Broken), key=lambda p: (p.created, p.id))
 
-    def _sound(self, proposal: str) -> Proposal | None:
-        try:
-            return self._load(proposal)
-        except _Broken:
-            return None  # it stands in no other's way; `broken` names it
+    def of(self, session: str | None, now: datetime) -> list[Proposal]:
+        """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
+        return [waiting for waiting in self._waiting(now, but=Damaged) if waiting.session == session]
+
+    def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
+        """Those that wait, but for what stands in no other's way; `broken` names it."""
+        for name in self._state.names(FOLDER):
+            id, found = name.removesuffix(".json"), None
+            with suppress(but):
+                found = self._load(id) if _ID.fullmatch(id) else None
+            if found is not None and found.expires > now:
+                yield found
 
     def get(self, proposal: str, now: datetime) -> Proposal:
         found = self._load(proposal) if _ID.fullmatch(proposal) else None
@@ -113,18 +134,6 @@ class Proposals:
         except NoSuchProposal as error:
             return "lapsed" in str(error)
         return name.endswith(".json")
-
-    def of(self, session: str | None, now: datetime) -> list[Proposal]:
-        """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
-        found = []
-        for name in self._state.names(FOLDER):
-            try:
-                waiting = self._load(name.removesuffix(".json")) if _ID.fullmatch(name.removesuffix(".json")) else None
-            except Damaged:
-                continue
-            if waiting is not None and waiting.session == session and waiting.expires > now:
-                found.append(waiting)
-        return found
 
     def keep(self, proposal: Proposal) -> Proposal:
         """Notes a proposal in the ledger and lets it wait; it has its id then."""
@@ -157,7 +166,8 @@ class Proposals:
             raise _Broken(
                 f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
             ) from error
-        is_sound = found.content == content_of(found.changes, found.forget) and found.id == proposal
+        wish = found.call if found.forget is None else found.forget
+        is_sound = found.content == content_of(found.changes, wish) and found.id == proposal
         if not is_sound or not self._is_bound(found, body):
             raise _Broken(
                 f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
@@ -195,32 +205,13 @@ def _dump(p: Proposal) -> dict[str, Any]:
         "scope": first.scope,
         "taint": sorted(first.taint),
         "changes": [
-            {
-                "path": c.path.text,
-                "kind": c.kind,
-                "text": c.text,
-                "base": c.base,
-                "opening": c.opening,
-                "to": c.to.text if c.to else None,
-                "reason": c.reason,
-            }
+            {"path": c.path.text, "to": c.to.text if c.to else None} | {name: getattr(c, name) for name in _WISH}
             for c in p.changes
         ],
-        "findings": [
-            {
-                "kind": f.kind,
-                "severity": int(f.severity),
-                "start": f.start,
-                "end": f.end,
-                "line": f.line,
-                "shown": f.shown,
-                "message": f.message,
-                **({"last": f.last} if f.last > f.line else {}),
-            }
-            for f in p.findings
-        ],
+        "findings": [{**asdict(finding), "severity": int(finding.severity)} for finding in p.findings],
         **({"asked": p.asked} if p.asked else {}),
         **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
+        **({"call": dict(p.call)} if p.call is not None else {}),
     }
 
 
@@ -235,13 +226,8 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     changes = tuple(
         Change(
             path=DocPath.parse(c["path"]),
-            kind=Kind(c["kind"]),
-            text=c["text"],
-            base=c["base"],
             to=DocPath.parse(c["to"]) if c["to"] else None,
-            reason=c["reason"],
-            opening=c["opening"],
-            **common,
+            **{name: c[name] for name in _WISH} | {"kind": Kind(c["kind"])} | common,
         )
         for c in raw["changes"]
     )
@@ -249,8 +235,12 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
-    forget = {str(key): str(value) for key, value in raw["forget"].items()} if "forget" in raw else None
+    forget, call = (
+        {str(key): str(value) for key, value in raw[name].items()} if name in raw else None
+        for name in ("forget", "call")
+    )
     bases = tuple(raw["bases"])
+    diff = call_shown(call) if call is not None else diff_of(changes, bases)
     return Proposal(
         id=raw["id"],
         changes=changes,
@@ -259,9 +249,10 @@ def _parse(raw: dict[str, Any]) -> Proposal:
         rule=raw["rule"],
         why=raw["why"],
         findings=findings,
-        diff=diff_of(changes, bases) if forget is None else str(raw["foreseen"]),
+        diff=diff if forget is None else str(raw["foreseen"]),
         content=raw["content"],
         bases=bases,
         forget=forget,
         asked=str(raw.get("asked", "")),
+        call=call,
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 from anima.errors import BadPath, HomeError
 from anima.layout.listener import folder_of
-from anima.model import Change, DocPath, Document, Kind, Origin, Scope, fold
+from anima.model import Change, DocPath, Origin, Scope, fold
 from anima.site import Site
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of
@@ -128,10 +128,6 @@ def drawn(entry: Noted) -> str:
     return f"## {entry.id} for {entry.to.text}\n<!-- {said} -->\n\n{quoted}\n"
 
 
-def heading_of(day: str) -> str:
-    return f"# Unreviewed {day}\n\n"
-
-
 def parsed(place: DocPath, text: str) -> Iterator[tuple[Noted, int, int]]:
     """The entries of a document with the lines they stand on (from 0, the end not included); what is none is passed over."""
     lines = lines_of(text)
@@ -188,10 +184,6 @@ class Unreviewed:
         self._site, self._documents = site, site.store.documents
         self._read: dict[str, tuple[str, tuple[Noted, ...]]] = {}  # path: version, entries
 
-    def place_for(self, layer: str, now: datetime) -> DocPath:
-        """Today's document, of the owner or of a layer (`users/ana/`)."""
-        return DocPath.parse(f"{layer}{FOLDER}/{now.date().isoformat()}.md")
-
     def all(self, layer: str | None = None) -> tuple[Noted, ...]:
         """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
         found = [entry for place in self._places() for entry in self._entries(place)]
@@ -231,17 +223,14 @@ class Unreviewed:
                 document = self._documents.read(DocPath.parse(place))
             except HomeError:
                 return ()
-            held = (version or "", self._read_entries(document))
-            self._read[place] = held
+            path, text, when = document.path, document.text, document.time.isoformat(timespec="minutes")
+            entries = tuple(entry for entry, _, _ in parsed(path, text))
+            whole = Noted(id="", to=path, text=text, origins=frozenset({Origin.IMPORT}), place=path, time=when)
+            if whole.is_whole:
+                to = DocPath.parse(path.text[len(whole.layer) :].split("/", 2)[2])
+                entries = (replace(whole, id=name_of(to, None, text), to=to),)
+            held = self._read[place] = (version or "", entries)
         return held[1]
-
-    def _read_entries(self, document: Document) -> tuple[Noted, ...]:
-        path, text = document.path, document.text
-        whole = Noted(id="", to=path, text=text, origins=frozenset({Origin.IMPORT}), place=path)
-        if not whole.is_whole:
-            return tuple(entry for entry, _, _ in parsed(path, text))
-        to = DocPath.parse(path.text[len(whole.layer) :].split("/", 2)[2])
-        return (replace(whole, id=name_of(to, None, text), to=to, time=document.time.isoformat(timespec="minutes")),)
 
     def recognised(self, text: str, layer: str) -> set[int]:
         """The lines of a text, from 0, that say what an entry of that layer says."""
@@ -255,20 +244,3 @@ class Unreviewed:
         """Where the entries of a document came from, as far as `text` shows it or in all of it."""
         found = frozenset[Origin]().union(*(entry.origins for entry, _, _ in parsed(path, text)))
         return found or frozenset[Origin]().union(*(entry.origins for entry in self._entries(path.text)))
-
-
-def addition(entry: Noted, change: Change) -> Change:
-    """The change that writes an entry down, by whoever wished for it."""
-    day = entry.place.name.removesuffix(".md")
-    return Change(
-        path=entry.place,
-        kind=Kind.APPEND,
-        text=drawn(entry),
-        opening=heading_of(day),
-        actor=change.actor,
-        origin=change.origin,
-        session=change.session,
-        scope=change.scope,
-        taint=change.taint,
-        reason=change.reason,
-    )

@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
 from anima.gate import GatePolicy, Situation, judge
 from anima.gate.rules import said, untrusted
 from anima.layout.listener import layer_at
+from anima.memory.calls import WaitingCalls
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
-from anima.memory.unreviewed import MOST, MOST_OF_SESSION, Unreviewed, addition, layer_folder, noted
+from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
     Actor,
     Answer,
@@ -63,6 +64,7 @@ class Writer:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
         self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site)
+        self.calls = WaitingCalls(site, proposals)
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(
@@ -75,7 +77,9 @@ class Writer:
     ) -> tuple[Receipt, ...]:
         """What becomes of a batch: written, noted, pending or refused, a Receipt for each change."""
         changes = tuple(_checked(change) for change in changes)
-        _check_distinct(changes)
+        named = Counter(path.key for change in changes for path in (change.path, change.to) if path)
+        if twice := next((key for key, times in named.items() if times > 1), None):
+            raise BadArguments(f"{twice}: a batch says of each document once what becomes of it")
         bases = tuple(None if change.is_free else self._standing(change, situation) for change in changes)
         for change, base in zip(changes, bases, strict=True):
             if situation.submitted is None:
@@ -143,7 +147,9 @@ class Writer:
         for change, base in zip(changes, bases, strict=True):
             if situation.submitted is not None:  # on what was handed in alone, whatever stands there
                 change, base = replace(change, text=situation.submitted, base=None), None
-            before = self._tail(change) if situation.submitted is None else ""
+            before = ""
+            if situation.submitted is None and change.kind is Kind.APPEND:  # an order may be told in two parts
+                before = "".join(lines_of((self.text_of(change.path) or "")[-TAIL:])[-TAIL_LINES:])
             own = (
                 *scan_added(base, change, before=before),
                 *self._named(change, situation),
@@ -154,32 +160,28 @@ class Writer:
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
             fits = replace(situation, size=len(change.text.encode()), exists=exists)
             to_row = self.layout.row_of(change.to) if change.to else None
-            verdict = judge(
-                change,
-                row=self.layout.row_of(change.path),
-                to_row=to_row,
-                policy=self.policy,
-                findings=own,
-                situation=fits,
-            )
+            row = self.layout.row_of(change.path)
+            verdict = judge(change, row=row, to_row=to_row, policy=self.policy, findings=own, situation=fits)
             if strictest is None or verdict.answer.strictness > strictest.answer.strictness:
                 strictest = verdict
         if strictest is None:
             raise BadArguments("there is nothing to write")
         return Judged(strictest, tuple(found))
 
-    def _tail(self, change: Change) -> str:
-        """The last lines of a document that something is appended to: an order may be told in two parts."""
-        text = self.text_of(change.path) if change.kind is Kind.APPEND else None
-        return "".join(lines_of((text or "")[-TAIL:])[-TAIL_LINES:])
-
     def _named(self, change: Change, situation: Situation) -> tuple[Finding, ...]:
         """What the scan sees in a name that is new to the home: prompts and lists will show it."""
+        from anima.gate.scan import scan_text
+
         path = change.to if change.kind is Kind.MOVE else change.path
         is_known = situation.submitted is None and path is not None and self.store.documents.exists(path)
         if path is None or change.kind is Kind.DELETE or is_known:
             return ()
-        return scan_name(path.text)
+        # A name that gives an order has no other use, so that is a danger.
+        severity = {"instruction": Severity.DANGER}
+        return tuple(
+            replace(f, severity=severity.get(f.kind, f.severity), line=1, last=1, message=f"{f.message} (in the name)")
+            for f in scan_text(path.text.rpartition(".")[0])
+        )
 
     def _recognised(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
         """What of a change was forgotten before. The owner's own hand is not asked."""
@@ -208,7 +210,7 @@ class Writer:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
         now = self.site.now()
         waiting = self.unreviewed.all(layer_folder(layer))
-        place = self.unreviewed.place_for(layer_folder(layer), now)
+        place = DocPath.parse(f"{layer_folder(layer)}{FOLDER}/{now.date().isoformat()}.md")
         entries = [noted(change, place, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
@@ -221,8 +223,18 @@ class Writer:
             full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
             return self._refused(changes, judged._replace(verdict=full))
         if new:
-            pieces = [addition(entry, change) for entry, change in new.values()]
-            whole = replace(pieces[0], text="".join(piece.text for piece in pieces))
+            whole = replace(
+                next(iter(new.values()))[1],
+                path=place,
+                kind=Kind.APPEND,
+                text="".join(drawn(entry) for entry, _ in new.values()),
+                opening=f"# Unreviewed {now.date().isoformat()}\n\n",
+                base=None,
+                to=None,
+                added="",
+                section=None,
+                under=None,
+            )
             away = [
                 replace(whole, path=old, kind=Kind.MOVE, text="", opening="", to=to)
                 for old, to in self.unreviewed.unseen(layer_folder(layer), now.date())
@@ -233,18 +245,13 @@ class Writer:
             except HomeError:  # what stands there does not let it; who notes does not see that, and the owner is asked
                 self._proposed(tuple(changes), judged, Situation(submitted=whole.text))
         return tuple(
-            replace(_receipt(change, "noted", judged), noted=tuple(entry.id for entry in each))
+            _receipt(change, "noted", judged, noted=tuple(entry.id for entry in each))
             for change, each in zip(changes, entries, strict=True)
         )
 
     def _refused(self, changes: Sequence[Change], judged: Judged) -> tuple[Receipt, ...]:
-        first = changes[0]
-        fields = {
-            "path": first.path.text,
-            "rule": judged.verdict.rule,
-            "actor": str(first.actor),
-            "session": first.session,
-        }
+        first, rule = changes[0], judged.verdict.rule
+        fields = {"path": first.path.text, "rule": rule, "actor": str(first.actor), "session": first.session}
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
@@ -253,7 +260,7 @@ class Writer:
         bases = tuple(self._standing(change, situation) for change in changes)
         with self.store.lock():
             waits = self.proposals.of(changes[0].session, now)
-            card = next((p for p in waits if p.rule == FIRST), None)
+            card = next((p for p in waits if p.is_first), None)
             if is_first := self._is_of_first_talk(changes, situation, card):
                 changes, bases = self._carded(changes[0], bases[0], card)
                 found = (*card.findings, *judged.findings) if card else judged.findings
@@ -264,13 +271,9 @@ class Writer:
             asked = "" if situation.submitted is None else self.store.key.of(repr(said_so))
             proposal = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
             if proposal is None:
-                waiting = len(waits)
-                if waiting >= MOST_PER_SESSION:
-                    full = Verdict(
-                        answer=Answer.DENY,
-                        rule="too-many-pending",
-                        reason=f"{waiting} changes of this session wait for the owner already",
-                    )
+                if len(waits) >= MOST_PER_SESSION:
+                    why = f"{len(waits)} changes of this session wait for the owner already"
+                    full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
                     return self._refused(changes, judged._replace(verdict=full))
                 proposal = self.proposals.keep(
                     Proposal(
@@ -296,7 +299,7 @@ class Writer:
     def carded(self, path: DocPath, session: str) -> str | None:
         """What a document would hold if the owner said yes to the card of a first conversation; None where none waits."""
         waits = self.proposals.of(session, self.clock()) if self.store.begun else ()
-        texts = (c.text for p in waits if p.rule == FIRST for c in p.changes if c.path.key == path.key)
+        texts = (c.text for p in waits if p.is_first for c in p.changes if c.path.key == path.key)
         return next(texts, None)
 
     def _is_of_first_talk(self, changes: Sequence[Change], situation: Situation, card: Proposal | None) -> bool:
@@ -352,7 +355,7 @@ class Writer:
         for watcher in self.watchers:
             watcher(paths)
         return tuple(
-            _receipt(change, "written", judged, revision=written.revision, digest=digest, number=written.change)
+            _receipt(change, "written", judged, revision=written.revision, digest=digest, change=written.change)
             for change, digest in zip(changes, written.digests, strict=True)
         )
 
@@ -377,12 +380,6 @@ class Writer:
             return self.store.documents.read(path).text
         except NoSuchDocument:
             return None
-
-
-def _check_distinct(changes: Sequence[Change]) -> None:
-    named = Counter(path.key for change in changes for path in (change.path, change.to) if path)
-    if twice := next((key for key, times in named.items() if times > 1), None):
-        raise BadArguments(f"{twice}: a batch says of each document once what becomes of it")
 
 
 def _checked(change: Change) -> Change:
@@ -434,17 +431,6 @@ def _placed(found: Sequence[Finding], numbers: Sequence[int]) -> tuple[Finding, 
     return tuple(replace(f, line=max(1, f.line)) for f in placed if f.last >= 1)
 
 
-def scan_name(path: str) -> tuple[Finding, ...]:
-    """What the scan sees in a name. A name that gives an order has no other use, so that is a danger."""
-    from anima.gate.scan import scan_text
-
-    severity = {"instruction": Severity.DANGER}
-    return tuple(
-        replace(f, severity=severity.get(f.kind, f.severity), line=1, last=1, message=f"{f.message} (in the name)")
-        for f in scan_text(path.rpartition(".")[0])
-    )
-
-
 def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
     """The lines a change would add, with their numbers in the new text."""
     held = Counter(lines_of(base or "") if change.kind is Kind.WRITE else ())
@@ -466,27 +452,15 @@ def _may_give_reasons(change: Change) -> bool:
     return change.actor is not Actor.AGENT or (is_owners and not untrusted(change))
 
 
-def _receipt(
-    change: Change,
-    status: str,
-    judged: Judged,
-    *,
-    revision: str | None = None,
-    digest: str | None = None,
-    proposal: str | None = None,
-    number: str | None = None,
-) -> Receipt:
+def _receipt(wish: Change, status: str, judged: Judged, **more: Any) -> Receipt:
     return Receipt(
         status=status,
-        path=change.to or change.path,
-        revision=revision,
-        digest=digest,
-        proposal=proposal,
+        path=wish.to or wish.path,
         rule=judged.verdict.rule,
         reason=judged.verdict.reason,
         findings=judged.findings,
-        change=number,
-        section=change.under if status in ("written", "pending") else None,
+        section=wish.under if status in ("written", "pending") else None,
+        **more,
     )
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import dropwhile
 from typing import Literal
 
 from anima.layout.table import CUT_MARK, Layout, Row
@@ -118,7 +119,14 @@ def compose(
         paths = tuple(_title(piece) for piece in pieces if piece.row.form == "additional")  # these are tags, too
         drawing = replace(drawing, frame=(*drawing.frame, *paths))
     drawn = (piece for piece in pieces if piece.row.form != "fixed" or _has_place(piece.row, drawing, order))
-    blocks = _ordered([_wrapped(piece, drawing) for piece in drawn], drawing, order)
+    blocks = [_wrapped(piece, drawing) for piece in drawn]
+    if order != "seed":
+        blocks.sort(key=lambda block: not block.stable)
+    else:
+        places = {role: place for place, role in enumerate(drawing.seed_order)}
+        blocks.sort(key=lambda block: places.get(block.piece.row.role, len(places)))
+        for block in dropwhile(lambda block: block.stable, blocks):
+            block.stable = False
     _give_room(blocks, drawing, limits)
     stable = _drawn([b for b in blocks if b.stable], drawing.join)
     volatile = _drawn([b for b in blocks if not b.stable], drawing.join)
@@ -146,17 +154,6 @@ def _has_place(row: Row, layout: Layout, order: str) -> bool:
     if layout.heading == _XML and "\n" not in row.text and row.text.startswith(("#", "<")):
         return False
     return order != "seed" or not layout.seed_order or row.role in layout.seed_order
-
-
-def _ordered(blocks: list[_Block], layout: Layout, order: str) -> list[_Block]:
-    if order != "seed":
-        return sorted(blocks, key=lambda block: not block.stable)
-    places = {role: place for place, role in enumerate(layout.seed_order)}
-    blocks = sorted(blocks, key=lambda block: places.get(block.piece.row.role, len(places)))
-    first = next((n for n, block in enumerate(blocks) if not block.stable), len(blocks))
-    for block in blocks[first:]:
-        block.stable = False
-    return blocks
 
 
 def _wrapped(piece: Piece, layout: Layout) -> _Block:
@@ -247,48 +244,40 @@ def _safe(text: str, block: _Block, layout: Layout) -> str:
 def _give_room(blocks: list[_Block], layout: Layout, limits: Limits) -> None:
     """Fits every block. Stable blocks are served first and never feel what the volatile ones are."""
     room = _Room(left=limits.total, join=len(layout.join))
-    _keep_fixed([block for block in blocks if block.piece.row.form == "fixed"], room)
+    fixed = [block for block in blocks if block.piece.row.form == "fixed"]
+    cost = sum(len(block.text) + room.join for block in fixed)
+    room.left = room.left - cost if cost <= room.left else 0
+    for block in fixed if cost <= limits.total else ():  # all or none: half a frame is worse than none
+        block.body, block.drawn = block.text, True
     others = [block for block in blocks if block.piece.row.form != "fixed"]
     reserve = min(_CLOCK_RESERVE, limits.total // 8)
     room.left -= reserve
     _fit_all([block for block in others if block.stable], room, layout, lambda block: limits.file)
     room.left += reserve
-    volatile = sorted((b for b in others if not b.stable), key=lambda block: _turn(block.piece.row, layout))
+
+    def turn(block: _Block) -> int:
+        """Whose turn it is among the volatile: the clock first; memory last where it gets what the others leave."""
+        is_last = layout.cut == "memory-notice" and block.piece.row.role == "memory"
+        return 0 if block.piece.row.form == "runtime" else 2 if is_last else 1
+
+    volatile = sorted((block for block in others if not block.stable), key=turn)
     _fit_all(volatile, room, layout, lambda block: _cap(block, blocks, layout, limits))
 
 
 def _fit_all(blocks: list[_Block], room: _Room, layout: Layout, cap: Callable[[_Block], int]) -> None:
     """Fits blocks in turn. Where a cut keeps the beginning, each leaves room for the marks of those after it, so that
     none vanishes without one."""
-    floors = [_floor(block, room, layout) for block in blocks]
+    floors = [
+        block.wrapping + room.join + min(len(block.text), len(layout.cut_mark))
+        if layout.cut == "head" and block.text and not block.piece.problem
+        else 0
+        for block in blocks
+    ]
     for number, block in enumerate(blocks, 1):
         kept = min(sum(floors[number:]), max(0, room.left))
         room.left -= kept
         _fit(block, room, layout, cap(block))
         room.left += kept
-
-
-def _floor(block: _Block, room: _Room, layout: Layout) -> int:
-    is_marked = layout.cut == "head" and block.text and not block.piece.problem
-    return block.wrapping + room.join + min(len(block.text), len(layout.cut_mark)) if is_marked else 0
-
-
-def _keep_fixed(fixed: list[_Block], room: _Room) -> None:
-    """All fixed texts, or none and no room for anything else: half a frame is worse than none."""
-    cost = sum(len(block.text) + room.join for block in fixed)
-    if cost > room.left:
-        room.left = 0
-        return
-    room.left -= cost
-    for block in fixed:
-        block.body, block.drawn = block.text, True
-
-
-def _turn(row: Row, layout: Layout) -> int:
-    """Whose turn it is among the volatile: the clock first; memory last where it gets what the others leave."""
-    if row.form == "runtime":
-        return 0
-    return 2 if layout.cut == "memory-notice" and row.role == "memory" else 1
 
 
 def _cap(block: _Block, blocks: list[_Block], layout: Layout, limits: Limits) -> int:
@@ -310,9 +299,13 @@ def _fit(block: _Block, room: _Room, layout: Layout, cap: int) -> None:
     body = _safe(text, block, layout) if len(text) <= have else ""
     if body and len(body) <= have:
         status, reason = piece.problem or "shown", piece.reason
+    elif piece.problem:
+        body, status, reason = "", piece.problem, piece.reason
     else:
-        body = "" if piece.problem else _cut_safe(block, have, layout)
-        status, reason = _cut_status(piece, body, cap, have)
+        body = _cut_safe(block, have, layout)
+        whose = "one file" if have == cap else "the whole prompt"
+        why = f"over the budget of {whose}" if body else f"no room for it in the budget of {whose}"
+        status, reason = ("cut" if body else "dropped"), "; ".join(filter(None, [why, piece.reason]))
     if body:
         block.body, block.drawn = body, True
         room.left -= len(body) + block.wrapping + room.join
@@ -329,14 +322,6 @@ def _cut_safe(block: _Block, have: int, layout: Layout) -> str:
     return body
 
 
-def _cut_status(piece: Piece, body: str, cap: int, have: int) -> tuple[Status, str]:
-    if piece.problem:
-        return piece.problem, piece.reason
-    whose = "one file" if have == cap else "the whole prompt"
-    why = f"over the budget of {whose}" if body else f"no room for it in the budget of {whose}"
-    return ("cut" if body else "dropped"), "; ".join(filter(None, [why, piece.reason]))
-
-
 def _line(piece: Piece, status: Status, shown: int, reason: str) -> Line:
     raw = piece.chars_raw if status != "hidden" else 0
     return Line(path=piece.path, role=piece.row.role, status=status, chars_raw=raw, chars_shown=shown, reason=reason)
@@ -347,28 +332,20 @@ def _line(piece: Piece, status: Status, shown: int, reason: str) -> Line:
 
 def cut(piece: Piece, have: int, layout: Layout) -> str:
     """A text cut to at most `have` characters with the dialect's mark, or "" when that is too little to be of use."""
-    text = piece.text
-    if layout.cut == "head-tail" or (layout.cut == "memory-notice" and piece.row.role != "memory"):
-        template = layout.cut_mark if layout.cut == "head-tail" else CUT_MARK
-        return _head_and_tail(piece, have, template)
-    mark = layout.cut_mark
-    if have < len(mark):
-        return ""
-    head = text[: _border(text, max(0, have - len(mark) - 1))].rstrip()
-    return f"{head}\n{mark}" if head else mark
-
-
-def _head_and_tail(piece: Piece, have: int, template: str) -> str:
-    text = piece.text
-    size = len(text)
-    longest = template.format(missing=size, total=size, path=piece.path, lines=_lines(size))
-    keep = have - len(longest) - 2
-    if keep < min(LEAST, len(text)):
+    text, size, mark = piece.text, len(piece.text), layout.cut_mark
+    if layout.cut != "head-tail" and (layout.cut != "memory-notice" or piece.row.role == "memory"):
+        if have < len(mark):
+            return ""
+        start = text[: _border(text, max(0, have - len(mark) - 1))].rstrip()
+        return f"{start}\n{mark}" if start else mark
+    template = mark if layout.cut == "head-tail" else CUT_MARK
+    keep = have - len(template.format(missing=size, total=size, path=piece.path, lines=_lines(size))) - 2
+    if keep < min(LEAST, size):
         return ""
     head = _border(text, int(keep * _HEAD_SHARE))
-    tail = _border_back(text, max(head, len(text) - (keep - head)))
-    missing, line = tail - head, text.count("\n", 0, head + 1) + 1
-    mark = template.format(missing=missing, total=size, path=piece.path, lines=_lines(line) if piece.whole else "")
+    tail = _border_back(text, max(head, size - (keep - head)))
+    lines = _lines(text.count("\n", 0, head + 1) + 1) if piece.whole else ""
+    mark = template.format(missing=tail - head, total=size, path=piece.path, lines=lines)
     return f"{text[:head].rstrip()}\n{mark}\n{text[tail:].lstrip()}".rstrip("\n")
 
 

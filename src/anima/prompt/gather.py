@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,6 @@ from anima.text.markdown import View, front_matter, lines_of, may_be_marked, sec
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
-    from anima.ledger.provenance import Provenance
     from anima.model import Finding
 
 MAX_LISTED = 200
@@ -196,7 +195,11 @@ class _Gathering:
         if part.hidden and self._for_owner:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
         text = seen = part.text.rstrip() if len(part.text) >= _LARGE else part.text  # once, and not at every look
-        in_sight = text if row.form == "identity" else self._in_sight(text)  # a field may stand anywhere
+        most, in_sight = 2 * self._prompts.limits.file, text
+        if (
+            row.form != "identity" and len(text) > 2 * most
+        ):  # a prompt can only show its two ends; a field may stand anywhere
+            in_sight = f"{(bare := text.strip())[:most]}\n{bare[-most:]}"
         odd = bool(hidden(in_sight))
         if self._is_begun and (odd or suspicious(in_sight)):
             room = len(text) if row.form == "identity" else self._prompts.limits.file
@@ -218,7 +221,11 @@ class _Gathering:
             known = self._store.provenance
         except Damaged:
             known = None  # nothing tells now who wrote which line
-        is_bad = partial(_is_dangerous_from_outside, known, document.path)
+
+        def is_bad(line: str) -> bool:  # no write of ours explains it, and the scan sees danger in it
+            is_dangerous = _is_dangerous if len(line) <= _MARKED else _is_dangerous.__wrapped__
+            return is_dangerous(line) and (known is None or known.source(document.path, line).actor is Actor.OUTSIDE)
+
         gone, kept = 0, list[str]()
         first, last = len(text), len(text)
         if len(text) > 6 * room:  # only the ends of a long text are ever shown
@@ -259,14 +266,6 @@ class _Gathering:
         part = view(document.text[: document.text.rfind("\n", 0, self._most_marked) + 1])
         return part, False
 
-    def _in_sight(self, text: str) -> str:
-        """What of a text a prompt can show at all: of a long one, only its two ends, blanks around it apart."""
-        most = 2 * self._prompts.limits.file
-        if len(text) <= 2 * most:
-            return text
-        text = text.strip()
-        return f"{text[:most]}\n{text[-most:]}"
-
     def _unread(self, row: Row, path: str, error: HomeError) -> Piece:
         if isinstance(error, NoSuchDocument):
             why = "the first conversation is over" if row.role == "bootstrap" else "there is no such file"
@@ -277,36 +276,33 @@ class _Gathering:
         return Piece(row=row, path=path, text=marker, problem="unreadable", reason=why)
 
     def _missing(self, row: Row, path: str, why: str) -> Piece:
-        marker = self._layout.missing.format(path=path) if row.expected and not self._is_retired(row) else ""
-        return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
-
-    def _is_retired(self, row: Row) -> bool:
-        """Whether a section of AGENTS.md has taken a file's place."""
         guide = self._document_or_none(self._layout.row("agents").path) if row.retired_by else None
-        return guide is not None and any(fold(s.title).startswith(row.retired_by) for s in sections(guide.text))
+        # Where a section of AGENTS.md has taken its place, nobody misses the file.
+        is_retired = guide and any(fold(section.title).startswith(row.retired_by) for section in sections(guide.text))
+        marker = self._layout.missing.format(path=path) if row.expected and not is_retired else ""
+        return Piece(row=row, path=path, text=marker, problem="missing", reason=why)
 
     def _soul(self, row: Row) -> Piece:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
         visible, path = self._listener.scope in row.scopes, row.path
         if visible and self._prompts.has_alternate:
             decision = decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
-            path = self._worn(row, decision) if decision.worn else path
+            path = self._worn(path, decision) if decision.worn else path
         piece = self._document(row, path, visible)
         if not piece.problem:
             self.persona = path
         return piece
 
-    def _worn(self, row: Row, decision: Decision) -> str:
+    def _worn(self, path: str, decision: Decision) -> str:
         wish = decision.file
         if not self.privacy.may_place(DocPath.parse(wish)):
-            self.notes.append(f"{wish} should be worn, but it is kept from this listener; {row.path} is worn instead.")
-            return row.path
-        own, other = self._document_or_none(row.path), self._document_or_none(wish)
+            self.notes.append(f"{wish} should be worn, but it is kept from this listener; {path} is worn instead.")
+            return path
+        own, other = self._document_or_none(path), self._document_or_none(wish)
         worn = wear(decision, own.text if own else None, other.text if other else None)
-        if worn.warning:
-            self.notes.append(worn.warning)
+        self.notes += filter(None, [worn.warning])
         self.privacy.alternate = worn.file == wish
-        return wish if worn.file == wish else row.path
+        return wish if worn.file == wish else path
 
     def _additional(self, row: Row, number: int) -> Piece:
         asked = self._config.prompt.additional[number]
@@ -328,12 +324,19 @@ class _Gathering:
         ours = [name for name in self._documents.names(folder) if name.startswith(days)]
         names = self._fit(folder, ours, visible=visible)
         for when, day in (("Today", today), ("Yesterday", today - timedelta(days=1))):
-            for name in _logs_of(day, names):
-                piece = self._log(row, folder, name, visible)
-                if piece is None or piece.problem == "hidden":
+            found = [name for name in names if name.startswith(day.isoformat()) and name.lower().endswith(".md")]
+            own = [name for name in found if len(name) == 13]  # before 2026-05-08-boat.md
+            for name in own + sorted(name for name in found if len(name) > 13 and name[10] in "-_ "):
+                try:
+                    piece = self._document(row, DocPath.parse(f"{folder}/{name}").text, visible)
+                except BadPath as error:
+                    self.notes += [f"{printable(name)} in {folder}/ left out: {error.why}"] if visible else []
                     kept_back += 1
                     continue
-                yield replace(piece, when=when, first=first)
+                if piece.problem == "hidden":
+                    kept_back += 1
+                    continue
+                yield replace(piece, day=name[:10], when=when, first=first)
                 first = first and not piece.text.strip()
         if not visible and (kept_back or first):
             yield self._hidden(row, f"{folder}/")  # one row for all: their names may tell something too
@@ -341,15 +344,6 @@ class _Gathering:
             why = "nothing was noted today or yesterday"
             piece = self._missing(row, f"{folder}/{today.isoformat()}.md", why)
             yield replace(piece, day=today.isoformat(), when="Today")
-
-    def _log(self, row: Row, folder: str, name: str, visible: bool) -> Piece | None:
-        try:
-            path = DocPath.parse(f"{folder}/{name}").text
-            return replace(self._document(row, path, visible), day=name[:10])
-        except BadPath as error:
-            if visible:
-                self.notes.append(f"{printable(name)} in {folder}/ left out: {error.why}")
-            return None
 
     def _spelt(self, folder: str) -> str | None:
         """How a folder is spelt in the store; None when it is not there."""
@@ -436,13 +430,6 @@ class _Gathering:
         return "\n".join(lines)
 
 
-def _logs_of(day: date, names: Sequence[str]) -> list[str]:
-    """The logs of one day, its own before 2026-05-08-boat.md."""
-    found = [name for name in names if name.startswith(day.isoformat()) and name.lower().endswith(".md")]
-    own = [name for name in found if len(name) == 13]
-    return own + sorted(name for name in found if len(name) > 13 and name[10] in "-_ ")
-
-
 def _joined(text: str) -> str:
     return " ".join(text.split())
 
@@ -465,12 +452,6 @@ def _revealed(piece: Piece) -> Piece:
         reason="; ".join(filter(None, [piece.reason, said])),
         notes=(f"{where}: hidden characters made visible, the first on line {found[0].line}",),
     )
-
-
-def _is_dangerous_from_outside(known: Provenance | None, path: DocPath, line: str) -> bool:
-    """Whether no write of ours explains a line in which the scan sees danger."""
-    is_dangerous = _is_dangerous if len(line) <= _MARKED else _is_dangerous.__wrapped__
-    return is_dangerous(line) and (known is None or known.source(path, line).actor is Actor.OUTSIDE)
 
 
 @lru_cache(maxsize=8192)

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from anima.config import AgentConfig, IdentityConfig
@@ -69,15 +69,26 @@ class AgentIdentity:
 
     def picture(self) -> tuple[bytes, str]:
         """The avatar's bytes and media type, when it is a picture of the home's own. Raises NotFound."""
+        import base64
+        from urllib.parse import unquote_to_bytes
+
         found = self.avatar()
-        if found.kind == "local" and found.value:
-            path = DocPath.parse(found.value)
+        value = found.value or ""
+        if found.kind == "local":
+            path = DocPath.parse(value)
             ending = path.key.rpartition(".")[2]
             data = self._site.store.documents.raw(path, most=MAX_AVATAR_BYTES)
             return data, f"image/{_TYPES.get(ending, ending)}"
-        if found.kind == "data" and found.value:
-            return _drawn_in(found.value)
-        raise NotFound("there is no picture of the agent in this home")
+        if found.kind != "data":
+            raise NotFound("there is no picture of the agent in this home")
+        head = _DRAWN.match(value)
+        if not head or len(value) > 2 * MAX_AVATAR_BYTES:
+            raise NotFound("the picture is of no kind a page can show")
+        raw = unquote_to_bytes(value[head.end() :])
+        try:
+            return (base64.b64decode(raw) if ";base64" in head[2].lower() else raw), head[1].lower()
+        except ValueError:  # binascii.Error is one
+            raise NotFound("the picture in IDENTITY.md cannot be read") from None
 
     def persona(self, *, roll: bool = True) -> Decision:
         """Which soul would be worn, were it decided now; without `roll` chance has no say, since a look decides nothing."""
@@ -223,10 +234,6 @@ def avatar(value: str, *, size_of: Callable[[DocPath], int | None]) -> Avatar:
         return Avatar(kind="none", reason="unsupported_extension")
     if not _PATHLIKE.search(value) and _is_short(value):
         return Avatar(kind="text", source=value, value=value)
-    return _local(value, size_of)
-
-
-def _local(value: str, size_of: Callable[[DocPath], int | None]) -> Avatar:
     try:
         path = None if _SCHEME.match(value) else DocPath.parse(value.removeprefix("./"))
     except BadPath:
@@ -248,22 +255,6 @@ def _is_short(value: str) -> bool:
     pairs = zip("\0" + value, value, strict=False)
     bare = [char for before, char in pairs if before != "\u200d" and not "\U0001f3fb" <= char <= "\U0001f3ff"]
     return 1 <= sum(unicodedata.category(char) not in ("Mn", "Me", "Cf") for char in bare) <= 4
-
-
-def _drawn_in(value: str) -> tuple[bytes, str]:
-    """The picture that a data address holds."""
-    import base64
-    import binascii
-    from urllib.parse import unquote_to_bytes
-
-    head = _DRAWN.match(value)
-    if not head or len(value) > 2 * MAX_AVATAR_BYTES:
-        raise NotFound("the picture is of no kind a page can show")
-    raw = unquote_to_bytes(value[head.end() :])
-    try:
-        return (base64.b64decode(raw) if ";base64" in head[2].lower() else raw), head[1].lower()
-    except (binascii.Error, ValueError):
-        raise NotFound("the picture in IDENTITY.md cannot be read") from None
 
 
 # -- the soul that is worn --------------------------------------------------------------------------------------------
@@ -306,7 +297,8 @@ class PersonaRule:
         """Whether the daily window is open at this hour."""
         if self.at is None or self.duration is None:
             return False
-        return (_of_day(clock) - _of_day(self.at)) % DAY < self.duration
+        since = datetime.combine(date.min, clock) - datetime.combine(date.min, self.at)
+        return since % DAY < self.duration
 
     @classmethod
     def of(cls, *, file: str = "SOUL_EVIL.md", chance: float = 0.0, at: str = "", duration: str = "") -> PersonaRule:
@@ -387,15 +379,10 @@ def wear(decision: Decision, soul_text: str | None, alternate_text: str | None) 
     if not decision.worn:
         return Worn(file=SOUL, text=soul_text)
     name = printable(decision.file)
-    if alternate_text is None:
-        return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is missing; {SOUL} is worn instead.")
-    if not alternate_text.replace("\ufeff", "").strip():
-        return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is empty; {SOUL} is worn instead.")
+    if alternate_text is None or not alternate_text.replace("\ufeff", "").strip():
+        what = "missing" if alternate_text is None else "empty"
+        return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is {what}; {SOUL} is worn instead.")
     if soul_text is None:
         # An alternate stands in for a soul. Without one we would show a text where nothing was to be shown.
         return Worn(file=SOUL, text=None, warning=f"{name} should be worn, but there is no {SOUL} for it to replace.")
     return Worn(file=decision.file, text=alternate_text)
-
-
-def _of_day(clock: time) -> timedelta:
-    return timedelta(hours=clock.hour, minutes=clock.minute, seconds=clock.second, microseconds=clock.microsecond)

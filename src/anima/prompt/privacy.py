@@ -56,19 +56,20 @@ class Privacy:
 
     def passed(self, pieces: Sequence[Piece], ours: Sequence[Piece]) -> list[Piece]:
         """The pieces, with every one hidden that this listener may not see; those that are not `ours` are a hook's."""
-        own = set(map(id, ours))
-        return [self._our_own(piece) if id(piece) in own else self._foreign(piece) for piece in pieces]
+        own, passed = set(map(id, ours)), []
+        for piece in pieces:
+            if id(piece) not in own:
+                piece = self._foreign(piece)
+            elif not piece.problem and piece.source is not None:
+                wide = piece.row.form == "additional" or (piece.row.role == "soul" and self.alternate)
+                is_kept = self._tells_secret(piece.text, piece.source, wide=wide)
+                piece = self._hidden(piece, copy=True) if is_kept else piece
+            passed.append(piece)
+        return passed
 
     def _hidden(self, piece: Piece, *, copy: bool = False) -> Piece:
         why = self._listener.why_hidden(piece.row, copy=copy)
         return Piece(row=piece.row, path=piece.path, text="", problem="hidden", reason=why)
-
-    def _our_own(self, piece: Piece) -> Piece:
-        if piece.problem or piece.source is None:
-            return piece
-        wide = piece.row.form == "additional" or (piece.row.role == "soul" and self.alternate)
-        is_kept = self._tells_secret(piece.text, piece.source, wide=wide)
-        return self._hidden(piece, copy=True) if is_kept else piece
 
     def _foreign(self, piece: Piece) -> Piece:
         """A hook's piece: it may stand in no row and name no file that this listener may not see."""
@@ -102,8 +103,9 @@ class Privacy:
                 yield Secret(text=document.text, path=document.path)
         if not wide:
             return
-        for document in list(self._read.values()):
-            yield from (Secret(text=text) for text in _private_parts(document.text))
+        for document in list(self._read.values()):  # the private sections of documents that are not private themselves
+            found = sections(document.text) if marks_in(document.text).private else ()
+            yield from (Secret(text=document.text[each.body : each.end]) for each in found if each.private)
         for path in map(DocPath.parse, self._beneath("")):
             if self.is_free(path) or self._table.row_of(path).role in _OPEN_ROLES:
                 continue
@@ -120,11 +122,6 @@ class Privacy:
                 yield from self._beneath(entry.path)
             else:
                 yield entry.path
-
-
-def _private_parts(text: str) -> list[str]:
-    """The private sections of a document that is not private itself."""
-    return [text[s.body : s.end] for s in sections(text) if s.private] if marks_in(text).private else []
 
 
 # -- copies --------------------------------------------------------------------------------------------------------------

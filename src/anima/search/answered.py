@@ -56,6 +56,15 @@ class Coverage(NamedTuple):
     def is_certain(self) -> bool:
         return self.share >= DOUBTFUL and self.lack < LACKING
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is to be said where it is not certain that the answer is here."""
+        if self.is_certain:
+            return ()
+        said = f": no line says {' or '.join(self.lacking)}" if self.lacking else ""
+        near = f" for certain{said}; these lines only come near" if self.is_here else said
+        return (f"nothing here answers this{near}",)
+
 
 def answered(
     view: FieldView,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -21,23 +21,37 @@ from anima.layout.listener import Listener, is_unreviewed, keeper_of, row_at
 from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import FACE, Filter, path_of
-from anima.search.graph import MOST, About, Graph, links_of, look_up
+from anima.search.graph import MOST, About, Graph, look_up, texts_of, weave
 from anima.search.index import DocumentIn, Index, Label
 from anima.search.rank import Query, SearchAnswer, run
-from anima.search.tables import SqliteTables
+from anima.search.tables import SqliteTables, Tables
 from anima.site import Site
+from anima.store import Store
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, marks_in
 
 FILE = "index.sqlite"
 EVERY = 1.0  # seconds between two walks
+EVERY_ALL = 600.0  # where the store tells what changed: what is left out may depend on the day
 SHARED = "*"  # the layer of documents that are nobody's own
 _FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
 _OWNER_ALONE = 1 << len(Scope)  # the owner in MAIN, and nobody else who is in MAIN
 # What every prompt holds anyway, or is a ritual: instructions, not memory; and the diary, which tells of dreaming.
 _NOT_MEMORY = frozenset(
-    {"identity", "soul", "agents", "heartbeat", "bootstrap", "alternate-soul", "boot", "skill", "subagent", "diary"}
+    {
+        "identity",
+        "soul",
+        "agents",
+        "heartbeat",
+        "bootstrap",
+        "alternate-soul",
+        "boot",
+        "routine",
+        "skill",
+        "subagent",
+        "diary",
+    }
 )
 _KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session", "unreviewed"})
 
@@ -71,12 +85,13 @@ class Search:
         self._site, self._store, self._layout, self._books = site, site.store.documents, site.layout, site.store
         self._embedder_of, self._left_out_of = embedder, left_out
         self._left_out: Callable[[DocPath], bool] = lambda path: False
-        self._tables = tables_of(site.store.scratch)
+        self._tables = tables_of(site.store)
         self._index: Index | None = None
         self._made = False
         self._embedder: Embedder | None = None
         self._mutex = threading.RLock()
-        self._walked = float("-inf")
+        self._walked = self._walked_all = float("-inf")
+        self._mark_of_all: str | None = None  # what the store said of its documents when they were last walked over
         self.notes: tuple[str, ...] = ()
         self._dirty: set[str] = set()
         self._here: set[str] = set()  # documents that the last looks saw
@@ -127,6 +142,8 @@ class Search:
             started, notes, dropped = time.monotonic(), list[str](), 0
             dirty, self._dirty = self._dirty, set()
             self._left_out = self._left_out_of()
+            if is_due:
+                dirty, is_due = self._told(dirty, all=now)
             stale = None if is_due else self._standing(dirty)
             if stale is None:
                 known, here = self._kept.known(), dict(self._marks())
@@ -136,7 +153,7 @@ class Search:
                 }
                 dropped = self._kept.drop(key for key in known if path_of(key) not in here)
                 self._here, self._faces = set(here), {key for key in known if FACE in key}
-                self._walked = time.monotonic()
+                self._walked = self._walked_all = time.monotonic()
             self._here |= stale.keys()
             before = {key for key in self._faces if path_of(key) in stale}
             self._faces -= before
@@ -151,6 +168,15 @@ class Search:
                 seconds=time.monotonic() - started,
                 notes=(*notes, *done.notes),
             )
+
+    def _told(self, dirty: set[str], *, all: bool) -> tuple[set[str], bool]:
+        """What to look at where the store can tell, and whether everything must be walked over; now and then it is."""
+        is_old = all or time.monotonic() - self._walked_all >= EVERY_ALL
+        self._mark_of_all, paths = self._books.changed(None if is_old else self._mark_of_all)
+        if paths is None:
+            return dirty, True
+        self._walked = time.monotonic()
+        return dirty | set(paths), False
 
     def _standing(self, paths: set[str]) -> dict[str, str] | None:
         """The marks of documents we wrote; None when one is gone or is spelt otherwise, which only a walk makes out."""
@@ -179,11 +205,12 @@ class Search:
 
     def _marks(self) -> Iterator[tuple[str, str]]:
         """(path, mark) of every document that belongs into the index."""
+        every = self._store.versions()
         for entry in self._store.list_all():
-            if mark := self._mark(DocPath.parse(entry.path), entry.time):
+            if mark := self._mark(DocPath.parse(entry.path), entry.time, every):
                 yield entry.path, mark
 
-    def _mark(self, path: DocPath, written: datetime | None) -> str:
+    def _mark(self, path: DocPath, written: datetime | None, every: Mapping[str, str] | None = None) -> str:
         """What changes whenever a document may have; "" for one that is not here or does not belong into the index.
 
         One that was `written` a moment ago (None: just now) has a mark for once, and is looked at again.
@@ -191,7 +218,8 @@ class Search:
         row = self._layout.row_of(path)
         if not path.is_markdown or row.policy is Policy.CLOSED or row.role in _NOT_MEMORY or self._left_out(path):
             return ""
-        version, now = self._store.version(path.text), time.time()
+        version = self._store.version(path.text) if every is None else every.get(path.text)
+        now = time.time()
         if version is None:
             return ""
         is_fresh = written is None or written.timestamp() > now - _FRESH
@@ -260,7 +288,7 @@ class Search:
 
     def graph(self, listener: Listener, *, most: int = MOST) -> Graph:
         """Who and what the home speaks of, as far as the listener may see it."""
-        return links_of(self._site, listener, most=most)
+        return weave(texts_of(self._site, listener), most=most)
 
     def about(self, name: str, listener: Listener, *, limit: int = 12, at: date | None = None) -> About:
         """What the home says about somebody or something; with `at`, as of that date."""
@@ -275,16 +303,20 @@ class Search:
         keeper = keeper_of(self._layout, path)
         is_new = is_unreviewed(self._layout, path)  # all of one that nobody reviewed is untrusted
         for text, bits in faces(self._layout, path, document.text).items():
-            lines = len(lines_of(text))
+            lines, said = lines_of(text), text
+            if is_new and text.startswith(
+                "# Unreviewed "
+            ):  # of a day's entries only what they say, each line where it stands
+                said = "".join(line if line.startswith(">") else "\n" for line in lines)
             yield DocumentIn(
                 path=path.text if text == document.text else f"{path.text}{FACE}{bits}",
                 digest=mark,
-                text=_quoted(text) if is_new else text,
+                text=said,
                 kind=kind if kind in _KINDS else "note",
                 layer=SHARED if keeper is None else keeper,
                 date=day_in_name(path.name),
                 scopes=bits,
-                labels=(Label(start=1, end=lines, scopes=bits, trusted=False),) if is_new and lines else (),
+                labels=(Label(start=1, end=len(lines), scopes=bits, trusted=False),) if is_new and lines else (),
             )
 
     @staticmethod
@@ -310,13 +342,14 @@ def faces(layout: Layout, path: DocPath, text: str) -> dict[str, int]:
     return found
 
 
-def _quoted(text: str) -> str:
-    """Of a day's unreviewed entries only what they say, each line where it stands; another document as it is."""
-    if not text.startswith("# Unreviewed "):
-        return text
-    return "".join(line if line.startswith(">") else "\n" for line in lines_of(text))
+def tables_of(store: Store) -> Tables:
+    """The tables of a home's index: in its database, else in derived files."""
+    if (rows := getattr(store, "rows", None)) is not None:
+        from anima.search.postgres import PostgresTables
+
+        return PostgresTables(rows)
+    return sqlite_tables(store)
 
 
-def tables_of(place: Callable[[str], str]) -> SqliteTables:
-    """The tables of a home's index, in derived files that stand where `place` says."""
-    return SqliteTables(place(FILE), lock=place("index.lock"))
+def sqlite_tables(store: Store) -> SqliteTables:
+    return SqliteTables(store.scratch(FILE), lock=store.scratch("index.lock"))

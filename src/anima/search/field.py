@@ -90,18 +90,10 @@ class Filter:
         return not (since and row.day < since) and not (until and not 0 < row.day <= until)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRow:
-    """One unit as it is shown: the exact lines it stands on, and what the index knows of it."""
+class ShownUnit(NamedTuple):
+    """What is shown of a unit: its whole lines, with the name and the tags of what was cut."""
 
-    path: str
-    start_line: int
-    end_line: int
-    text: str  # the whole lines
-    kind: str
-    date: date | None
-    trusted: bool
-    document_id: str
+    text: str
     chunk_id: str
     tags: tuple[str, ...]
 
@@ -290,21 +282,19 @@ class Field:
         for part, run in zip(parts, runs, strict=True):
             if part.speakers:
                 run["speaker"] = np.array([0, *map(number, part.speakers)])[run["speaker"]]
-        self._add_places([part.places for part in parts], sizes, len(self.units) + ends - sizes)
+        places = np.frombuffer(b"".join(part.places for part in parts), dtype="<u4").reshape(-1, 3)
+        each = [len(part.places) // 12 for part in parts]
+        if ((places[:, 2] >> 8) >= np.repeat(sizes, each)).any():
+            raise ValueError("a word stands in a unit that is none")
+        slots = (len(self.units) + ends - sizes).astype(np.uint32)
+        self._low.grow(len(places))[:] = places[:, 0]
+        self._high.grow(len(places))[:] = places[:, 1]
+        self._place.grow(len(places))[:] = places[:, 2] + np.repeat(slots << 8, each)
         self._add_vectors([row.vectors for row in rows], runs)
         for row, part, run in zip(rows, parts, runs, strict=True):
             held = HeldPart(row.id, part.place, len(run), part.chars, part.print, int(run["embedded"].sum()))
             self._parts.setdefault(row.document, []).append(held)
         self.units = np.concatenate([self.units, units])
-
-    def _add_places(self, packed: Sequence[bytes], sizes: Ints, slots: Ints) -> None:
-        places = np.frombuffer(b"".join(packed), dtype="<u4").reshape(-1, 3)
-        each = [len(one) // 12 for one in packed]
-        if ((places[:, 2] >> 8) >= np.repeat(sizes, each)).any():
-            raise ValueError("a word stands in a unit that is none")
-        self._low.grow(len(places))[:] = places[:, 0]
-        self._high.grow(len(places))[:] = places[:, 1]
-        self._place.grow(len(places))[:] = places[:, 2] + np.repeat(slots.astype(np.uint32) << 8, each)
 
     def _add_vectors(self, packed: Sequence[bytes], runs: Sequence[NDArray[Any]]) -> None:
         """Vectors as long as those there are; a unit without one has zeros."""
@@ -334,35 +324,30 @@ class Horizon:
         if filter.trusted_only:
             mask &= units["trusted"]
         seen = np.flatnonzero(mask)
-        self.at = _in_order(units, seen)
-        self.is_straight = self.at is seen  # the field has the visible units in their order
+        order = (units["doc"][seen] << SHIFT) + units["n"][seen]
+        self.is_straight = len(seen) < 2 or bool((order[1:] > order[:-1]).all())
+        # By document and number: what was added to a document later stands at the end of the field. Nearly sorted already.
+        self.at: Ints = seen if self.is_straight else seen[np.argsort(order, kind="stable")]
         self.rows = units[self.at]
         self.place = np.full(len(units), -1, dtype=np.int64)
         self.place[self.at] = np.arange(len(self.at))
-        self.doc_ids: Ints = self.rows["doc"].astype(np.int64)
-        self._number_documents(shown)
-        self._measure()
-
-    def _number_documents(self, shown: Mapping[int, DocumentRow]) -> None:
-        """Visible documents numbered 0.. in the order of their units; one without a visible unit is not there."""
-        fresh = np.ones(len(self.doc_ids), dtype=np.bool_)
-        fresh[1:] = self.doc_ids[1:] != self.doc_ids[:-1]
+        doc_ids: Ints = self.rows["doc"].astype(np.int64)
+        fresh = np.ones(len(doc_ids), dtype=np.bool_)
+        fresh[1:] = doc_ids[1:] != doc_ids[:-1]
+        # Visible documents numbered 0.. in the order of their units; one without a visible unit is not there.
         self.doc: Ints = np.cumsum(fresh) - 1
-        self.starts: Ints = np.flatnonzero(fresh)
-        self.documents = [shown[int(key)] for key in self.doc_ids[self.starts]]
+        starts = np.flatnonzero(fresh)
+        self.documents = [shown[int(key)] for key in doc_ids[starts]]
         self.path_rank: Ints = np.zeros(len(self.documents), dtype=np.int64)
         order = sorted(range(len(self.documents)), key=lambda n: self.documents[n].path)
         self.path_rank[order] = np.arange(len(order))
         self.days: Ints = np.array([row.day for row in self.documents], dtype=np.int64)
-
-    def _measure(self) -> None:
         self.count = len(self.at)
         self.length: Floats = self.rows["length"] / 2.0
         self.same = [self.doc[step:] == self.doc[:-step] for step in range(1, REACH + 1)]
         self.window_length = self.windowed(self.length)
         self.window_count = np.maximum(self.windowed(np.ones(self.count)), 1.0)
-        sums = np.add.reduceat(self.length, self.starts) if self.count else np.zeros(0)
-        self.document_length: Floats = sums
+        self.document_length: Floats = np.add.reduceat(self.length, starts) if self.count else np.zeros(0)
 
     def windowed(self, values: Floats) -> Floats:
         """For each unit the sum over itself and its neighbours in the same document."""
@@ -371,15 +356,6 @@ class Horizon:
             total[:-step] += np.where(same, values[step:], 0.0)
             total[step:] += np.where(same, values[:-step], 0.0)
         return total
-
-
-def _in_order(units: NDArray[Any], at: Ints) -> Ints:
-    """Units by document and number. What was added to a document later stands at the end of the field."""
-    order = (units["doc"][at] << SHIFT) + units["n"][at]
-    if len(at) < 2 or bool((order[1:] > order[:-1]).all()):
-        return at
-    sorted_: Ints = at[np.argsort(order, kind="stable")]  # nearly sorted: one pass and a little
-    return sorted_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,35 +397,21 @@ class FieldView:
         cosine: Floats = product.astype(np.float64) / (SCALE * SCALE)
         return cosine
 
-    def rows(self, positions: Sequence[int]) -> list[UnitRow | None]:
+    def rows(self, positions: Sequence[int]) -> list[ShownUnit | None]:
         """The units as they are shown; None for one that was dropped since this view was made."""
-        places = np.asarray(positions, dtype=np.int64)
-        rows, documents = self.sight.rows[places], [self.sight.documents[n] for n in self.sight.doc[places]]
+        rows = self.sight.rows[np.asarray(positions, dtype=np.int64)]
         parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
-        return [
-            _unit_row(row, document, parts.get(int(row["key"]) >> SHIFT))
-            for row, document in zip(rows, documents, strict=True)
-        ]
+        return [_shown(row, parts.get(int(row["key"]) >> SHIFT)) for row in rows]
 
 
-def _unit_row(row: Any, document: DocumentRow, part: ShownPart | None) -> UnitRow | None:
+def _shown(row: Any, part: ShownPart | None) -> ShownUnit | None:
     if part is None:
         return None
-    start, end, number = int(row["start"]), int(row["end"]), int(row["key"]) & ((1 << SHIFT) - 1)
     line, text, _, tags = json.loads(part.said)
-    lines = text.split("\n")[start - line : end - line + 1]
-    return UnitRow(
-        path=path_of(document.path),
-        start_line=start,
-        end_line=end,
-        text="\n".join(line.rstrip("\r") for line in lines),
-        kind=document.kind,
-        date=date.fromordinal(document.day) if document.day else None,
-        trusted=bool(row["trusted"]),
-        document_id=hashlib.blake2b(path_of(document.path).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
-        chunk_id=f"{part.digest[:12]}:{row['n']}",
-        tags=tuple(tags[number].split()),
-    )
+    lines = text.split("\n")[int(row["start"]) - line : int(row["end"]) - line + 1]
+    own_tags = tags[int(row["key"]) & ((1 << SHIFT) - 1)]
+    text = "\n".join(line.rstrip("\r") for line in lines)
+    return ShownUnit(text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split()))
 
 
 _NOWHERE: Final[Posting] = (np.zeros(0, dtype=np.int64), np.zeros(0))

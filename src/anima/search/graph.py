@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations, islice
@@ -59,9 +59,8 @@ _COMMON = frozenset(
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
     november december today yesterday tomorrow no yes not""".split()
 )
-_NOBODY = (
-    _COMMON | vocabulary.ATTRIBUTES | vocabulary.SORTS | vocabulary.KIN | vocabulary.NAMING
-)  # what a label may say
+# What a label may say.
+_NOBODY = _COMMON | vocabulary.ATTRIBUTES | vocabulary.SORTS | vocabulary.KIN | vocabulary.NAMING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +109,6 @@ class Graph:
         return next((node for node in self.nodes if key_of(node.name) == key_of(name)), None)
 
 
-def links_of(site: Site, listener: Listener, *, most: int = MOST) -> Graph:
-    """The graph of what a listener may see."""
-    return weave(_texts(site, listener), most=most)
-
-
 def weave(given: Iterable[Text], *, most: int = MOST, most_edges: int = MOST_EDGES) -> Graph:
     """Nodes and edges of some documents. The same documents in the same order give the same graph."""
     return _Names(given).drawn(most, most_edges)
@@ -123,61 +117,65 @@ def weave(given: Iterable[Text], *, most: int = MOST, most_edges: int = MOST_EDG
 # -- reading ---------------------------------------------------------------------------------------------------------------
 
 
-class _Said(NamedTuple):
-    """A line that may name somebody: all but code, comments and blank lines. Of a heading only links count."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A line that may name somebody: all but code, comments and blank lines."""
 
     path: str
-    number: int
+    line: int
     text: str
     day: date | None
-    owner: str | None  # whose page it stands on
-    is_heading: bool
+
+
+class _Said(NamedTuple):
+    mention: Mention
+    owner: str  # whose page it stands on
+    is_heading: bool  # of which only links count
 
 
 class _Names:
-    """Who and what some documents speak of, and which lines name each of them: for the graph and for one name alike."""
+    """Who and what some documents speak of, and which lines name each of them: for the graph and for one name alike.
 
-    def __init__(self, given: Iterable[Text]) -> None:
+    `asked` is looked for as well, whether or not it is a name.
+    """
+
+    def __init__(self, given: Iterable[Text], asked: str = "") -> None:
         self.lines: list[_Said] = []
         self.called: dict[str, str] = {}  # each key as it was first written
         self.pages: dict[str, tuple[str, Part]] = {}
         self.people: set[str] = set()
-        self._marked: set[str] = set()  # named by a link or an @
+        self.known: set[str] = set()
         self._within: Counter[str] = Counter()  # lines with a capitalised name inside a sentence
         self._leads: Counter[str] = Counter()  # and at the beginning of one
         self._small: Counter[str] = Counter()
         self._told_of: set[str] = set()  # whom lines under a heading of people are about
         for one in given:
             self._take(one)
-        self.known = self._decided()
-        self._heads: dict[str, int] = {}  # the first word of each name, and how many words the longest such name has
-        for key in self.known:
-            self._expect(key)
+        self._decide(asked)
 
     def _take(self, one: Text) -> None:
-        owner, among_people = self._page(one) if one.part != "log" else None, False
+        owner, among_people = self._page(one) if one.part != "log" else "", False
         for number, line in _prose(one.text):
             heading = heading_of(line)
-            self._mark(line)
+            self.known.update(self._named(name) for name in entities_in(line)[:_NAMES])
+            self.people.update(self._named(match[1].replace("_", " ").strip(" .-")) for match in _AT.finditer(line))
+            text = bullet_text(line)
             if heading:
                 among_people = not _PEOPLE.isdisjoint(_words(heading.title))
+                if heading.level == 1 and key_of(heading.title) == owner:
+                    self.called[owner] = heading.title
             else:
-                self._hear(bullet_text(line), among_people)
-            self.lines.append(_Said(one.path, number, line, one.day, owner, bool(heading)))
+                self._hear(text, among_people)
+            mention = Mention(path=one.path, line=number, text=text, day=one.day)
+            self.lines.append(_Said(mention, owner, bool(heading)))
 
     def _page(self, one: Text) -> str:
-        stem = one.path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " ").strip()
+        stem = _stem(one.path).replace("-", " ").replace("_", " ").strip()
         key = key_of(stem)
         if not key or key in self.pages:
             key, stem = one.path, one.path
-        self.pages[key] = (one.path, one.part)
-        titles = (heading.title for _, line in _prose(one.text) if (heading := heading_of(line)) and heading.level == 1)
-        self.called[key] = next((title for title in titles if key_of(title) == key), stem)
+        self.pages[key], self.called[key] = (one.path, one.part), stem
         return key
-
-    def _mark(self, line: str) -> None:
-        self._marked.update(self._named(name) for name in entities_in(line)[:_NAMES])
-        self.people.update(self._named(match[1].replace("_", " ").strip(" .-")) for match in _AT.finditer(line))
 
     def _hear(self, text: str, among_people: bool) -> None:
         """The capitalised words of a line. What begins a sentence is large for that alone, perhaps: it counts apart."""
@@ -200,124 +198,85 @@ class _Names:
         self.called.setdefault(key, " ".join(name.split()))
         return key
 
-    # -- deciding --------------------------------------------------------------------------------------------------------
-
-    def _decided(self) -> set[str]:
+    def _decide(self, asked: str) -> None:
         """The keys that are names: pages, links, mentions and people; else two lines, one of them with the name inside a
         sentence (or more than one word), and not a common word begun large."""
         self.people |= {key for key in self._told_of if not self._small[key] and key not in _NOBODY}
-        found = self._marked | set(self.pages) | self.people
-        for key, inside in self._within.items():
-            if inside + self._leads[key] > 1 and self._small[key] < inside and not self._is_longer(key, found):
-                found.add(key)
-        for key, often in self._leads.items():
-            first, _, rest = key.partition(" ")
-            is_name = rest and often > 1 and not self._small[first] and not is_any_verb(first)
-            if is_name and not self._is_longer(key, found):
-                found.add(key)
-        found.discard("")
-        return found
-
-    def _is_longer(self, key: str, known: set[str]) -> bool:
-        """Whether it is another name with a word before it, as in `Met Ana`."""
-        rest = key.partition(" ")[2]
-        return bool(rest) and (rest in known or self._within[rest] > self._within[key])
+        self.known |= {*self.pages, *self.people}
+        for key in self._within | self._leads:
+            inside, leads, (first, _, rest) = self._within[key], self._leads[key], key.partition(" ")
+            is_name = inside + leads > 1 and self._small[key] < inside
+            if not is_name and rest and leads > 1:
+                is_name = not self._small[first] and not is_any_verb(first)
+            # As in `Met Ana`, it may be another name with a word before it.
+            if is_name and not (rest and (rest in self.known or self._within[rest] > inside)):
+                self.known.add(key)
+        self.known = (self.known | {asked}) - {""}
+        self._heads: dict[str, int] = {}  # the first word of each name, and how many words the longest such name has
+        for key in self.known:
+            first, size = key.partition(" ")[0], min(key.count(" ") + 1, _LONGEST)
+            self._heads[first] = max(size, self._heads.get(first, 0))
 
     def in_line(self, said: _Said) -> list[str]:
         """The names that a line holds, in their order, each once. This is what counts, everywhere."""
+        text = said.mention.text
         if said.is_heading:
-            return list(dict.fromkeys(key for name in entities_in(said.text) if (key := key_of(name)) in self.known))
-        words, found = _words(said.text), dict[str, None]()
+            return list(dict.fromkeys(key for name in entities_in(text) if (key := key_of(name)) in self.known))
+        words, found = _words(text), dict[str, None]()
         for at, word in enumerate(words):
             for size in range(self._heads.get(word, 0), 0, -1):
                 if (run := " ".join(words[at : at + size])) in self.known:
                     found[run] = None
         return list(found)
 
-    def _expect(self, key: str) -> None:
-        first, size = key.partition(" ")[0], min(key.count(" ") + 1, _LONGEST)
-        self._heads[first] = max(size, self._heads.get(first, 0))
-
-    def ask_for(self, key: str) -> None:
-        """Looks for it as well, whether or not it is a name."""
-        self.known.add(key)
-        self._expect(key)
-
-    # -- drawing ---------------------------------------------------------------------------------------------------------
-
     def drawn(self, most: int, most_edges: int) -> Graph:
-        tally, pairs = _Tally(), _Pairs()
+        lines, weight = Counter[str](), Counter[tuple[str, str]]()  # lines that name each, and each two together
+        days: dict[str, set[date]] = {}
+        linked: set[tuple[str, str]] = set()  # the pairs that a link made
         for said in self.lines:
-            names = self.in_line(said)
-            tally.count(names, said.day)
-            pairs.count(_whole(names)[:_NAMES], said, frozenset(map(key_of, entities_in(said.text))))
-        every = sorted(self.known, key=lambda key: (-tally.lines[key], self.called[key], key))
+            names, owner = self.in_line(said), said.owner
+            lines.update(names)
+            if day := said.mention.day:
+                for key in names:
+                    days.setdefault(key, set()).add(day)
+            tied = {*_whole(names)[:_NAMES], owner} - {""}
+            weight.update(combinations(sorted(tied), 2))
+            links = map(key_of, entities_in(said.mention.text)) if owner else ()
+            linked.update((min(key, owner), max(key, owner)) for key in links if key in tied)
+        every = sorted(self.known, key=lambda key: (-lines[key], self.called[key], key))
         place = {key: number for number, key in enumerate(every[: max(0, most)])}
-        nodes = tuple(self._node(key, tally) for key in place)
-        strong, left = pairs.strongest(place, tally.lines, most_edges)
-        return Graph(nodes=nodes, edges=strong, nodes_left=len(every) - len(nodes), edges_left=left)
+        found = []
+        for (a, b), both in weight.items():
+            if a in place and b in place:
+                one, other = sorted((place[a], place[b]))
+                edge = Edge(one=one, other=other, weight=both, linked=(a, b) in linked)
+                # Lines with both against lines with either, so that what is named everywhere does not drown the rest.
+                found.append((both * both / math.sqrt(max(1, lines[a]) * max(1, lines[b])), edge))
+        found.sort(key=lambda each: (-each[0], not each[1].linked, each[1].one, each[1].other))
+        used: Counter[int] = Counter()
+        edges: list[Edge] = []
+        for _, edge in found:
+            if min(used[edge.one], used[edge.other]) < STRONGEST and len(edges) < most_edges:
+                edges.append(edge)
+                used.update((edge.one, edge.other))
+        return Graph(
+            nodes=tuple(self._node(key, lines[key], days.get(key)) for key in place),
+            edges=tuple(edges),
+            nodes_left=len(every) - len(place),
+            edges_left=len(found) - len(edges),
+        )
 
-    def _node(self, key: str, tally: _Tally) -> GraphNode:
+    def _node(self, key: str, mentions: int, days: set[date] | None) -> GraphNode:
         path, part = self.pages.get(key, (None, "log"))
         kind: Kind = "topic" if part == "topic" else "document" if part == "document" else "name"
         return GraphNode(
             name=self.called[key],
             kind="person" if key in self.people else kind,
-            mentions=tally.lines[key],
-            first=tally.first.get(key),
-            last=tally.last.get(key),
+            mentions=mentions,
+            first=min(days) if days else None,
+            last=max(days) if days else None,
             path=path,
         )
-
-
-class _Tally:
-    """How many lines name each, and when."""
-
-    def __init__(self) -> None:
-        self.lines: Counter[str] = Counter()
-        self.first: dict[str, date] = {}
-        self.last: dict[str, date] = {}
-
-    def count(self, names: Iterable[str], day: date | None) -> None:
-        for key in names:
-            self.lines[key] += 1
-            if day is not None:
-                self.first[key] = min(day, self.first.get(key, day))
-                self.last[key] = max(day, self.last.get(key, day))
-
-
-class _Pairs:
-    """How many lines name two together, and which pairs a link made."""
-
-    def __init__(self) -> None:
-        self.weight: Counter[tuple[str, str]] = Counter()
-        self.linked: set[tuple[str, str]] = set()
-
-    def count(self, names: list[str], said: _Said, linked: frozenset[str]) -> None:
-        self.weight.update(combinations(sorted(names), 2))
-        for key in names:
-            if said.owner and key != said.owner:
-                pair = (min(key, said.owner), max(key, said.owner))
-                self.weight[pair] += said.owner not in names
-                self.linked |= {pair} if key in linked else set()
-
-    def strongest(self, place: dict[str, int], lines: Mapping[str, int], most: int) -> tuple[tuple[Edge, ...], int]:
-        """Edges between nodes that are drawn, the strongest of each: lines with both, against lines with either, so that
-        what is named everywhere does not drown the rest."""
-        found = []
-        for (a, b), weight in self.weight.items():
-            if weight and a in place and b in place:
-                one, other = sorted((place[a], place[b]))
-                edge = Edge(one=one, other=other, weight=weight, linked=(a, b) in self.linked)
-                found.append((weight * weight / math.sqrt(max(1, lines[a]) * max(1, lines[b])), edge))
-        found.sort(key=lambda each: (-each[0], not each[1].linked, each[1].one, each[1].other))
-        used: Counter[int] = Counter()
-        kept: list[Edge] = []
-        for _, edge in found:
-            if min(used[edge.one], used[edge.other]) < STRONGEST and len(kept) < most:
-                kept.append(edge)
-                used.update((edge.one, edge.other))
-        return tuple(kept), len(found) - len(kept)
 
 
 # -- words -----------------------------------------------------------------------------------------------------------------
@@ -326,6 +285,10 @@ class _Pairs:
 def key_of(name: str) -> str:
     """A name in the form in which two spellings of it are equal."""
     return " ".join(_words(name))
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].rpartition(".")[0]
 
 
 def _words(text: str) -> list[str]:
@@ -348,16 +311,6 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """One line that names it."""
-
-    path: str
-    line: int
-    text: str
-    day: date | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class About:
     """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines.
 
@@ -377,23 +330,22 @@ def look_up(site: Site, listener: Listener, name: str, *, limit: int = 12, at: d
     key = key_of(name)
     if not key:
         raise BadArguments("say a name")
-    texts = list(_texts(site, listener))
-    names = _Names(texts)
-    names.ask_for(key)
+    texts = list(texts_of(site, listener))
+    names = _Names(texts, asked=key)
     found: list[Mention] = []
     linked: Counter[str] = Counter()
     for said in names.lines:
-        if at is not None and (said.day is None or said.day > at):
-            continue
-        held = names.in_line(said)
-        if key in held:
-            found.append(Mention(path=said.path, line=said.number, text=bullet_text(said.text), day=said.day))
+        day = said.mention.day
+        if (at is None or (day is not None and day <= at)) and key in (held := names.in_line(said)):
+            found.append(said.mention)
             linked.update(names.called[other] for other in _whole(held) if f" {key} " not in f" {other} ")
     found.sort(key=lambda m: (m.day or date.min, m.path, m.line), reverse=True)
+    slug, pages = slug_of(key), (path for path, part in names.pages.values() if part in ("page", "topic"))
+    page = next((path for path in pages if _stem(path) == slug or key_of(_stem(path)) == key), None) if not at else None
     dated = {one.path: one.text for one in texts if _keeps_facts(site.layout, DocPath.parse(one.path))}
     return About(
         name=name,
-        page=_page(site, listener, key) if at is None else None,
+        page=site.store.documents.read(DocPath.parse(page)) if page else None,
         mentions=tuple(found[:limit]),
         total=len(found),
         linked=tuple(linked.most_common(8)),
@@ -408,12 +360,11 @@ def _keeps_facts(layout: Layout, path: DocPath) -> bool:
     return path.key in {fold(layout.curated), *(fold(f"{layout.topics}/{name}") for name in (PAST, KEPT))}
 
 
-def _texts(site: Site, listener: Listener) -> Iterator[Text]:
+def texts_of(site: Site, listener: Listener) -> Iterator[Text]:
     """The documents that speak of somebody, as the listener may see them, hidden lines empty. Rules, souls and skills say
     how to be, not who there is, and what reflection and dreams wrote says it a second time: they take no part."""
-    for path in sorted(
-        (DocPath.parse(entry.path) for entry in site.store.documents.list_all()), key=lambda path: path.text
-    ):
+    for place in sorted(entry.path for entry in site.store.documents.list_all()):
+        path = DocPath.parse(place)
         part = _part(site.layout, path)
         if part is None or layer_at(path) not in (None, listener.layer) or is_unreviewed(site.layout, path):
             continue
@@ -433,20 +384,10 @@ def _texts(site: Site, listener: Listener) -> Iterator[Text]:
 
 def _part(layout: Layout, path: DocPath) -> Part | None:
     row = layout.row_of(path)
-    if path.is_markdown and path.key.startswith(f"{FOLDER}/entities/"):
+    if not path.is_markdown:
+        return None
+    if path.key.startswith(f"{FOLDER}/entities/"):
         return "page"
-    if not path.is_markdown or layout.date_of(path) is not None or row.role == "user-layer":
-        return "log" if path.is_markdown else None
+    if layout.date_of(path) is not None or row.role == "user-layer":
+        return "log"
     return "document" if row is ANYTHING else "log" if row.role == "user" else _PARTS.get(row.kind)
-
-
-def _page(site: Site, listener: Listener, key: str) -> Document | None:
-    slug, documents = slug_of(key), site.store.documents
-    for folder in ("bank/entities", site.layout.topics):
-        for name in documents.names(folder):
-            stem = name.rpartition(".")[0]
-            if stem == slug or key_of(stem) == key:
-                path = DocPath.parse(f"{folder}/{name}")
-                if listener.sees(site.layout, path):
-                    return documents.read(path)
-    return None

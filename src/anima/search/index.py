@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from functools import reduce
+from operator import and_
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anima.model import Embedder
 from anima.search.embed.client import EmbedderDown
@@ -226,7 +228,17 @@ class Index:
                 embedded, note = self._embed(prepared, vectors)
                 refused = self._tables.put(epoch, [one.writing(vectors) for one in prepared])
                 done = [one for one in prepared if one.document.path not in refused]
-                report += self._told(done, vectors, embedded, note)
+                units = sum(one.units for one in done)
+                have = sum(part.vectors for one in done for part in one.kept)
+                have += sum(key in vectors for one in done for part in one.parts for key, _ in part.texts)
+                report += PutReport(
+                    documents=len(done),
+                    units=units,
+                    embedded=embedded,
+                    reused=max(0, have - embedded),
+                    missing=units - have if self._embedder is not None else 0,
+                    notes=(note,) if note else (),
+                )
                 waiting = [one.document for one in prepared if one.document.path in refused]
                 if not waiting:
                     return report
@@ -246,7 +258,7 @@ class Index:
             epoch, with_vectors = self._mark.epoch, complete and self._embeds
         made = [_prepare(*each, with_vectors=with_vectors) for each in held]
         if self._embeds:
-            wanted = {text for one in made for part in one.parts for text in part.hashes} - vectors.keys()
+            wanted = {key for one in made for part in one.parts for key, _ in part.texts} - vectors.keys()
             with self._mutex:
                 vectors |= self._field.vectors_of(wanted)
         return made, epoch
@@ -268,19 +280,6 @@ class Index:
         vectors |= {key: row.tobytes() for key, row in zip(texts, rows, strict=True)}
         return len(texts), ""
 
-    def _told(self, done: list[_Prepared], vectors: dict[int, bytes], embedded: int, note: str) -> PutReport:
-        units = sum(one.units for one in done)
-        have = sum(part.vectors for one in done for part in one.kept)
-        have += sum(key in vectors for one in done for part in one.parts for key in part.hashes)
-        return PutReport(
-            documents=len(done),
-            units=units,
-            embedded=embedded,
-            reused=max(0, have - embedded),
-            missing=units - have if self._embedder is not None else 0,
-            notes=(note,) if note else (),
-        )
-
 
 def _batches(documents: Iterable[DocumentIn]) -> Iterator[list[DocumentIn]]:
     """Documents in batches of bounded size; of two with one path the later counts."""
@@ -299,32 +298,19 @@ def _batches(documents: Iterable[DocumentIn]) -> Iterator[list[DocumentIn]]:
 # -- a document made ready -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedPart:
-    """A part cut and counted. `texts` are what its units are embedded by, each with its hash."""
+class _PreparedPart(NamedTuple):
+    """A part cut and counted, but for its vectors. `texts` are what its units are embedded by, each with its hash."""
 
-    part: Part
-    first_unit: int
-    print: bytes
-    units: NDArray[Any]
-    speakers: list[str]
-    places: bytes
+    packed: Packed
+    said: str
     texts: list[tuple[int, str]]
 
-    @property
-    def hashes(self) -> list[int]:
-        return [key for key, _ in self.texts]
-
     def finished(self, vectors: dict[int, bytes]) -> NewPart:
-        part, units = self.part, self.units.copy()
-        units["embedded"] = [key in vectors for key in self.hashes]
-        width = next((len(vectors[key]) for key in self.hashes if key in vectors), 0)
-        rows = b"".join(vectors.get(key, bytes(width)) for key in self.hashes) if width else b""
-        packed = Packed(
-            part.place, self.first_unit, len(part.text), self.print, self.speakers, units.tobytes(), self.places
-        )
-        trails, tagged = [unit.trail for unit in part.units], [" ".join(tags(unit.text)) for unit in part.units]
-        return NewPart(packed.pack(), rows, json.dumps([part.place.line, part.text, trails, tagged]))
+        units = np.frombuffer(self.packed.units, dtype=UNIT).copy()
+        units["embedded"] = [key in vectors for key, _ in self.texts]
+        width = next((len(vectors[key]) for key, _ in self.texts if key in vectors), 0)
+        rows = b"".join(vectors.get(key, bytes(width)) for key, _ in self.texts)
+        return NewPart(self.packed._replace(units=units.tobytes()).pack(), rows, self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,7 +365,8 @@ def _still_right(
     at, text = 0, document.text
     for number, part in enumerate(held):
         end, is_last = at + part.chars, number == len(held) - 1
-        ahead = None if is_last else text[end : _line_end(text, end)]
+        stop = text.find("\n", end)
+        ahead = None if is_last else text[end : stop if stop >= 0 else len(text)]
         if (
             part.place.front != front
             or end > len(text)
@@ -390,11 +377,6 @@ def _still_right(
             return held[:number], at
         at = end
     return held, at
-
-
-def _line_end(text: str, at: int) -> int:
-    found = text.find("\n", at)
-    return found if found >= 0 else len(text)
 
 
 def _print(document: DocumentIn, place: Place, text: str, ahead: str | None) -> bytes:
@@ -416,61 +398,34 @@ def _labels_in(labels: Sequence[Label], first: int, last: int) -> list[Label]:
 def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart:
     """A part with its words counted: a unit's own words count two, those of the headings above it one."""
     counted: dict[str, list[int]] = {}
-    units, texts, speakers = np.zeros(len(part.units), dtype=UNIT), [], list[str]()
-    above, trail = "", list[str]()
-    labels = _labels_in(document.labels, part.place.line, part.place.line + part.text.count("\n"))
-    clipped = replace(document, text="", labels=tuple(labels))
+    units, texts, speakers = np.zeros(len(part.units), dtype=UNIT), [], {"": 0}
+    above, trail, place = "", list[str](), part.place
+    labels = _labels_in(document.labels, place.line, place.line + part.text.count("\n"))
     for n, unit in enumerate(part.units):
         own = cut(unit.text)
+        dateless = without_dates(unit.trail)
         if unit.trail != above:
-            above, trail = unit.trail, cut(without_dates(unit.trail))
-        counts: dict[str, int] = {}
-        for word in own:
-            counts[word] = counts.get(word, 0) + 2
-        for word in trail:
-            counts[word] = counts.get(word, 0) + 1
+            above, trail = unit.trail, cut(dateless)
+        counts = Counter(own * 2 + trail)
         for word, count in counts.items():
             counted.setdefault(word, []).append((n << 8) | min(count, 255))
-        text = _text_to_embed(unit)
+        head = dateless.strip(" >")
+        text = f"{head}\n{unit.text}" if head else unit.text
         texts.append((hash_of(text), text))
-        units[n] = _unit(unit, clipped, 2 * len(own) + len(trail), _number_of(unit, speakers), texts[-1][0])
-    places = [(hash_of(word), place) for word, found in counted.items() for place in found]
-    return _PreparedPart(
-        part=part,
-        first_unit=first_unit,
-        print=_print(document, part.place, part.text, part.ahead),
-        units=units,
-        speakers=speakers,
-        places=np.array([(h & 0xFFFFFFFF, h >> 32, place) for h, place in places], dtype="<u4").tobytes(),
-        texts=texts,
-    )
+        scopes, trusted = _label(document.scopes, labels, unit)
+        speaker = speakers.setdefault(next(iter(cut(unit.speaker)), ""), len(speakers))
+        length, first = 2 * len(own) + len(trail), min(first_person(unit.text), 32767)
+        units[n] = (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, False, texts[-1][0])
+    hashes = [(hash_of(word), at) for word, found in counted.items() for at in found]
+    places = np.array([(h & 0xFFFFFFFF, h >> 32, at) for h, at in hashes], dtype="<u4").tobytes()
+    print_ = _print(document, place, part.text, part.ahead)
+    packed = Packed(place, first_unit, len(part.text), print_, list(speakers)[1:], units.tobytes(), places)
+    trails, tagged = [unit.trail for unit in part.units], [" ".join(tags(unit.text)) for unit in part.units]
+    return _PreparedPart(packed, json.dumps([place.line, part.text, trails, tagged]), texts)
 
 
-def _unit(unit: Unit, document: DocumentIn, length: int, speaker: int, text: int) -> tuple[Any, ...]:
-    """The fields of `field.UNIT`."""
-    scopes, trusted = _label(document, unit)
-    first = min(first_person(unit.text), 32767)
-    return (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, False, text)
-
-
-def _number_of(unit: Unit, speakers: list[str]) -> int:
-    """The number of who speaks, from 1; 0 for nobody."""
-    name = next(iter(cut(unit.speaker)), "")
-    if name and name not in speakers:
-        speakers.append(name)
-    return speakers.index(name) + 1 if name else 0
-
-
-def _text_to_embed(unit: Unit) -> str:
-    trail = without_dates(unit.trail).strip(" >")
-    return f"{trail}\n{unit.text}" if trail else unit.text
-
-
-def _label(document: DocumentIn, unit: Unit) -> tuple[int, bool]:
-    """Who may see a unit. Where labels overlap the narrowest wins: only scopes that all of them allow."""
-    scopes, trusted, labelled = document.scopes, True, False
-    for label in document.labels:
-        if label.start <= unit.end_line and unit.start_line <= label.end:
-            scopes = scopes & label.scopes if labelled else label.scopes
-            trusted, labelled = trusted and label.trusted, True
-    return scopes, trusted
+def _label(scopes: int, labels: Sequence[Label], unit: Unit) -> tuple[int, bool]:
+    """Who may see a unit, and whether it is trusted. Where labels overlap the narrowest wins: only scopes that all allow."""
+    found = _labels_in(labels, unit.start_line, unit.end_line)
+    narrowest = reduce(and_, (label.scopes for label in found)) if found else scopes
+    return narrowest, all(label.trusted for label in found)

@@ -9,10 +9,13 @@ and measured stands in docs/ranking.md.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import count
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -20,11 +23,11 @@ from numpy.typing import NDArray
 
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
-from anima.search.answered import LOOKED_AT, Coverage, WordEmbedder, answered
+from anima.search.answered import LOOKED_AT, WordEmbedder, answered
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import Bools, FieldView, Filter, Floats, Ints
+from anima.search.field import Bools, FieldView, Filter, Floats, Ints, path_of
 from anima.search.index import Index
-from anima.text.dates import Span, spans_in
+from anima.text.dates import spans_in
 from anima.text.words import ask, cut, first_person
 
 Fusion = Literal["context", "rrf", "weighted"]
@@ -72,6 +75,10 @@ class Query:
     per_source: int | None = None
     explain: bool = False
     rerank: Callable[[str, Sequence[Hit]], Sequence[float]] | None = None
+
+    @property
+    def day(self) -> date | None:
+        return self.at.date() if isinstance(self.at, datetime) else self.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +152,8 @@ class _Signals:
     has_meaning: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """Scores of a mode over the visible units, which of them may be hits, and the parts for `why`."""
-
-    score: Floats
-    eligible: Bools
-    parts: Mapping[str, Floats] = field(default_factory=dict)
+# Scores of a mode over the visible units, which of them may be hits, and the parts for `why`.
+_Scored = tuple[Floats, Bools, Mapping[str, Floats]]
 
 
 def run(
@@ -163,40 +165,32 @@ def run(
     """
     _check(query)
     state = index.notes if tells_all else tuple
-    spans = spans_in(query.text, at=_day(query.at))
     asked = ask(query.text)
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
         hidden = "nothing that is indexed is open to this listener and these filters"
-        return SearchAnswer(
-            notes=(*state(), hidden if view.total or not tells_all else "nothing is written down here yet")
-        )
+        empty = hidden if view.total or not tells_all else "nothing is written down here yet"
+        return SearchAnswer(notes=(*state(), empty))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":
         return SearchAnswer(notes=(*state(), *notes))
-    signals = _signals(view, query, words, vector, spans)
-    places, hits, more = _hits(view, query, _scored(view, query, signals), signals, embedder)
-    lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
-    is_here, doubts = True, list[str]()
+    signals = _signals(view, query, words, vector)
+    mode = {"rrf": _by_rank, "weighted": _by_weight, "context": _in_context}[query.fusion]
+    places, hits, more = _hits(view, query, mode(view, query, signals), signals, embedder)
+    is_here, doubts = True, tuple[str, ...]()
     if query.fusion == "context" and words and not signals.date[places[:LOOKED_AT]].any():
+        lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
         held = answered(view, query.text, words, lines, embedder if signals.has_meaning else None, signals.meaning)
-        is_here, doubts = held.is_here, _doubts(held)
+        is_here, doubts = held.is_here, held.doubts
     found = _finished(hits, query) if is_here else []
     notes = [*state(), *notes, *more, *doubts]
-    if not found and is_here:
-        notes.append(_why_no_hits(hits, query))
+    if is_here and not found and hits:
+        notes.append(f"nothing reached the score of {query.min_score:g}; the best had {hits[0].score:.2f}")
+    elif is_here and not found:
+        near = "" if query.legs == "words" else " or comes near in meaning"
+        notes.append(f"no line holds any of these words{near}")
     return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))
-
-
-def _doubts(held: Coverage) -> list[str]:
-    """What is to be said where it is not certain that the answer is here."""
-    if held.is_certain:
-        return []
-    said = f": no line says {' or '.join(held.lacking)}" if held.lacking else ""
-    if not held.is_here:
-        return [f"nothing here answers this{said}"]
-    return [f"nothing here answers this for certain{said}; these lines only come near"]
 
 
 def _check(query: Query) -> None:
@@ -211,18 +205,6 @@ def _check(query: Query) -> None:
     for name, word, known in (("fusion", query.fusion, Fusion), ("legs", query.legs, Legs)):
         if word not in (words := get_args(known)):
             raise BadArguments(f"{name} is {', '.join(words[:-1])} or {words[-1]}, not {word!r}")
-
-
-def _day(at: date | datetime | None) -> date | None:
-    return at.date() if isinstance(at, datetime) else at
-
-
-def _why_no_hits(hits: Sequence[Hit], query: Query) -> str:
-    if hits:
-        return f"nothing reached the score of {query.min_score:g}; the best had {hits[0].score:.2f}"
-    if query.legs == "words":
-        return "no line holds any of these words"
-    return "no line holds any of these words or comes near in meaning"
 
 
 # Meaning
@@ -242,21 +224,12 @@ def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[N
         vector = np.asarray(embedder.embed([query.text], kind="query"), dtype=np.float32)[0]
     except EmbedderDown as down:
         return None, [f"{down}; found by words alone"]
-    notes = (
-        ["some lines have no vector yet (anima index --backfill makes them) and are found by words alone"]
-        if view.missing
-        else []
-    )
-    if isinstance(embedder, WordEmbedder):
-        vector = _weighed(embedder, query.text, view, vector)
-    return vector, notes
-
-
-def _weighed(embedder: WordEmbedder, text: str, view: FieldView, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The question's vector drawn towards its rare words: they say what it is about."""
-    raw = text.split()[:64]
-    weights = np.array([_rarity(view, word) for word in raw], dtype=np.float32)
-    return _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
+    if isinstance(embedder, WordEmbedder):  # drawn towards its rare words: they say what it is about
+        raw = query.text.split()[:64]
+        weights = np.array([_rarity(view, word) for word in raw], dtype=np.float32)
+        vector = _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
+    lacking = "some lines have no vector yet (anima index --backfill makes them) and are found by words alone"
+    return vector, [lacking] if view.missing else []
 
 
 def _rarity(view: FieldView, word: str) -> float:
@@ -272,23 +245,24 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 # Signals
 
 
-def _signals(
-    view: FieldView, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None, spans: Sequence[Span]
-) -> _Signals:
-    sight = view.sight
+def _signals(view: FieldView, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None) -> _Signals:
+    sight, none = view.sight, np.zeros(view.count)
     spoken = {word: lines for word in words if (lines := _lines_of(view, word)) is not None}
     own = [word for word in words if word not in spoken] or list(words)
     unit, window, file = _word_scores(view, words, frozenset(own))
-    meaning = view.nearest(vector) if vector is not None else np.zeros(view.count)
+    meaning = view.nearest(vector) if vector is not None else none
+    spans = spans_in(query.text, at=query.day)
+    near = [max((s.nearness(date.fromordinal(int(d))) for s in spans), default=0.0) if d else 0.0 for d in sight.days]
     return _Signals(
         words=unit,
         meaning=meaning,
         window_words=window,
         window_meaning=sight.windowed(meaning) / sight.window_count if vector is not None else meaning,
         file_words=file,
-        speaker=sum(spoken.values(), np.zeros(view.count)),
-        first_person=_own_life(view, query.text),
-        date=_dated(view, spans),
+        speaker=sum(spoken.values(), none),
+        # Who asks about themselves ("where do I keep …") looks for lines in the first person.
+        first_person=sight.rows["first"] / (5.0 + sight.length) if first_person(query.text) else none,
+        date=np.array(near)[sight.doc] if spans else none,
         is_exact_date=any(span.exact for span in spans),
         has_meaning=vector is not None,
     )
@@ -348,43 +322,21 @@ def _lines_of(view: FieldView, word: str) -> Floats | None:
     return lines.astype(np.float64) if is_speaker else None
 
 
-def _own_life(view: FieldView, text: str) -> Floats:
-    """Who asks about themselves ("where do I keep …") looks for lines in the first person."""
-    if not first_person(text):
-        return np.zeros(view.count)
-    result: Floats = view.sight.rows["first"] / (5.0 + view.sight.length)
-    return result
-
-
-def _dated(view: FieldView, spans: Sequence[Span]) -> Floats:
-    days = view.sight.days
-    if not spans or not len(days):
-        return np.zeros(view.count)
-    near = np.array([max(s.nearness(date.fromordinal(int(d))) for s in spans) if d else 0.0 for d in days])
-    return near[view.sight.doc]
-
-
 # Modes
-
-
-def _scored(view: FieldView, query: Query, signals: _Signals) -> _Scored:
-    if query.fusion == "rrf":
-        return _by_rank(view, query, signals)
-    if query.fusion == "weighted":
-        return _by_weight(query, signals)
-    return _in_context(view, query, signals)
 
 
 def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """The default: words and meaning of the unit, its window and its file, then who, whose and when."""
+    active = ["words", "window_words", "file_words"] if query.legs != "meaning" else []
+    active += ["meaning", "window_meaning"] if signals.has_meaning else []
     parts = {}
-    for name in _active(query, signals):
-        least = CLEAR_MEANING if name in ("meaning", "window_meaning") else 1e-9
-        parts[name] = WEIGHTS[name] * _scaled(getattr(signals, name), least)
+    for name in active:  # from 0 to 1; where even the best is below `least`, it is not blown up to 1
+        values, least = getattr(signals, name), CLEAR_MEANING if name.endswith("meaning") else 1e-9
+        parts[name] = WEIGHTS[name] * (np.maximum(values, 0.0) / max(float(values.max()), least))
     for name in ("speaker", "first_person"):
         parts[name] = WEIGHTS[name] * getattr(signals, name)
     parts["date"] = WEIGHTS["date" if signals.is_exact_date else "date_guess"] * signals.date
-    most = sum(WEIGHTS[name] for name in _active(query, signals))
+    most = sum(WEIGHTS[name] for name in active)
     most += sum(min(1.0, float(part.max())) for part in (parts["speaker"], parts["first_person"], parts["date"]))
     total = np.zeros(view.count)
     for part in parts.values():
@@ -394,25 +346,10 @@ def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     if signals.has_meaning:
         eligible |= signals.meaning >= (NEAR_ENOUGH if query.legs == "both" else 1e-9)
     score = np.clip(total, 0.0, 1.0)
-    return _Scored(score, eligible & (score >= FAR_BELOW * float(score[eligible].max(initial=0.0))), parts)
+    return score, eligible & (score >= FAR_BELOW * float(score[eligible].max(initial=0.0))), parts
 
 
-def _active(query: Query, signals: _Signals) -> list[str]:
-    names = []
-    if query.legs != "meaning":
-        names += ["words", "window_words", "file_words"]
-    if signals.has_meaning:
-        names += ["meaning", "window_meaning"]
-    return names
-
-
-def _scaled(values: Floats, least: float = 1e-9) -> Floats:
-    """From 0 to 1, with 1 for the best; where even the best is below `least`, it is not blown up to 1."""
-    result: Floats = np.maximum(values, 0.0) / max(float(values.max()), least)
-    return result
-
-
-def _by_weight(query: Query, signals: _Signals) -> _Scored:
+def _by_weight(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """0.7 of the cosine and 0.3 of r / (1 + r) for a BM25 score of r; all of the one where the other is missing."""
     meaning = np.clip(signals.meaning, 0.0, 1.0)
     text = signals.words / (1.0 + signals.words)
@@ -420,7 +357,7 @@ def _by_weight(query: Query, signals: _Signals) -> _Scored:
     if query.legs == "meaning":
         share = 1.0
     parts = {"meaning": share * meaning, "words": (1.0 - share) * text}
-    return _Scored(parts["meaning"] + parts["words"], (signals.words > 0) | (meaning > 0), parts)
+    return parts["meaning"] + parts["words"], (signals.words > 0) | (meaning > 0), parts
 
 
 def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
@@ -438,7 +375,7 @@ def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
         eligible |= given > 0
     parts["rrf"] = raw
     legs = (query.legs != "meaning") + signals.has_meaning
-    return _Scored(raw / (legs * RRF_BEST), eligible, parts)
+    return raw / (legs * RRF_BEST), eligible, parts
 
 
 def _pool(query: Query) -> int:
@@ -447,35 +384,21 @@ def _pool(query: Query) -> int:
 
 def _ranked(view: FieldView, values: Floats, eligible: Bools, want: int) -> list[int]:
     """The best positions, ties by path and line; of several units on the same lines only the best."""
-    places = np.flatnonzero(eligible)
-    depth = 2 * want + 20
+    sight, places, depth = view.sight, np.flatnonzero(eligible), 2 * want + 20
     while True:
-        chosen = _best(places, values, depth)
-        ordered = _ordered(view, values, chosen)
+        chosen = places
+        if len(places) > depth:  # the highest values, and all that are as good as the last of them
+            held = values[places]
+            chosen = places[held >= np.partition(held, len(held) - depth)[len(held) - depth]]
+        rows = sight.rows[chosen]
+        ties = (rows["n"], rows["start"], sight.path_rank[sight.doc[chosen]])
+        ordered: Ints = chosen[np.lexsort((*ties, -values[chosen]))]
         found: dict[tuple[int, int, int], int] = {}
         for place, lines in zip(ordered.tolist(), _lines(view, ordered), strict=True):
             found.setdefault(lines, place)
         if len(found) >= want or len(chosen) == len(places):
             return list(found.values())[:want]
         depth *= 2
-
-
-def _best(places: Ints, values: Floats, depth: int) -> Ints:
-    """The `depth` places with the highest values, and all that are as good as the last of them."""
-    if len(places) <= depth:
-        return places
-    held = values[places]
-    threshold = np.partition(held, len(held) - depth)[len(held) - depth]
-    best: Ints = places[held >= threshold]
-    return best
-
-
-def _ordered(view: FieldView, values: Floats, places: Ints) -> Ints:
-    sight = view.sight
-    rows = sight.rows[places]
-    keys = (rows["n"], rows["start"], sight.path_rank[sight.doc[places]], -values[places])
-    ordered: Ints = places[np.lexsort(keys)]
-    return ordered
 
 
 def _lines(view: FieldView, places: Ints | Sequence[int]) -> list[tuple[int, int, int]]:
@@ -492,51 +415,51 @@ def _hits(
 ) -> tuple[list[int], list[Hit], list[str]]:
     """As many hits as the later steps may need, with their places, their ranks and, when asked for, the parts of their
     scores."""
-    score = _aged(view, query, scored.score)
+    (score, eligible, parts), sight = scored, view.sight
+    if query.half_life is not None and query.day is not None:
+        score = score * _faded(view, query.day, query.half_life)
     needs_more = query.mmr is not None or query.per_source is not None or query.rerank is not None
-    places = _ranked(view, score, scored.eligible, _pool(query) if needs_more else max(query.limit, LOOKED_AT))
-    lists = {}
-    for name, values in (("words", signals.words), ("meaning", signals.meaning)):
+    places = _ranked(view, score, eligible, _pool(query) if needs_more else max(query.limit, LOOKED_AT))
+    ranks = []
+    for values in (signals.words, signals.meaning):
         best = _ranked(view, values, values > 0, _pool(query)) if values.any() else []
-        lists[name] = {lines: rank for rank, lines in enumerate(_lines(view, best), 1)}
-    rows = view.rows(places)
+        ranks.append({lines: rank for rank, lines in enumerate(_lines(view, best), 1)})
     still, hits = list[int](), list[Hit]()
-    for place, key, row in zip(places, _lines(view, places), rows, strict=True):
-        if row is None:
+    for place, lines, shown in zip(places, _lines(view, places), view.rows(places), strict=True):
+        if shown is None:
             continue
-        still.append(place)
+        document = sight.documents[sight.doc[place]]
+        path = path_of(document.path)
         hit = Hit(
-            path=DocPath.parse(row.path),
-            start_line=row.start_line,
-            end_line=row.end_line,
-            text=row.text,
+            path=DocPath.parse(path),
+            start_line=lines[1],
+            end_line=lines[2],
+            text=shown.text,
             score=float(score[place]),
-            document_id=row.document_id,
-            chunk_id=row.chunk_id,
-            fts_rank=lists["words"].get(key),
-            vector_rank=lists["meaning"].get(key),
+            document_id=hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
+            chunk_id=shown.chunk_id,
+            fts_rank=ranks[0].get(lines),
+            vector_rank=ranks[1].get(lines),
             provider=embedder.name if embedder is not None and signals.has_meaning else "words",
-            kind=row.kind,
-            date=row.date,
-            trusted=row.trusted,
-            tags=row.tags,
-            why={name: float(part[place]) for name, part in scored.parts.items()} if query.explain else None,
+            kind=document.kind,
+            date=date.fromordinal(document.day) if document.day else None,
+            trusted=bool(sight.rows["trusted"][place]),
+            tags=shown.tags,
+            why={name: float(given[place]) for name, given in parts.items()} if query.explain else None,
         )
+        still.append(place)
         hits.append(hit)
-    gone = len(rows) - len(hits)
+    gone = len(places) - len(hits)
     return still, hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
 
 
-def _aged(view: FieldView, query: Query, score: Floats) -> Floats:
+def _faded(view: FieldView, now: date, half_life: float) -> Floats:
     """Dated lines lose half their score every half-life; evergreen files and undated ones keep it."""
-    now = _day(query.at)
-    if query.half_life is None or now is None:
-        return score
     fade = np.ones(len(view.sight.documents))
     for n, row in enumerate(view.sight.documents):
         if row.day and row.kind not in EVERGREEN:
-            fade[n] = 0.5 ** (max(0, now.toordinal() - row.day) / query.half_life)
-    return score * fade[view.sight.doc]
+            fade[n] = 0.5 ** (max(0, now.toordinal() - row.day) / half_life)
+    return fade[view.sight.doc]
 
 
 def _finished(hits: list[Hit], query: Query) -> list[Hit]:
@@ -547,20 +470,11 @@ def _finished(hits: list[Hit], query: Query) -> list[Hit]:
         hits = sorted(judged, key=lambda hit: (-hit.score, hit.path.text, hit.start_line))
     hits = [hit for hit in hits if hit.score >= query.min_score]
     if query.per_source is not None:
-        hits = _capped(hits, query.per_source)
+        seen = defaultdict[str, Iterator[int]](count)
+        hits = [hit for hit in hits if next(seen[hit.path.text]) < query.per_source]
     if query.mmr is not None:
         hits = _diverse(hits, query.mmr, query.limit)
     return hits[: query.limit]
-
-
-def _capped(hits: Sequence[Hit], most: int) -> list[Hit]:
-    seen: dict[str, int] = {}
-    kept = []
-    for hit in hits:
-        seen[hit.path.text] = seen.get(hit.path.text, 0) + 1
-        if seen[hit.path.text] <= most:
-            kept.append(hit)
-    return kept
 
 
 def _diverse(hits: Sequence[Hit], share: float, limit: int) -> list[Hit]:

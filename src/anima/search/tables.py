@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from anima.errors import HomeError
@@ -200,14 +200,22 @@ class SqliteFile:
     def exists(self) -> bool:
         return os.path.lexists(self._path)
 
-    def read(self, work: Callable[[sqlite3.Connection], T], *, again: bool = True) -> T:
-        """What `work` gives, in one transaction. A damaged file is begun again, and `work` done on the new one unless
-        `again` says that this makes no sense. Raises IndexDown."""
-        return self._tried(work, writing=False, again=again)
-
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same for a transaction that writes, alone among all processes. `work` must stand being done twice."""
-        return self._tried(work, writing=True, again=True)
+    def run(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False, again: bool = True) -> T:
+        """What `work` gives, in one transaction; one that is `writing` is alone among all processes. A damaged file is begun
+        again, and `work` done on the new one unless `again` says that this makes no sense. Raises IndexDown."""
+        with self._mutex:
+            try:
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                if _is_passing(error):
+                    raise IndexDown(_reason(error)) from error
+                self.begin_again(error)
+                if not again:
+                    raise IndexDown(_reason(error)) from error
+            try:
+                return self._transacted(work, writing)
+            except _TROUBLE as error:
+                raise IndexDown(_reason(error)) from error
 
     def begin_again(self, why: object = "") -> None:
         """Deletes the file, with all that stands beside it, and makes a new one. Raises IndexDown when that cannot be."""
@@ -266,21 +274,6 @@ class SqliteFile:
             return "" if said == "ok" else str(said).splitlines()[-1]
 
     # -- transactions ---------------------------------------------------------------------------------------------------
-
-    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool, again: bool) -> T:
-        with self._mutex:
-            try:
-                return self._transacted(work, writing)
-            except _TROUBLE as error:
-                if _is_passing(error):
-                    raise IndexDown(_reason(error)) from error
-                self.begin_again(error)
-                if not again:
-                    raise IndexDown(_reason(error)) from error
-            try:
-                return self._transacted(work, writing)
-            except _TROUBLE as error:
-                raise IndexDown(_reason(error)) from error
 
     def _transacted(self, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:
         with self._alone() if writing else nullcontext():
@@ -460,13 +453,13 @@ class SqliteTables:
         self._made_for = made_for
         if anew:
             self._file.begin_again()
-        held = self._file.read(lambda db: db.execute("select made_for from made").fetchone())
+        held = self._file.run(lambda db: db.execute("select made_for from made").fetchone())
         if held != (made_for,):
             self._file.note("the index is being rebuilt for another model or cutting")
             self._file.begin_again()
 
     def known(self) -> dict[str, str]:
-        return self._file.read(lambda db: dict(db.execute("select path, digest from document order by path")))
+        return self._file.run(lambda db: dict(db.execute("select path, digest from document order by path")))
 
     def since(self, mark: Mark) -> Changes:
         def read(db: sqlite3.Connection) -> Changes:
@@ -475,7 +468,7 @@ class SqliteTables:
                 return Changes(mark=mark)
             part, document = (mark.part, mark.document) if epoch == mark.epoch else (0, 0)
             documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
-            parts = [_part(*row) for row in db.execute(_NEW_PARTS, (part,))]
+            parts = [PartRow(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
             part = parts[-1].id if parts else part
             document = documents[-1].id if documents else document
             return Changes(
@@ -485,7 +478,7 @@ class SqliteTables:
                 parts=parts,
             )
 
-        return self._file.read(read)
+        return self._file.run(read)
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
         def write(db: sqlite3.Connection) -> list[str]:
@@ -497,7 +490,7 @@ class SqliteTables:
                 db.execute(_NEXT)
             return refused
 
-        return self._file.write(write)
+        return self._file.run(write, writing=True)
 
     def drop(self, paths: Collection[str]) -> int:
         def write(db: sqlite3.Connection) -> int:
@@ -506,23 +499,23 @@ class SqliteTables:
                 db.execute(_NEXT)
             return gone
 
-        return self._file.write(write) if paths else 0
+        return self._file.run(write, writing=True) if paths else 0
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
             rows = {key: db.execute(_SHOWN, (key,)).fetchone() for key in parts}
-            return {key: _shown(*row) for key, row in rows.items() if row is not None}
+            return {key: ShownPart(*_sound(row, 1)) for key, row in rows.items() if row is not None}
 
-        return self._file.read(read)
+        return self._file.run(read)
 
     def check(self) -> str:
         """What is wrong with the file, in a few words; "" when nothing is. Changes nothing."""
 
         def look(db: sqlite3.Connection) -> None:
             for row in db.execute(_NEW_PARTS, (0,)):
-                _part(*row)
+                _sound(row, 2)
             for (key,) in db.execute("select id from part").fetchall():
-                _shown(*db.execute(_SHOWN, (key,)).fetchone())
+                _sound(db.execute(_SHOWN, (key,)).fetchone(), 1)
 
         return self._file.check(look)
 
@@ -553,26 +546,14 @@ def _erase(db: sqlite3.Connection, path: str) -> int:
 
 
 def _sum(*parts: bytes | str) -> int:
-    found = 0
-    for part in parts:
-        found = zlib.crc32(part.encode() if isinstance(part, str) else part, found)
-    return found
+    return zlib.crc32(b"".join(part.encode() if isinstance(part, str) else part for part in parts))
 
 
-def _sound(*values: bytes | str, sum: int) -> None:
+def _sound(row: tuple[Any, ...], first: int) -> tuple[Any, ...]:
+    """A row without its last column, if that is the sum of what stands before it, from column `first` on."""
     try:
-        if _sum(*values) == sum:
-            return
+        if _sum(*row[first:-1]) == row[-1]:
+            return row[:-1]
     except (TypeError, ValueError):
         pass
     raise sqlite3.DatabaseError("a row is not what was put in")
-
-
-def _part(id: int, document: int, packed: bytes, vectors: bytes, sum: int) -> PartRow:
-    _sound(packed, vectors, sum=sum)
-    return PartRow(id, document, packed, vectors)
-
-
-def _shown(digest: str, said: str, sum: int) -> ShownPart:
-    _sound(said, sum=sum)
-    return ShownPart(digest, said)

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from anima.errors import BadArguments
 from anima.layout import starter
@@ -36,8 +37,7 @@ _TOLD = re.compile(r"[^\W_]")
 _RULED = re.compile(r"[ \t]*\|[ \t|:-]*-[ \t|:-]*\r?\Z")  # what stands between the first row of a table and the rest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(NamedTuple):
     """A piece of a document. `text` may be part of its lines; `speaker` is folded, "" when nobody is named."""
 
     start_line: int
@@ -71,24 +71,15 @@ class Part:
     units: tuple[Unit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    start: int
-    end: int
-    block: str
-    trail: str
-    speaker: str
-
-
 def cut_parts(rest: str, place: Place, *, borders: Sequence[int] = ()) -> Iterator[Part]:
     """The parts of a document from `place` on, where `rest` begins. There is always one, if only of blank lines."""
     lines = (rest.removeprefix("\ufeff") if place.line == 1 else rest).split("\n")
     mark = "\ufeff" if place.line == 1 and rest.startswith("\ufeff") else ""
     reading = _Reading(place)
     base, begun, found = place.line, place, list[Unit]()
-    for block in _blocks(lines, base, frozenset(borders), reading):
-        found.extend(_pieces(lines, base, block))
-        following = block.end + 1
+    for end, units in _blocks(lines, base, frozenset(borders), reading):
+        found += units
+        following = end + 1
         if len(found) < PART or following >= base + len(lines):
             continue
         text = mark + "".join(f"{line}\n" for line in lines[begun.line - base : following - base])
@@ -142,8 +133,10 @@ class _Reading:
         self.text = " > ".join(title for title in titles if title)[-LONGEST_TRAIL:]
 
 
-def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Reading) -> Iterator[_Block]:
-    """Runs of lines that belong together. One pass; each line is looked at a fixed number of times.
+def _blocks(
+    lines: list[str], base: int, borders: frozenset[int], reading: _Reading
+) -> Iterator[tuple[int, list[Unit]]]:
+    """Runs of lines that belong together: the last line of each, and its units. One pass; each line is looked at a fixed number of times.
 
     Whenever a block is given, `reading` is as it must be for the line after that block.
     """
@@ -155,11 +148,11 @@ def _blocks(lines: list[str], base: int, borders: frozenset[int], reading: _Read
         if start and is_open and number < beyond and size <= LONGEST_COMMENT and number not in borders:
             is_open, size = comment_after(line, True), size + len(line) + 1
             if not is_open:
-                yield _Block(start, number, block, reading.text, speaker)
+                yield number, _units(lines, base, start, number, block, reading.text, speaker)
                 start = 0
             continue
         if start and (number == beyond or number in borders or _breaks(block, kind, size, line)):
-            yield _Block(start, number - 1, block, reading.text, speaker)
+            yield number - 1, _units(lines, base, start, number - 1, block, reading.text, speaker)
             start = 0
         if kind == "fence":
             reading.fence = fence_after(line, reading.fence)
@@ -224,22 +217,14 @@ def _speaker(reading: _Reading, line: str, block: str) -> str:
     return reading.speaker
 
 
-def _pieces(lines: list[str], base: int, block: _Block) -> Iterator[Unit]:
-    end = block.end
-    while end > block.start and not lines[end - base].strip():
+def _units(lines: list[str], base: int, start: int, end: int, block: str, trail: str, speaker: str) -> list[Unit]:
+    while end > start and not lines[end - base].strip():
         end -= 1
-    text = "\n".join(line.rstrip("\r") for line in lines[block.start - base : end - base + 1])
+    text = "\n".join(line.rstrip("\r") for line in lines[start - base : end - base + 1])
     if is_litter(text):
-        return
-    for piece in _sentences(text) if len(text) > SHORT else [text] if text.strip() else ():
-        yield Unit(
-            start_line=block.start,
-            end_line=end,
-            text=piece,
-            trail=block.trail,
-            block=block.block,
-            speaker=block.speaker,
-        )
+        return []
+    pieces = _sentences(text) if len(text) > SHORT else [text] if text.strip() else ()
+    return [Unit(start, end, piece, trail, block, speaker) for piece in pieces]
 
 
 def is_litter(text: str) -> bool:
@@ -309,14 +294,9 @@ def chunk_document(text: str, config: ChunkConfig | None = None) -> list[Chunk]:
             chunks.append(Chunk(start_line=line + 1, end_line=line + 1 + part.count("\n"), text=part))
         if after == len(text):
             break
-        following, seen = _next_chunk(text, begin, after, overlap), after
+        # The next one begins at the first line within the overlap, or in the middle of one that is longer.
+        target, seen = after - overlap, after
+        following = text.find("\n", max(target - 1, begin), after - 1) + 1 or (target if target > begin else after)
         line += text.count("\n", begin, following)
         begin = following
     return chunks
-
-
-def _next_chunk(text: str, begin: int, after: int, overlap: int) -> int:
-    """Where the next chunk begins: at the first line within the overlap, or in the middle of one that is longer."""
-    target = after - overlap
-    line = text.find("\n", max(target - 1, begin), after - 1) + 1
-    return line or (target if target > begin else after)

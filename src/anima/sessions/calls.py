@@ -6,7 +6,7 @@ reading untrusted text taints the session. Not here: the table and its arguments
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from anima.text.markdown import View, lines_of
 from anima.text.placing import filled
 
 if TYPE_CHECKING:
-    from anima.search.rank import Hit, SearchAnswer
+    from anima.search.rank import SearchAnswer
     from anima.sessions.hand import Hand
 
 MAX_TEXT = 12_000
@@ -75,7 +75,10 @@ class Calling:
                 "path": hit.path.text,
                 "start_line": hit.start_line,
                 "end_line": hit.end_line,
-                "text": self._told(hit),
+                # What nobody reviewed stands in its frame, a group's words are its members'.
+                "text": self.listener.framed(hit.path, hit.text[:MAX_HIT])
+                if hit.trusted
+                else framed(hit.text[:MAX_HIT]),
                 "score": round(hit.score, 4),
                 "citation": hit.citation,
                 "provider": hit.provider,
@@ -88,11 +91,6 @@ class Calling:
         talked, notes = self._talked(query, limit)
         both = [hit for pair in zip_longest(hits, talked) for hit in pair if hit and hit["score"] >= min_score]
         return {"hits": both[:limit], "notes": [*answer.notes, *notes]}
-
-    def _told(self, hit: Hit) -> str:
-        """What a hit says: what nobody reviewed in its frame, a group's words as its members'."""
-        text = hit.text[:MAX_HIT]
-        return self.listener.framed(hit.path, text) if hit.trusted else framed(text)
 
     def _with_unreviewed_counted(self, query: str, answer: SearchAnswer) -> SearchAnswer:
         """A clean session's answer, which says how much it leaves out because nobody reviewed it."""
@@ -269,11 +267,13 @@ class Calling:
         past = Past(self._site, self._hand.rooms.writer())
         rows = []
         for revision in past.log(place, limit=limit):
+            # The paths of others hold names that they chose.
+            theirs = next((touched.partition("/")[0] for touched in revision.paths if _is_others(touched)), "")
             row = {
                 "id": revision.id[:12],
                 "time": revision.time.isoformat(),
                 "actor": revision.actor,
-                "subject": f"a change under {theirs}/" if (theirs := _others_in(revision.paths)) else revision.subject,
+                "subject": f"a change under {theirs}/" if theirs else revision.subject,
             }
             if revision.anchor is None:  # no commit of ours: nobody here knows whose words these are
                 self._hand.take_in(revision.subject, origins={Origin.PEER})
@@ -315,13 +315,8 @@ class Calling:
     def _my_stats(self) -> dict[str, Any]:
         return self_report.my_stats(self._hand, self._memory()[1])
 
-    def _session_logs(
-        self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
-    ) -> dict[str, Any]:
-        logs = self_report.SessionLogs(self._hand)
-        answer = logs.answer(action, session_id=session_id, query=query, limit=limit, max_chars=max_chars)
-        self._hand.take_in("", sessions=logs.touched)
-        return answer
+    def _session_logs(self, **given: Any) -> dict[str, Any]:
+        return self_report.session_logs(self._hand, **given)
 
     def _memory(self) -> tuple[DocPath, str]:
         """This listener's curated memory as they see it; no text where there is none."""
@@ -400,17 +395,14 @@ class Calling:
         if text is not None and len(" ".join(text.split())) < 2:
             raise BadArguments("memory_forget: the text is too short; nearly every line would hold it")
         with self._hand.at_work():
-            place, wish = self._to_forget(text, path, line)
+            place, wish = self._target("memory"), {"text": text or ""}
+            if path is not None and line is not None:
+                place, seen = self._seen(path)
+                lines = lines_of(seen)
+                if not 1 <= line <= len(lines) or not lines[line - 1].strip():
+                    raise BadArguments(f"memory_forget: {place} has no such line; memory_get shows them")
+                wish = {"path": place.text, "said": lines[line - 1]}
             return _answer(self._hand.wish_forgotten(replace(self._hand.wish(place, Kind.APPEND), reason=reason), wish))
-
-    def _to_forget(self, text: str | None, path: str | None, line: int | None) -> tuple[DocPath, dict[str, str]]:
-        if path is None or line is None:
-            return self._target("memory"), {"text": text or ""}
-        place, seen = self._seen(path)
-        lines = lines_of(seen)
-        if not 1 <= line <= len(lines) or not lines[line - 1].strip():
-            raise BadArguments(f"memory_forget: {place} has no such line; memory_get shows them")
-        return place, {"path": place.text, "said": lines[line - 1]}
 
     def _target(self, target: str) -> DocPath:
         layout = self._layout
@@ -454,18 +446,14 @@ class Calling:
         return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
-        if append and content.strip() and self._fills(path):
-            text = self._text(path)
+        is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
+        if append and content.strip() and is_seen and self._layout.row_of(path).policy is Policy.IDENTITY:
+            text = self._text(path)  # it says who somebody is: what they add goes to its fields
             page = self._hand.rooms.writer().carded(path, self._hand.id) or text or ""
             return self._hand.wish(path, Kind.WRITE, filled(page, content), base=_digest(text))
         if append:
             return self._hand.wish(path, Kind.APPEND, content)
         return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
-
-    def _fills(self, path: DocPath) -> bool:
-        """Whether it says who somebody is, and this listener sees all of it: what they add then goes to its fields."""
-        is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
-        return is_seen and self._layout.row_of(path).policy is Policy.IDENTITY
 
     def _text(self, path: DocPath) -> str | None:
         """What stands there. To whoever does not see it whole no error tells of it: the road in judges what was sent."""
@@ -482,11 +470,6 @@ class Calling:
 def _is_others(entry: str) -> bool:
     """Whether a place is one where others choose the names: layers, and what nobody reviewed."""
     return fold(entry).startswith(("users/", "groups/", "unreviewed/"))
-
-
-def _others_in(paths: Iterable[str]) -> str:
-    """The folder of others that a change touched: its paths hold names that they chose."""
-    return next((path.partition("/")[0] for path in paths if _is_others(path)), "")
 
 
 def framed(text: str) -> str:

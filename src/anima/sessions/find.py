@@ -18,7 +18,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from anima.errors import HomeError
@@ -30,6 +30,7 @@ from anima.sessions.replay import (
     Asker,
     Close,
     Count,
+    Header,
     Placed,
     Turn,
     agent_of,
@@ -39,7 +40,7 @@ from anima.sessions.replay import (
     scan,
     time_of,
 )
-from anima.store import Logs, LogState, OpenLog, Readable
+from anima.store import Logs, LogState, Readable
 from anima.store.logs import BLOCK
 from anima.text.words import ask, cut, fold
 
@@ -172,10 +173,11 @@ class _Mark(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Some entries of a session, how far it was and is then in the index, and its version once all are in."""
+    """Some entries of a session, how far it was and is then in the index, and its version once all are in. A row is what
+    the tables hold of an entry: number, time, role and source, its text, and the words of that."""
 
     session: str
-    turns: Sequence[Turn]
+    rows: Sequence[tuple[int, str, str, str, str, str]]
     since: _Mark
     now: _Mark
     heard: str
@@ -259,18 +261,19 @@ class TranscriptIndex:
     def _take_rows(self, logs: Logs, changed: Sequence[str], gone: Collection[str] = ()) -> bool:
         if not changed and not gone:
             return True
-        sql = f"select {_LISTED}, of, size from session where folder = ? and name in (select value from json_each(?))"
-        before = self._tried(lambda db: db.execute(sql, (logs.name, json.dumps(changed))).fetchall())
-        known = {row[0]: row for row in before or ()}
         states = [state for id in changed if (state := logs.look(id)) is not None]
-        rows = [(self._summed(logs, state, _grown(known.get(state.id), state)), state) for state in states]
+        held = f"select {_LISTED}, of, size from session where folder = ? and name = ?"
 
         def write(db: sqlite3.Connection) -> bool:
             erased = sum(_erased(db, logs, id, whole=True) for id in gone)
-            for row, state in rows:
-                if not _has_grown(db, logs, state):
-                    erased += _erased(db, logs, row.id, whole=False)
-                db.execute(_PUT, (logs.name, *row, state.of, state.size, state.version))
+            for state in states:
+                row, before = db.execute(held, (logs.name, state.id)).fetchone(), None
+                if row and row[-2] == state.of and row[-1] < state.size:  # the one it was, with more in it
+                    before = _listed([row[:-2]])[0]
+                elif row:
+                    erased += _erased(db, logs, state.id, whole=False)
+                summed = self._summed(logs, state, before)
+                db.execute(_PUT, (logs.name, *summed, state.of, state.size, state.version))
             if erased:
                 db.execute("insert into words(words) values('optimize')")
             return True
@@ -290,8 +293,9 @@ class TranscriptIndex:
     def _row(self, file: Readable, agent: str, state: LogState, before: Listed | None) -> Listed:
         since = before.known if before else START
         end = count(file, since=since)
-        header, last = header_of(file, agent), last_record(file, end)
-        started = time_of(header.timestamp) if header else None
+        # Without a readable header it is nobody's.
+        header, last = header_of(file, agent) or Header(id="", timestamp="", agent_id=""), last_record(file, end)
+        started = time_of(header.timestamp)
         written = time_of(getattr(last, "timestamp", "")) or state.time
         latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
         return Listed(
@@ -302,22 +306,23 @@ class TranscriptIndex:
             entries=end.entries,
             bytes=end.offset,
             lines=end.lines,
-            agent_id=header.agent_id if header else "",  # without a readable header it is nobody's
-            source_plugin=header.source_plugin if header else "",
-            scope=(header.scope if header else None) or "",
-            sender_id=header.sender_id if header else None,
-            layer=(header.layer if header else None) or "",
-            persona=header.persona if header else None,
-            parent=header.parent if header else None,
+            agent_id=header.agent_id,
+            source_plugin=header.source_plugin,
+            scope=header.scope or "",
+            sender_id=header.sender_id,
+            layer=header.layer or "",
+            persona=header.persona,
+            parent=header.parent,
             closed=isinstance(last, Close),
         )
 
     def _summary(self, file: Readable, since: Count) -> str:
-        for number, item in enumerate(scan(file, since=since)):
+        """The first words of the user, on one line."""
+        for item in islice(scan(file, since=since), _BEGINNING):
             if isinstance(item, Placed) and isinstance(item.record, Turn) and item.record.role == "user":
-                return _one_line(self._redact(item.record.content.lstrip()[:4000])[0])
-            if number >= _BEGINNING:
-                break
+                text = self._redact(item.record.content.lstrip()[:4000])[0][: 4 * SUMMARY]
+                words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+                return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
         return ""
 
     def _rows_as_they_are(self, logs: Logs, asker: Asker, limit: int | None) -> Rows:
@@ -341,7 +346,7 @@ class TranscriptIndex:
         done, batch = list[int | None](), list[_Part]()
         for part in chain.from_iterable(_parts(logs, name, _Mark(*mark)) for name, *mark in late):
             batch.append(part)
-            if sum(len(each.turns) for each in batch) >= _BATCH or len(batch) >= _MANY:
+            if sum(len(each.rows) for each in batch) >= _BATCH or len(batch) >= _MANY:
                 done.append(self._put(logs, batch))
                 batch = []
         done.append(self._put(logs, batch))
@@ -350,14 +355,8 @@ class TranscriptIndex:
         return sum(number or 0 for number in done)
 
     def _put(self, logs: Logs, parts: Sequence[_Part]) -> int | None:
-        """Takes entries in, in one transaction; None when that failed. A part is left out when its session is no longer
-        at `since`: somebody else was faster."""
-        words = [[_words(turn.words[:INDEXED]) for turn in part.turns] for part in parts]
-
-        def write(db: sqlite3.Connection) -> int:
-            return sum(_put_part(db, logs, part, cut_words) for part, cut_words in zip(parts, words, strict=True))
-
-        return self._tried(write, writing=True) if parts else 0
+        """Takes entries in, in one transaction; None when that failed."""
+        return self._tried(lambda db: sum(_put_part(db, logs, part) for part in parts), writing=True) if parts else 0
 
     def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The entries that hold every word of the query, the latest first; where none does, those that hold some, the
@@ -398,7 +397,7 @@ class TranscriptIndex:
         """What `work` gives, in one transaction; None when the file will not do. A damaged file is begun again, and
         `work` done `again` on the new one if that makes sense."""
         try:
-            return self._file.write(work) if writing else self._file.read(work, again=again)
+            return self._file.run(work, writing=writing, again=again)
         except IndexDown as down:
             self._file.note(f"the index of transcripts cannot be used ({down}); they are searched as they are")
             return None
@@ -425,16 +424,6 @@ def _listed(rows: Iterable[tuple[Any, ...]]) -> Sequence[Listed]:
     if not {tuple(map(type, row)) for row in found} <= _SHAPES:
         raise sqlite3.DatabaseError("a row is not what was put in")
     return tuple(Listed._make((*row[:-1], bool(row[-1]))) for row in found)
-
-
-def _grown(row: tuple[Any, ...] | None, state: LogState) -> Listed | None:
-    """The row of a session that is the one it was, with more in it; a change that adds nothing is no growth."""
-    return _listed([row[:-2]])[0] if row and row[-2] == state.of and row[-1] < state.size else None
-
-
-def _has_grown(db: sqlite3.Connection, logs: Logs, state: LogState) -> bool:
-    row = db.execute("select of, size from session where folder = ? and name = ?", (logs.name, state.id)).fetchone()
-    return row is None or (row[0] == state.of and row[1] < state.size)
 
 
 def _erased(db: sqlite3.Connection, logs: Logs, name: str, *, whole: bool) -> int:
@@ -469,13 +458,6 @@ class _Bytes:
         return self._data[start:end]
 
 
-def _one_line(text: str) -> str:
-    words = " ".join(text[: 4 * SUMMARY].split())
-    if not words.isprintable():
-        words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
-    return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
-
-
 # -- words ----------------------------------------------------------------------------------------------------------------
 
 
@@ -483,30 +465,28 @@ def _parts(logs: Logs, name: str, mark: _Mark) -> Iterator[_Part]:
     """What of a transcript is not in the index yet."""
     try:
         with logs.open(name) as file:
-            if file.state().of == mark.of:
-                yield from _cut(file, mark)
+            state, rows = file.state(), list[tuple[int, str, str, str, str, str]]()
+            if state.of != mark.of:
+                return
+            at = Count(mark.bytes, mark.lines, mark.entries)
+            for item in scan(file, since=at) if header_of(file, "any") else ():  # without a header nobody finds it
+                if not isinstance(item, Placed):
+                    continue
+                at = item.after
+                if isinstance(turn := item.record, Turn):
+                    text = turn.words[:INDEXED]
+                    rows.append((turn.number, _time(turn), turn.role, turn.source_plugin, text, _words(text)))
+                if len(rows) >= _BATCH:
+                    now = _Mark(mark.of, *at)
+                    yield _Part(name, rows, mark, now, "")
+                    mark, rows = now, []
+            yield _Part(name, rows, mark, _Mark(mark.of, *at), state.version)
     except HomeError:
         return
 
 
-def _cut(file: OpenLog, mark: _Mark) -> Iterator[_Part]:
-    version = file.state().version
-    turns: list[Turn] = []
-    at = Count(mark.bytes, mark.lines, mark.entries)
-    for item in scan(file, since=at) if header_of(file, "any") else ():  # without a header nobody finds it
-        if not isinstance(item, Placed):
-            continue
-        at = item.after
-        if isinstance(item.record, Turn):
-            turns.append(item.record)
-        if len(turns) >= _BATCH:
-            now = _Mark(mark.of, *at)
-            yield _Part(file.id, turns, mark, now, "")
-            mark, turns = now, []
-    yield _Part(file.id, turns, mark, _Mark(mark.of, *at), version)
-
-
-def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part, words: Sequence[str]) -> int:
+def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part) -> int:
+    """How many entries were taken in: none when the session is no longer at `since`, because somebody else was faster."""
     sql = "select of, heard_bytes, heard_lines, heard_entries, id from session where folder = ? and name = ?"
     row = db.execute(sql, (logs.name, part.session)).fetchone()
     if row is None or _Mark(*row[:4]) != part.since:
@@ -516,15 +496,11 @@ def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part, words: Sequence[s
         "update session set heard = ?, heard_bytes = ?, heard_lines = ?, heard_entries = ? where id = ?",
         (part.heard, *part.now[1:], number),
     )
-    rows = (
-        (id, number, turn.number, _time(turn), turn.role, turn.source_plugin)
-        for id, turn in enumerate(part.turns, first)
-    )
-    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", rows)
-    texts = ((id, turn.words[:INDEXED]) for id, turn in enumerate(part.turns, first))
-    db.executemany("insert into spoken values(?, ?)", texts)
-    db.executemany("insert into words(rowid, text) values(?, ?)", enumerate(words, first))
-    return len(part.turns)
+    rows = list(enumerate(part.rows, first))
+    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", ((id, number, *row[:4]) for id, row in rows))
+    db.executemany("insert into spoken values(?, ?)", ((id, row[4]) for id, row in rows))
+    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, row[5]) for id, row in rows))
+    return len(rows)
 
 
 def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +27,7 @@ from anima.model import (
     Actor,
     Answer,
     Change,
+    Complete,
     DocPath,
     Kind,
     Nights,
@@ -79,35 +80,34 @@ class Guest(NamedTuple):
         return cls(hashlib.sha256(credential.encode("utf-8", "surrogateescape")).hexdigest()[:16], name)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Hand:
     """Who listens, what was read, and the way to write. Safe to share by threads."""
 
-    def __init__(
-        self,
-        rooms: Rooms,
-        listener: Listener,
-        *,
-        id: str,
-        channel: str | None,
-        access: Access,
-        model: str | None,
-        parent: Hand | None,
-        talk: Transcript | None,
-        guest: Guest | None,
-    ) -> None:
-        self.rooms, self.site, self.listener, self.id, self.parent = rooms, rooms.site, listener, id, parent
-        self.channel, self.model = channel, model
-        self.access: Access = _narrower(access, self.site.own.workspace_access)
+    rooms: Rooms
+    listener: Listener
+    id: str
+    channel: str | None = None
+    sender: str | None = None
+    access: Access = "rw"
+    model: str | None = None
+    complete: Complete | None = None
+    parent: Hand | None = None
+    talk: InitVar[Transcript | None] = None
+    guest: Guest | None = None
+
+    def __post_init__(self, talk: Transcript | None) -> None:
+        self.site, self._talk, parent = self.rooms.site, talk, self.parent
+        self.access = _narrower(self.access, self.site.own.workspace_access)
         self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
         self.flows: frozenset[str] = parent.flows if parent else frozenset()
         self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
         self._mutex, self._closed = threading.RLock(), False
         self._recent: deque[datetime] = deque()
-        self._talk, self.guest = talk, guest
         self.prompt: Prompt = self.fresh_prompt()
-        if guest is not None:
-            is_clean = bool(guest.name) and guest.name in self.site.config.clean_agents
-            self.take_in("", origins=self.read_outside.of(guest.mark) | (set() if is_clean else {Origin.HOST}))
+        if self.guest is not None:
+            is_clean = bool(self.guest.name) and self.guest.name in self.site.config.clean_agents
+            self.take_in("", origins=self.read_outside.of(self.guest.mark) | (set() if is_clean else {Origin.HOST}))
 
     @property
     def read_outside(self) -> ReadOutside:
@@ -180,17 +180,13 @@ class Hand:
             return self.rooms.writer().unreviewed.origins_in(path, text) or frozenset({Origin.HOST})
         if self.listener.is_others(path):
             return frozenset({Origin.PEER})
-        if self.site.layout.row_of(path).kind == "skill" and not self._is_vouched_for(path, text):
-            return frozenset({Origin.SKILL})
-        return frozenset()
-
-    def _is_vouched_for(self, path: DocPath, text: str) -> bool:
-        """Whether every line was written by the owner, or with the owner's yes."""
-        store = self.site.store
-        if not store.begun or not store.provenance.knows(path):
-            return False
-        sources = (store.provenance.source(path, line) for line in lines_of(text) if line.strip())
-        return all(source.actor is Actor.OWNER or source.approver for source in sources)
+        if self.site.layout.row_of(path).kind != "skill":
+            return frozenset()
+        store, is_vouched_for = self.site.store, False  # is every line the owner's, or written with the owner's yes?
+        if store.begun and store.provenance.knows(path):
+            sources = (store.provenance.source(path, line) for line in lines_of(text) if line.strip())
+            is_vouched_for = all(source.actor is Actor.OWNER or source.approver for source in sources)
+        return frozenset() if is_vouched_for else frozenset({Origin.SKILL})
 
     def taint(self, origin: Origin | str) -> None:
         """A host says that text of this origin came in."""
@@ -207,6 +203,8 @@ class Hand:
             known = origins(last.state.taint if last.state else ())
             self.flows |= frozenset(last.state.flows if last.state else ())
         self.take_in("", origins=known, recorded=True)
+        if asked_by := last.header.parent:  # whose question it was, and who may have read on since
+            self.take_in("", sessions=(asked_by,))
 
     def _record_trust(self, talk: Transcript) -> None:
         talk.state(taint=self.tainted, flows=self.flows)

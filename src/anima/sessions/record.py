@@ -59,12 +59,8 @@ _SYNCED: frozenset[str] = frozenset({"user", "assistant"})
 
 def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
-    return store.logs(folder, suffix=suffix, mend=_end_of)
-
-
-def _end_of(tail: bytes, before: bytes) -> bytes | None:
-    """What an unfinished last line lacks: a newline, when it can be read; None when it is torn."""
-    return None if isinstance(parse(tail), str) else b"\n"
+    # An unfinished last line that can be read lacks a newline; another is torn.
+    return store.logs(folder, suffix=suffix, mend=lambda tail, _: None if isinstance(parse(tail), str) else b"\n")
 
 
 def unchanged(text: str) -> tuple[str, tuple[()]]:
@@ -126,14 +122,15 @@ class Transcript:
         clock: Clock,
         redact: Redact,
         contexts: Logs | None,
-        context: OpenLog | None,
-        last: Resumed | None,
+        last: Resumed | None = None,
     ) -> None:
         self.header, self.resumed = header, last
         self._folder, self._contexts = folder, contexts
-        self._file, self._context, self._clock, self._redact = file, context, clock, redact
+        self._context = _opened(contexts, header.id, header) if contexts else None
+        self._file, self._clock, self._redact = file, clock, redact
         self._count = last.count if last else START
         self._replaced = file.replaced
+        self._known, self._own = self._count.entries, set[int]()  # entries that were seen, and ours among later ones
         self._mutex, self._closed = threading.RLock(), False
 
     @classmethod
@@ -150,11 +147,10 @@ class Transcript:
         file = folder.create(header.id)
         try:
             file.begin(encode(header))
-            beside = _opened_context(context, header) if context else None
+            return cls(folder, file, header, clock=clock, redact=redact, contexts=context)
         except BaseException:
             file.close()
             raise
-        return cls(folder, file, header, clock=clock, redact=redact, contexts=context, context=beside, last=None)
 
     @classmethod
     def resume(
@@ -173,11 +169,10 @@ class Transcript:
                     hint="it can be read, but not resumed; begin a new session",
                 )
             refuse_newer(f"the transcript of session {id}", found.header.version, VERSION)
-            beside = _opened_context(context, found.header) if context else None
+            return cls(folder, file, found.header, clock=clock, redact=redact, contexts=context, last=found)
         except BaseException:
             file.close()
             raise
-        return cls(folder, file, found.header, clock=clock, redact=redact, contexts=context, context=beside, last=found)
 
     @property
     def id(self) -> str:
@@ -216,6 +211,16 @@ class Transcript:
             self.follow()
             page = read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
         return page.entries, page.total
+
+    def news(self) -> tuple[Turn, ...]:
+        """The entries that others added since the last time, or since this was opened. Costs nothing while nobody did."""
+        with self._mutex:
+            if not self._own and self._file.size() == self._count.offset and self._known == self._count.entries:
+                return ()
+            found, total = self.since(self._known)
+            theirs = tuple(turn for turn in found if turn.number not in self._own)
+            self._known, self._own = total, set()
+            return theirs
 
     def in_context(self) -> tuple[Boundary | None, tuple[Turn, ...]]:
         """The last boundary, and the entries that it left in the context, with those since."""
@@ -259,10 +264,18 @@ class Transcript:
         return self._added(turn)
 
     def call(
-        self, name: str, arguments: object, answer: Mapping[str, Any], *, read: Iterable[str], id: str | None = None
+        self,
+        name: str,
+        arguments: object,
+        answer: Mapping[str, Any],
+        *,
+        read: Iterable[str],
+        id: str | None = None,
+        denied: bool = False,
     ) -> Turn:
-        """Records a call of one of the home's own tools, secrets struck out and cut."""
+        """Records a call of a tool, secrets struck out and cut; one that was `denied` was never made."""
         named, call, text, kinds = called(name, arguments, answer, read=read, redact=self._redacted)
+        call |= {"denied": True} if denied else {}
         return self._added(
             Turn(
                 timestamp=self._now(),
@@ -280,7 +293,12 @@ class Transcript:
             offset = self._add(turn, sync=turn.role in _SYNCED)
             if self._context is not None:
                 self._beside(lambda file: file.append(encode(turn), sync=False))
-            return replace(turn, number=self._count.entries - 1, offset=offset)
+            number = self._count.entries - 1
+            if number == self._known:
+                self._known += 1
+            else:
+                self._own.add(number)  # others put something between
+            return replace(turn, number=number, offset=offset)
 
     def boundary(
         self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None
@@ -352,27 +370,19 @@ class Transcript:
         with self._mutex:
             if self._closed:
                 raise BadArguments(f"session {self.id} is closed")
-            offset = self._appended(line, sync)
-            self._note(offset, offset + len(line), isinstance(record, Turn))
+            try:
+                offset = self._file.append(line, sync=sync)
+            except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
+                self._file.close()
+                self._file, self._count, self._replaced = _opened(self._folder, self.id, self.header), START, 0
+                offset = self._file.append(line, sync=sync)
+            if self._replaced != self._file.replaced or offset < self._count.offset:
+                self._count, self._replaced = START, self._file.replaced
+            before = self._count  # what another process put before our record is counted, too
+            if offset != before.offset:
+                before = count(self._file, since=before, end=offset)
+            self._count = Count(offset + len(line), before.lines + 1, before.entries + isinstance(record, Turn))
             return offset
-
-    def _appended(self, line: bytes, sync: bool) -> int:
-        try:
-            return self._file.append(line, sync=sync)
-        except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
-            self._file.close()
-            self._file = self._folder.create(self.id)
-            self._count, self._replaced = START, 0
-            if not self._file.size():
-                self._file.begin(encode(self.header))
-            return self._file.append(line, sync=sync)
-
-    def _note(self, start: int, end: int, is_entry: bool) -> None:
-        """Brings the count past our record, and past whatever another process put before it."""
-        if self._replaced != self._file.replaced or start < self._count.offset:
-            self._count, self._replaced = START, self._file.replaced
-        before = self._count if start == self._count.offset else count(self._file, since=self._count, end=start)
-        self._count = Count(end, before.lines + 1, before.entries + is_entry)
 
     def _beside(self, work: Callable[[OpenLog], object]) -> None:
         """Does something to the context file; one that was removed is begun again."""
@@ -381,12 +391,13 @@ class Transcript:
             work(self._context)
         except NoSuchSession:
             self._context.close()
-            self._context = _opened_context(self._contexts, self.header)
+            self._context = _opened(self._contexts, self.header.id, self.header)
             work(self._context)
 
 
-def _opened_context(folder: Logs, header: Header) -> OpenLog:
-    file = folder.create(header.id)
+def _opened(folder: Logs, id: str, header: Header) -> OpenLog:
+    """A file to write to, begun where there is nothing in it."""
+    file = folder.create(id)
     if not file.size():
         file.begin(encode(header))
     return file
@@ -399,19 +410,18 @@ Touches = Callable[[str], bool]
 Picks = Callable[[Turn], bool]
 
 
-def none_of_them(turn: Turn) -> bool:
-    """The `Picks` of whoever goes by the text alone."""
+def _none(turn: Turn) -> bool:
     return False
 
 
-def touched(folder: Logs, id: str, touches: Touches, picks: Picks = none_of_them) -> int:
+def touched(folder: Logs, id: str, touches: Touches, picks: Picks = _none) -> int:
     """How many lines `forget` would take out or change."""
     with folder.open(id) as file:
         found = sum(_weigh(raw, touches, picks) != raw for raw in _lines(file))
     return found + sum(touches(_loose_text(aside)) for aside in folder.torn(id).values())
 
 
-def forget(folder: Logs, id: str, touches: Touches, picks: Picks = none_of_them, *, clock: Clock) -> int:
+def forget(folder: Logs, id: str, touches: Touches, picks: Picks = _none, *, clock: Clock) -> int:
     """Takes every entry that `touches` or `picks` speaks for out of a transcript, and out of what was put aside of it;
     gives how many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with
     them. What later records say of the number of entries before them is set right."""
@@ -447,7 +457,7 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
 
 
 def kept(
-    lines: Iterable[bytes], touches: Touches, picks: Picks = none_of_them, *, now: str, gone: list[int]
+    lines: Iterable[bytes], touches: Touches, picks: Picks = _none, *, now: str, gone: list[int]
 ) -> Iterator[bytes]:
     """The lines that stay, with a tombstone for each run that does not; the sizes of the others go into `gone`."""
     run = lost = 0

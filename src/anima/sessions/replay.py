@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from anima.sessions.called import told
 from anima.store import Readable
 from anima.store.logs import block_before, blocks, line_at
 
 VERSION = 1
+T = TypeVar("T")
 
 # No string can hold these bytes, because its quotes are escaped: where they stand, a record begins.
 MARK = b'{"type":"'
@@ -183,66 +184,42 @@ def parse(raw: bytes, *, number: int = -1, offset: int = -1) -> Record | str:
         return "it is not JSON"
     if not isinstance(found, dict):
         return "it is not a record"
-    try:
-        return _record(_without_half_characters(found) if b"\\u" in raw else found, number, offset)
-    except (TypeError, ValueError, RecursionError):
-        return "it lacks what a record of its kind has"
-
-
-def _record(found: dict[str, Any], number: int, offset: int) -> Record:
     kind = found.get("type")
     made = KINDS.get(kind) if isinstance(kind, str) else None
     if "type" not in found and "role" in found and "content" in found:  # AgentScope's entries have no type
         made = Turn
     if made is None:
-        return Other(kind=kind if isinstance(kind, str) else "")
-    given: dict[str, Any] = {name: check(found[name]) for name, check in _KEYS[made] if found.get(name) is not None}
-    if made is Turn:
-        given |= {"number": number, "offset": offset}
-    elif made is Flush:
-        given["fields"] = {key: value for key, value in found.items() if key not in ("type", "timestamp")}
-    return made(**given)
+        return Other(kind=clean(kind) if isinstance(kind, str) else "")
+    try:
+        found = _without_half_characters(found) if b"\\u" in raw else found
+        given: dict[str, Any] = {name: check(found[name]) for name, check in _KEYS[made] if found.get(name) is not None}
+        if made is Turn:
+            given |= {"number": number, "offset": offset}
+        elif made is Flush:
+            given["fields"] = {key: value for key, value in found.items() if key not in ("type", "timestamp")}
+        return made(**given)
+    except (TypeError, ValueError, RecursionError):
+        return "it lacks what a record of its kind has"
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
+def _a(kind: type[T]) -> Callable[[Any], T]:
+    """A check that a value is one of these."""
 
+    def checked(value: Any) -> T:
+        if not isinstance(value, kind):
+            raise TypeError
+        return value
 
-def _whole(value: Any) -> int:
-    if not isinstance(value, int):
-        raise TypeError
-    return value
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, _list(value)))
-
-
-def _rows(value: Any) -> tuple[Mapping[str, Any], ...]:
-    return tuple(row for row in _list(value) if isinstance(row, dict))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
+    return checked
 
 
 _CHECKS: dict[str, Callable[[Any], object]] = {
-    "str": _text,
-    "str | None": _text,
-    "int": _whole,
-    "tuple[str, ...]": _words,
-    "Mapping[str, Any] | None": _mapping,
-    "tuple[Mapping[str, Any], ...]": _rows,
+    "str": _a(str),
+    "str | None": _a(str),
+    "int": _a(int),
+    "tuple[str, ...]": lambda value: tuple(map(str, _a(list)(value))),
+    "Mapping[str, Any] | None": _a(dict),
+    "tuple[Mapping[str, Any], ...]": lambda value: tuple(row for row in _a(list)(value) if isinstance(row, dict)),
 }
 _KEYS = {
     made: [
@@ -323,19 +300,24 @@ def scan(
     `entries`, those are passed over."""
     at = since
     for offset, raw, ended in lines(file, since.offset, end):
+        after = offset + len(raw) + ended
         if not raw.strip():
-            at = Count(offset + len(raw) + ended, at.lines + ended, at.entries)
+            at = Count(after, at.lines + ended, at.entries)
             continue
         if ended and not entries and raw.startswith(ENTRY_MARK) and raw.find(MARK, 1) < 0:
-            at = Count(offset + len(raw) + 1, at.lines + 1, at.entries + 1)
+            at = Count(after, at.lines + 1, at.entries + 1)
             continue
-        item, after = _read_line(raw, offset, at, ended=ended)
-        if not ended and isinstance(item, BadLine) and after.offset >= file.size():
+        record, line = parse(raw, number=at.entries, offset=offset), at.lines + 1
+        if isinstance(record, str) and not ended and after >= file.size():
             why = "the file ends in the middle of it"
-            yield BadLine(line=item.line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
+            yield BadLine(line=line, offset=offset, why=why, entry=max(0, at.entries - 1), torn=True)
+            continue
+        is_entry = raw.startswith(ENTRY_MARK) if isinstance(record, str) else isinstance(record, Turn)
+        at = Count(after, at.lines + ended, at.entries + is_entry)
+        if isinstance(record, str):
+            yield BadLine(line=line, offset=offset, why=record, entry=max(0, at.entries - 1))
         else:
-            at = after
-            yield item
+            yield Placed(record=record, line=line, offset=offset, after=at)
 
 
 def lines(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes, bool]]:
@@ -347,16 +329,6 @@ def lines(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tu
             offset += len(raw) + 1
         if rest:
             yield offset, rest, False
-
-
-def _read_line(raw: bytes, offset: int, at: Count, *, ended: bool) -> tuple[Placed | BadLine, Count]:
-    """The record of a line or its damage, and the place behind it."""
-    record = parse(raw, number=at.entries, offset=offset)
-    is_entry = raw.startswith(ENTRY_MARK) if isinstance(record, str) else isinstance(record, Turn)
-    after = Count(offset + len(raw) + ended, at.lines + ended, at.entries + is_entry)
-    if isinstance(record, str):
-        return BadLine(line=at.lines + 1, offset=offset, why=record, entry=max(0, after.entries - 1)), after
-    return Placed(record=record, line=at.lines + 1, offset=offset, after=after), after
 
 
 def header_of(file: Readable, agent: str = "") -> Header | None:
@@ -472,15 +444,7 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     first = max(0, total - start - limit) if newest else start
     last = max(0, total - start) if newest else start + limit
     near = _back(file, end, first) if newest else _seek(file, first, known)
-    entries, damaged = _between(file, near, first, last)
-    torn = (item for item in tail if isinstance(item, BadLine))
-    return TurnPage(header=header_of(file), entries=entries, total=total, damaged=(*damaged, *torn))
-
-
-def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[Turn, ...], list[BadLine]]:
-    """The entries numbered first..last-1 and the damage among them, from a place at or before the first."""
-    entries: list[Turn] = []
-    damaged: list[BadLine] = []
+    entries, damaged = list[Turn](), list[BadLine]()
     for item in scan(file, since=near):
         if isinstance(item, BadLine):
             if first <= item.entry < last and not item.torn:
@@ -490,7 +454,8 @@ def _between(file: Readable, near: Count, first: int, last: int) -> tuple[tuple[
                 break
             if item.record.number >= first:
                 entries.append(item.record)
-    return tuple(entries), damaged
+    torn = (item for item in tail if isinstance(item, BadLine))
+    return TurnPage(header=header_of(file), entries=tuple(entries), total=total, damaged=(*damaged, *torn))
 
 
 def count(file: Readable, *, since: Count = START, end: int | None = None) -> Count:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -44,28 +46,18 @@ def who_am_i(hand: Hand) -> dict[str, Any]:
     if listener.sees_all:
         found["workspace_dir"] = site.store.name
     fields = ("name", "creature", "vibe", "emoji", "avatar")
-    shown = hand.rooms.prompts.identity.resolved(listener).fields if _sees(site, listener, "identity") else None
+    row = site.layout.row("identity") if site.layout.has("identity") else None
+    # Where there is no such file, what is shown comes from the configuration.
+    is_seen = row is None or listener.sees(site.layout, DocPath.parse(row.path))
+    shown = hand.rooms.prompts.identity.resolved(listener).fields if is_seen else None
     found["identity"] = {key: getattr(shown, key) if shown else None for key in fields}
-    found["soul_excerpt"] = _soul(site, listener, hand.prompt.persona)
+    found["soul_excerpt"] = None
+    if hand.prompt.persona is not None:  # the soul that the session's prompt shows
+        with suppress(HomeError):
+            text = site.store.documents.read(DocPath.parse(hand.prompt.persona)).text
+            soul = listener.view(site.layout, None, text, visible=True).text.strip()
+            found["soul_excerpt"] = soul if len(soul) <= SOUL_CHARS else soul[:SOUL_CHARS] + "…"
     return found
-
-
-def _sees(site: Site, listener: Listener, role: str) -> bool:
-    if not site.layout.has(role):
-        return True  # there is no such file; what is shown comes from the configuration
-    return listener.sees(site.layout, DocPath.parse(site.layout.row(role).path))
-
-
-def _soul(site: Site, listener: Listener, persona: str | None) -> str | None:
-    """The beginning of the soul that the session's prompt shows; None where it shows none."""
-    if persona is None:
-        return None
-    try:
-        text = site.store.documents.read(DocPath.parse(persona)).text
-    except HomeError:
-        return None
-    shown = listener.view(site.layout, None, text, visible=True).text.strip()
-    return shown if len(shown) <= SOUL_CHARS else shown[:SOUL_CHARS] + "…"
 
 
 # -- what do I know -----------------------------------------------------------------------------------------------------
@@ -73,47 +65,35 @@ def _soul(site: Site, listener: Listener, persona: str | None) -> str | None:
 
 def what_do_i_know(text: str, *, section: str | None, limit: int) -> dict[str, Any]:
     """The sections of a memory with their first bullets, until so many bytes of JSON are full."""
-    sections = [found for found in _outlined(text) if not section or section.casefold() in found[0].casefold()]
+    outline: list[tuple[str, list[str]]] = [("", [])]  # `## ` headings and the bullets beneath each
+    for line in lines_of(text):
+        if (heading := heading_of(line)) and heading.level == 2:
+            outline.append((heading.title.partition("<!--")[0].strip(), []))
+        elif _is_point(line):
+            outline[-1][1].append(bullet_text(line))
+    wanted = (section or "").casefold()
+    sections = [(title, bullets) for title, bullets in outline if bullets and wanted in title.casefold()]
     shown: list[dict[str, Any]] = []
     truncated, size = len(sections) > limit, 64
-    for heading, bullets in sections[:limit]:
-        one, cut = _fitted(heading, bullets, KNOWN_BYTES - size)
-        truncated |= cut
-        if one is None:
+    for title, bullets in sections[:limit]:
+        one = {"heading": title[:200], "bullets": list[str](), "extra_bullets": len(bullets)}
+        kept = 0
+        for kept in range(1, min(KNOWN_BULLETS, len(bullets)) + 1):
+            if _size(one | {"bullets": bullets[:kept]}) + 2 > KNOWN_BYTES - size:
+                kept -= 1
+                break
+        one |= {"bullets": bullets[:kept], "extra_bullets": len(bullets) - kept}
+        truncated |= kept < len(bullets)
+        if not kept:
             break
         shown.append(one)
         size += _size(one) + 2
     return {"sections": shown, "truncated": truncated}
 
 
-def _outlined(text: str) -> list[tuple[str, list[str]]]:
-    """`## ` headings and the bullets beneath each; what stands before the first has none."""
-    found: list[tuple[str, list[str]]] = [("", [])]
-    for line in lines_of(text):
-        if (heading := heading_of(line)) and heading.level == 2:
-            found.append((heading.title.partition("<!--")[0].strip(), []))
-        elif _is_point(line):
-            found[-1][1].append(bullet_text(line))
-    return [each for each in found if each[1]]
-
-
 def _is_point(line: str) -> bool:
     bullet = bullet_of(line)
     return bullet is not None and bullet.is_point and not bullet.indent and bool(bullet.text)
-
-
-def _fitted(heading: str, bullets: list[str], room: int) -> tuple[dict[str, Any] | None, bool]:
-    """A section with as many of its bullets as there is room for, and whether some are missing."""
-    heading = heading[:200]
-    kept: list[str] = []
-    for bullet in bullets[:KNOWN_BULLETS]:
-        if _size({"heading": heading, "bullets": [*kept, bullet], "extra_bullets": len(bullets)}) + 2 > room:
-            break
-        kept.append(bullet)
-    if not kept:
-        return None, True
-    extra = len(bullets) - len(kept)
-    return {"heading": heading, "bullets": kept, "extra_bullets": extra}, extra > 0
 
 
 def _size(value: object) -> int:
@@ -127,13 +107,20 @@ def my_stats(hand: Hand, memory: str) -> dict[str, Any]:
     """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
     site, listener, transcripts = hand.site, hand.listener, hand.rooms.transcripts
     bullets = [line for line in lines_of(memory) if _is_point(line)]
-    recalls = list(_recalls(site, listener))
     nights = hand.rooms.nights() if listener.is_owner else Nights()
+    store, since = site.store, site.clock() - WEEK
+    records = store.ledger.records(kinds=("recall",)) if store.begun else ()
+    recent = (record.fields for record in records if record.time >= since)
+    recalls = [fields for fields in recent if fields.get("layer", "") == listener.layer]
+    dreamed = [line for line in bullets if evidence_of(line) is not None]
+    if dreamed and store.begun:  # what no night of this home had was dreamed elsewhere
+        path = DocPath.parse(listener.path_of(site.layout.row("memory")))
+        dreamed = [line for line in dreamed if store.provenance.source(path, line).actor is not Actor.DREAMER]
     return {
         "sessions_total": transcripts.list(transcripts.asker(listener), 0).total,
         "memories_stored": len(bullets),
         # What the nights of this home kept, and the lines that were dreamed elsewhere and say so.
-        "memories_promoted": nights.kept + _dreamed_elsewhere(hand, bullets),
+        "memories_promoted": nights.kept + len(dreamed),
         "last_dream_ts": nights.last.isoformat() if nights.last else None,
         "recall_events_7d": len(recalls),
         "top_concept_tags_7d": _tags(site, listener, recalls[-TAGGED_RECALLS:]),
@@ -141,25 +128,7 @@ def my_stats(hand: Hand, memory: str) -> dict[str, Any]:
     }
 
 
-def _dreamed_elsewhere(hand: Hand, bullets: list[str]) -> int:
-    """How many lines tell of a dream that no night of this home had."""
-    told = [line for line in bullets if evidence_of(line) is not None]
-    store, path = hand.site.store, DocPath.parse(hand.listener.path_of(hand.site.layout.row("memory")))
-    if not told or not store.begun:
-        return len(told)
-    return sum(store.provenance.source(path, line).actor is not Actor.DREAMER for line in told)
-
-
-def _recalls(site: Site, listener: Listener) -> Iterator[dict[str, Any]]:
-    if not site.store.begun:
-        return
-    since = site.clock() - WEEK
-    for record in site.store.ledger.records(kinds=("recall",)):
-        if record.time >= since and record.fields.get("layer", "") == listener.layer:
-            yield dict(record.fields)
-
-
-def _tags(site: Site, listener: Listener, recalls: list[dict[str, Any]]) -> list[list[str | int]]:
+def _tags(site: Site, listener: Listener, recalls: Iterable[Mapping[str, Any]]) -> list[list[str | int]]:
     """The concepts of the lines that were recalled, as far as they still stand in their documents; best hits first."""
     wanted: dict[str, dict[str, list[float]]] = {}
     for recall in recalls:
@@ -202,73 +171,47 @@ def _present(site: Site, listener: Listener) -> list[str]:
 # -- session logs -------------------------------------------------------------------------------------------------------
 
 
-class SessionLogs:
-    """The actions of `session_logs` for one asker. `touched` are the sessions whose words were shown."""
-
-    def __init__(self, hand: Hand) -> None:
-        self._transcripts, self._current = hand.rooms.transcripts, hand.id
-        self._asker, self._layer = self._transcripts.asker(hand.listener), hand.listener.layer
-        self.touched: set[str] = set()
-
-    def answer(
-        self, action: str, *, session_id: str | None, query: str | None, limit: int | None, max_chars: int
-    ) -> dict[str, Any]:
-        if action == "list_sessions":
-            rows = self._transcripts.list(self._asker, limit or 50)
-            return {
-                "ok": True,
-                "sessions": [_listed(row, max_chars) | self._untold(row) for row in rows],
-                "total": rows.total,
-            }
-        if action == "search":
-            return self._searched(query, limit or 50, max_chars)
-        recent = action == "recent"
-        if not session_id and not recent:
-            raise BadArguments("session_logs: read_session needs session_id; list_sessions names them")
-        return self._read(session_id or self._current, limit or (RECENT if recent else 50), max_chars, newest=recent)
-
-    def _untold(self, row: Listed) -> dict[str, str]:
-        """What a list leaves out: the words of a conversation that others had a part in are read with read_session."""
-        is_own = row.id == self._current or not self._transcripts.doubts([row.id], self._layer)
-        return {} if row.scope and is_own else {"summary": ""}
-
-    def _read(self, id: str, limit: int, max_chars: int, *, newest: bool) -> dict[str, Any]:
-        if id == self._current and not self._transcripts.has(id):  # nothing was said yet
-            return {"ok": True, "session_id": id, "entries": [], "total_entries": 0, "returned": 0, "truncated": False}
-        row = self._transcripts.get(id, self._asker)
-        page = self._transcripts.read(id, self._asker, limit=limit, newest=newest, known=row)
-        self.touched.add(id)
-        entries = [_entry(turn, max_chars) for turn in page.entries]
-        found: dict[str, Any] = {
-            "ok": True,
-            "session_id": id,
-            "header": _listed(row, max_chars),
-            "entries": entries,
-            "total_entries": page.total,
-            "returned": len(entries),
-            "truncated": page.truncated,
-        }
-        if page.damaged:
-            found["damaged"] = [f"line {each.line} cannot be read: {each.why}" for each in page.damaged[:20]]
-        return found
-
-    def _searched(self, query: str | None, limit: int, max_chars: int) -> dict[str, Any]:
+def session_logs(
+    hand: Hand, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
+) -> dict[str, Any]:
+    """The actions of `session_logs`. The sessions whose words are shown are taken in."""
+    transcripts, asker = hand.rooms.transcripts, hand.rooms.transcripts.asker(hand.listener)
+    if action == "list_sessions":
+        rows = transcripts.list(asker, limit or 50)
+        listed = [_listed(row, max_chars) for row in rows]
+        for row, shown in zip(rows, listed, strict=True):
+            # The words of a conversation that others had a part in are read with read_session.
+            is_own = row.id == hand.id or not transcripts.doubts([row.id], hand.listener.layer)
+            shown["summary"] = shown["summary"] if row.scope and is_own else ""
+        return {"ok": True, "sessions": listed, "total": rows.total}
+    if action == "search":
         if not query or not query.strip():
             raise BadArguments("session_logs: search needs a query of at least one word")
-        found = self._transcripts.find(query, self._asker, limit=limit, max_chars=max_chars)
-        self.touched |= {hit.session_id for hit in found.hits}
-        hits = [
-            {
-                "session_id": hit.session_id,
-                "entry": hit.entry,
-                "timestamp": hit.timestamp,
-                "role": hit.role,
-                "source_plugin": hit.source_plugin,
-                "preview": hit.preview,
-            }
-            for hit in found.hits
-        ]
+        found = transcripts.find(query, asker, limit=limit or 50, max_chars=max_chars)
+        hand.take_in("", sessions={hit.session_id for hit in found.hits})
+        hits = [asdict(hit) for hit in found.hits]
         return {"ok": True, "backend": found.backend, "hits": hits, "notes": list(found.notes)}
+    is_recent = action == "recent"
+    if not session_id and not is_recent:
+        raise BadArguments("session_logs: read_session needs session_id; list_sessions names them")
+    id = session_id or hand.id
+    if id == hand.id and not transcripts.has(id):  # nothing was said yet
+        return {"ok": True, "session_id": id, "entries": [], "total_entries": 0, "returned": 0, "truncated": False}
+    row = transcripts.get(id, asker)
+    page = transcripts.read(id, asker, limit=limit or (RECENT if is_recent else 50), newest=is_recent, known=row)
+    hand.take_in("", sessions={id})
+    told: dict[str, Any] = {
+        "ok": True,
+        "session_id": id,
+        "header": _listed(row, max_chars),
+        "entries": [_entry(turn, max_chars) for turn in page.entries],
+        "total_entries": page.total,
+        "returned": len(page.entries),
+        "truncated": page.truncated,
+    }
+    if page.damaged:
+        told["damaged"] = [f"line {each.line} cannot be read: {each.why}" for each in page.damaged[:20]]
+    return told
 
 
 def _listed(row: Listed, max_chars: int) -> dict[str, Any]:

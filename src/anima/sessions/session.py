@@ -11,7 +11,7 @@ what a session key says (routing).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
@@ -24,19 +24,18 @@ from anima.model import Access, Change, Complete, DocPath, Nights, Origin, Scope
 from anima.sessions.calls import Calling, framed
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, Rooms
+from anima.sessions.outside import OpenCall, OutsideCalls, no
 from anima.sessions.record import Transcript, redaction, stamp
 from anima.sessions.replay import Header, Turn
 from anima.sessions.routing import CHATS, agent_for, narrowed, route_of
-from anima.sessions.tools import Format, Tool, chosen, tools_for
+from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
 from anima.sessions.transcripts import Transcripts
-from anima.sessions.wire import ToolCall, tool_calls
 from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
     from anima.memory.proposals import Proposal
     from anima.memory.write import Writer
-    from anima.model import Entry
     from anima.prompt.compose import Prompt
     from anima.prompt.gather import Prompts
     from anima.search.current import Search
@@ -49,39 +48,13 @@ ESSENTIAL_CHARS = 6_000
 class Session(Hand):
     """One conversation. Make it with `home.session(scope=…)`, or take one up with `home.resume(id)`."""
 
-    def __init__(
-        self,
-        rooms: Rooms,
-        listener: Listener,
-        *,
-        id: str,
-        channel: str | None = None,
-        sender: str | None = None,
-        access: Access = "rw",
-        model: str | None = None,
-        complete: Complete | None = None,
-        parent: Session | None = None,
-        talk: Transcript | None = None,
-        guest: Guest | None = None,
-    ) -> None:
-        super().__init__(
-            rooms,
-            listener,
-            id=id,
-            channel=channel,
-            access=access,
-            model=model,
-            parent=parent,
-            talk=talk,
-            guest=guest,
-        )
-        self.sender, self._complete = sender, complete
+    def __post_init__(self, talk: Transcript | None) -> None:
+        super().__post_init__(talk)
         self._flush_mutex, self._is_flushing = threading.RLock(), False
         self._calling, self._flushing = Calling(self), Flushing(self)
+        self.outside = OutsideCalls(self, self._record_call, lambda: self.context()[1])
         if talk is not None and talk.resumed is not None:
             self._carry_on(talk.resumed)
-            if asked_by := talk.header.parent:  # whose question it was, and who may have read on since
-                self.take_in("", sessions=(asked_by,))
             self._flushing.carry_on(talk.resumed)
             self._note_persona()
 
@@ -127,19 +100,15 @@ class Session(Hand):
             speaker = sender_id if sender_id is not None or role != "user" else self.sender
             said = Turn(timestamp="", role=role, content=content, sender_id=speaker, message_id=message_id, name=name)
             self.take_in(content, turn=said)
-            turn = self._logged(role, said)
+            turn = None
+            if self.rooms.transcripts.kept:
+                turn = self._begun().log(role, content, message_id=message_id, sender_id=speaker, name=name)
+            else:
+                text = redaction(self.site.config.sessions)(content)[0]
+                self._flushing.heard(Said(role=role, text=text, number=0, time=self.site.clock()))
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
             return turn
-
-    def _logged(self, role: Role, said: Turn) -> Turn | None:
-        if not self.rooms.transcripts.kept:
-            text = redaction(self.site.config.sessions)(said.content)[0]
-            self._flushing.heard(Said(role=role, text=text, number=0, time=self.site.clock()))
-            return None
-        return self._begun().log(
-            role, said.content, message_id=said.message_id, sender_id=said.sender_id, name=said.name
-        )
 
     def _begun(self) -> Transcript:
         """The transcript; a new one's header says who listened, which soul was worn, and what the prompt was made of."""
@@ -236,30 +205,40 @@ class Session(Hand):
         arguments). An error is an answer too, a sentence that a model can act on.
         """
         self._check_open()
-        return [each.answered(*self._tried(each)) for each in tool_calls(calls)]
+        answers = []
+        for each in tool_calls(calls):
+            try:
+                answers.append(each.answered(self.call(each.name, each.arguments, id=each.id), False))
+            except HomeError as error:
+                answers.append(each.answered({"error": for_a_model(error, root=self.site.store.name)}, True))
+        return answers
 
-    def _tried(self, wish: ToolCall) -> tuple[dict[str, Any], bool]:
-        """The answer of a call, and whether it went wrong."""
-        try:
-            return self.call(wish.name, wish.arguments, id=wish.id), False
-        except HomeError as error:
-            return {"error": for_a_model(error, root=self.site.store.name)}, True
-
-    def _record_call(self, name: str, given: object, answer: Mapping[str, Any], id: str | None) -> None:
+    def _record_call(
+        self, name: str, given: object, answer: Mapping[str, Any], id: str | None, *, denied: bool = False
+    ) -> None:
         """What the tool did is done: that it cannot be recorded, or not any more, does not undo it."""
         with self._mutex, suppress(HomeError):
             if self.rooms.transcripts.kept and not self._closed:
-                self._begun().call(name, given, answer, read=self.all_read, id=id)
+                self._begun().call(name, given, answer, read=self.all_read, id=id, denied=denied)
+
+    def news(self) -> tuple[Turn, ...]:
+        """What others added to this conversation since it was last asked for: another process that went on with it, or the
+        owner's no to a call. It is taken in like all that is said."""
+        found = self._talk.news() if self._talk is not None else ()
+        for turn in found:
+            self.take_in(turn.content, turn=turn)
+        return found
 
     def documents(self) -> tuple[Seen, ...]:
         """Every Markdown document this listener may see, in the order of their paths."""
         self._check_open()
-        found = (entry for entry in self.site.store.documents.list_all("") if DocPath.parse(entry.path).is_markdown)
-        return tuple(sorted(self._seen(entry) for entry in found if self._calling.lists(entry.path)))
-
-    def _seen(self, entry: Entry) -> Seen:
-        is_whole = self.listener.sight(self.site.layout, DocPath.parse(entry.path)) is Sight.WHOLE
-        return Seen(entry.path, entry.size, entry.time) if is_whole else Seen(entry.path)
+        found = []
+        for entry in self.site.store.documents.list_all(""):
+            path = DocPath.parse(entry.path)
+            if path.is_markdown and self._calling.lists(entry.path):
+                is_whole = self.listener.sight(self.site.layout, path) is Sight.WHOLE
+                found.append(Seen(entry.path, entry.size, entry.time) if is_whole else Seen(entry.path))
+        return tuple(sorted(found))
 
     def read(self, path: str) -> str:
         """A document as this listener may see it, whole. It counts as read, as it does with `memory_get`."""
@@ -279,8 +258,8 @@ class Session(Hand):
         """
         listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer)
         return Session(
-            self.rooms,
-            listener,
+            rooms=self.rooms,
+            listener=listener,
             id=self.site.new_id(),
             channel=self.channel,
             sender=self.sender,
@@ -313,7 +292,7 @@ class Session(Hand):
                 return Flushed(reason=reason, status="nothing", through=self._flushing.through)
             self._is_flushing = True
             try:
-                done = self._flushing.run(reason, self._talk, complete or self._complete)
+                done = self._flushing.run(reason, self._talk, complete or self.complete)
                 self._flushing.cycle_done |= reason == "pressure"
                 if self._talk is not None and self.site.layout.talks:  # others read its list of sessions
                     self.rooms.transcripts.refresh()
@@ -354,32 +333,23 @@ class Session(Hand):
         return framed("".join(entry.text for entry in mine)[-ESSENTIAL_CHARS:].strip())
 
     def _essentials(self) -> str:
-        now = self.now()
+        """The sections of AGENTS.md that must come back after a cut: by their names, or marked `<!-- essential -->`."""
+        now, layout, end = self.now(), self.site.layout, 0
         told = [
             f"This conversation was shortened. It is {now:%A, %Y-%m-%d %H:%M}. What was worth keeping is in the log of the day."
         ]
-        path = DocPath.parse(self.site.layout.row("agents").path) if self.site.layout.has("agents") else None
-        if path is not None and self.listener.sees(self.site.layout, path):
-            told += _essential(self._agents(path))
+        path = DocPath.parse(layout.row("agents").path) if layout.has("agents") else None
+        if path is not None and self.listener.sees(layout, path):
+            try:
+                text = self.listener.view(layout, path, self.site.store.documents.read(path).text).text
+            except HomeError:
+                text = ""
+            for section in sections(text):
+                marked = "<!-- essential -->" in text[section.start : section.body]
+                if section.start >= end and section.level and (marked or section.title.casefold() in ESSENTIAL):
+                    told.append(text[section.start : section.end].strip())
+                    end = section.end
         return "\n\n".join(told)[:ESSENTIAL_CHARS]
-
-    def _agents(self, path: DocPath) -> str:
-        try:
-            text = self.site.store.documents.read(path).text
-        except HomeError:
-            return ""
-        return self.listener.view(self.site.layout, path, text).text
-
-
-def _essential(text: str) -> list[str]:
-    """The sections of a guide that must come back after a cut: by their names, or marked `<!-- essential -->`."""
-    found, end = [], 0
-    for section in sections(text):
-        marked = "<!-- essential -->" in text[section.start : section.body]
-        if section.start >= end and section.level and (marked or section.title.casefold() in ESSENTIAL):
-            found.append(text[section.start : section.end].strip())
-            end = section.end
-    return found
 
 
 class Sessions(Transcripts):
@@ -421,25 +391,32 @@ class Sessions(Transcripts):
         chat_type: str | None = None,
         group: str | None = None,
         guest: tuple[str, str] | None = None,
+        id: str | None = None,
     ) -> Session:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
         Who speaks is `channel:sender`; without a channel, `sender` is all of it. Nobody named is the owner, and so is who
         is named in `owner`; anybody else has a layer of their own. In a direct chat the chat is the sender.
         A group chat (`chat_type`) narrows the scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory.
-        `complete` is the host's model, asked once before a cut.
+        `complete` is the host's model, asked once before a cut. `id` is a door's own name for it, where it has one.
         With a `guest`, its credential and what the owner calls it, the conversation is one of an agent elsewhere, and counts
-        as having read text from outside.
+        as having read text from outside. With an `id`, the session has that of the conversation elsewhere that it is.
         Raises BadArguments when a binding gives this channel, account and chat to another agent.
         """
-        self._check_bound(channel, account, chat)
+        if self.site.config.binding and (channel or account or chat):  # one agent never speaks in the place of another
+            agent = self.agent_for(channel=channel, account=account, chat=chat)
+            if agent != self.site.agent:
+                raise BadArguments(
+                    f"a binding gives this to agent {agent!r}, and this home is open as {self.site.agent!r}",
+                    hint=f"Home.open(path, agent={agent!r})",
+                )
         if sender is None and chat and chat_type and CHATS.get(chat_type.casefold()) is Scope.MAIN:
             sender = chat
         channel, sender = place_of(sender, channel)
         return Session(
-            self._rooms,
-            self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel, group),
-            id=self.site.new_id(),
+            rooms=self._rooms,
+            listener=self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel, group),
+            id=id or self.site.new_id(),
             channel=channel,
             sender=sender,
             access=access,
@@ -499,8 +476,8 @@ class Sessions(Transcripts):
                     hint="begin a new one; anima sessions ID reads this one",
                 )
             return Session(
-                self._rooms,
-                listener,
+                rooms=self._rooms,
+                listener=listener,
                 id=id,
                 channel=header.source_plugin or None,
                 sender=header.sender_id,
@@ -513,6 +490,19 @@ class Sessions(Transcripts):
         except BaseException:
             talk.abandon()
             raise
+
+    def refuse(self, waiting: Proposal, reason: str = "") -> None:
+        """Writes the owner's no into the conversation that waits for a call, as its answer."""
+        call = OpenCall.of(waiting)
+        try:
+            talk = self.carry_on(waiting.session or "")
+        except HomeError:
+            return  # nobody waits any more
+        try:
+            if waiting.id not in {turn.message_id for turn in talk.in_context()[1]}:  # or it was only not put away
+                talk.call(call.name, call.given, no(reason), read=waiting.changes[0].taint, id=waiting.id, denied=True)
+        finally:
+            talk.abandon()
 
     def clear(self, id: str) -> None:
         """The owner vouches for what a session has read so far: what it writes from here on is its own again, once it is
@@ -534,9 +524,7 @@ class Sessions(Transcripts):
     def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
         """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,
         such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
-        return tuple(self._flushed(stamp(self.site.clock() - idle)))
-
-    def _flushed(self, before: str) -> Iterator[Flushed]:
+        done, before = [], stamp(self.site.clock() - idle)
         for row in self.list():
             if row.closed or row.updated_at > before or self._looked_at.get(row.id) == row.bytes:
                 continue
@@ -546,9 +534,10 @@ class Sessions(Transcripts):
             except HomeError:
                 continue  # nobody knows who listened; what was said stays in the transcript
             try:
-                yield session.flush("idle")
+                done.append(session.flush("idle"))
             finally:
                 session.leave()
+        return tuple(done)
 
     def tools(self, scope: Scope | str) -> tuple[Tool, ...]:
         """The tools an agent has in a scope: those of the table that the configuration allows it."""
@@ -562,13 +551,3 @@ class Sessions(Transcripts):
         """Which agent answers there: the first binding that fits, else the first agent of the configuration."""
         config = self.site.config
         return agent_for(config.binding, channel=channel, account=account, chat=chat, default=first_agent(config))
-
-    def _check_bound(self, channel: str | None, account: str | None, chat: str | None) -> None:
-        """One agent never speaks in the place of another."""
-        if self.site.config.binding and (channel or account or chat):
-            agent = self.agent_for(channel=channel, account=account, chat=chat)
-            if agent != self.site.agent:
-                raise BadArguments(
-                    f"a binding gives this to agent {agent!r}, and this home is open as {self.site.agent!r}",
-                    hint=f"Home.open(path, agent={agent!r})",
-                )

@@ -1,12 +1,15 @@
-"""The agent's tools as one table, tables/tools.toml: name, purpose, arguments, hints, and scopes in which each exists.
+"""The agent's tools as one table, tables/tools.toml: name, purpose, arguments, hints, and scopes in which each exists;
+and calls of them in the shapes in which models' services send them.
 
 Promise: MCP, HTTP, adapters and the command line are made from these rows; arguments are checked against them and a
-wrong one is answered with a sentence a model can act on. Not here: what a tool does (calls).
+wrong one is answered with a sentence a model can act on. A call is answered in the shape it came in, so that the host
+hands the answers back as they are. Not here: what a tool does (calls), carrying out a call (session).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -35,8 +38,7 @@ class Argument:
     most: int = 262_144  # characters of a text
 
     def schema(self) -> dict[str, Any]:
-        kinds = {"text": "string", "number": "integer", "share": "number", "flag": "boolean"}
-        found: dict[str, Any] = {"type": kinds[self.kind], "description": self.about}
+        found = _PARTS[self.kind] | {"description": self.about}
         if self.default is not None:
             found["default"] = self.default
         if self.low is not None:
@@ -176,19 +178,11 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
 TABLE: dict[str, Tool] = {name: _tool(name, row) for name, row in read_table("sessions", "tools").items()}
 
 
-def tools_in(scope: Scope, allowed: Sequence[str] = ("*",), *, without: Collection[str] = ()) -> tuple[Tool, ...]:
-    """The tools that exist in a scope, of those that a pattern such as `memory_*` allows."""
-    return tuple(
-        tool
-        for tool in TABLE.values()
-        if scope in tool.scopes and tool.name not in without and any(fnmatchcase(tool.name, each) for each in allowed)
-    )
-
-
 def tools_for(site: Site, scope: Scope) -> tuple[Tool, ...]:
-    """The tools an agent has in a scope: those of the table that the configuration allows it."""
-    without = () if site.config.sessions.dir else ("session_logs",)
-    return tools_in(scope, site.own.allowed_tools, without=without)
+    """The tools an agent has in a scope: those of the table that a pattern such as `memory_*` of the configuration allows."""
+    without = "" if site.config.sessions.dir else "session_logs"
+    there = (tool for tool in TABLE.values() if scope in tool.scopes and tool.name != without)
+    return tuple(tool for tool in there if any(fnmatchcase(tool.name, each) for each in site.own.allowed_tools))
 
 
 def chosen(name: str, there: Sequence[Tool]) -> Tool:
@@ -199,3 +193,66 @@ def chosen(name: str, there: Sequence[Tool]) -> Tool:
     near = get_close_matches(str(name)[:100], names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
     raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")
+
+
+# -- calls as models' services send them ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call as a model wishes for it. `shape` is openai, responses, anthropic or pair."""
+
+    name: str
+    arguments: Any
+    id: str | None
+    shape: str
+
+    def answered(self, answer: Mapping[str, Any], wrong: bool) -> Any:
+        """The answer in the shape of the call."""
+        text = json.dumps(answer, ensure_ascii=False)
+        match self.shape:
+            case "openai":
+                return {"role": "tool", "tool_call_id": self.id, "content": text}
+            case "responses":
+                return {"type": "function_call_output", "call_id": self.id, "output": text}
+            case "anthropic":
+                found = {"type": "tool_result", "tool_use_id": self.id, "content": text}
+                return found | ({"is_error": True} if wrong else {})
+        return dict(answer)
+
+
+def tool_calls(given: Iterable[Any] | None) -> Iterator[ToolCall]:
+    """The calls among what a model answered: `message.tool_calls`, `response.output`, `message.content`, or pairs. What is no
+    call (a text beside it) is passed over; arguments that are no JSON are handed on as they are, for the tool to refuse."""
+    for one in given or ():
+        if isinstance(one, tuple) and len(one) == 2:
+            yield ToolCall(name=str(one[0]), arguments=one[1], id=None, shape="pair")
+            continue
+        found = one.model_dump() if hasattr(one, "model_dump") else one
+        if not isinstance(found, Mapping):
+            raise _shapeless(one)
+        kind, function = found.get("type"), found.get("function")
+        if isinstance(function, Mapping):
+            yield _called("openai", function, found.get("id"), function.get("arguments"))
+        elif kind == "function_call":
+            yield _called("responses", found, found.get("call_id"), found.get("arguments"))
+        elif kind == "tool_use":
+            yield _called("anthropic", found, found.get("id"), found.get("input"))
+        elif not isinstance(kind, str):
+            raise _shapeless(one)
+
+
+def _called(shape: str, named: Mapping[str, Any], id: object, arguments: Any) -> ToolCall:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            pass
+    return ToolCall(name=str(named.get("name")), arguments=arguments, id=None if id is None else str(id), shape=shape)
+
+
+def _shapeless(one: object) -> BadArguments:
+    return BadArguments(
+        f"this is no tool call: {type(one).__name__}",
+        hint="hand in message.tool_calls (OpenAI), response.output, message.content (Anthropic), or pairs (name, arguments)",
+    )

@@ -51,7 +51,7 @@ from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
     from anima.layout.table import TalkPlace
-    from anima.store import Logs, Readable
+    from anima.store import Logs
 
 LIST = "sessions.json"  # AgentScope's
 MAX_SUMMARY = 400
@@ -231,7 +231,14 @@ class Transcripts:
     def doubts(self, ids: Iterable[str], layer: str = "") -> frozenset[Origin]:
         """The untrusted origins of what was said in some sessions, to whoever has this layer: what each had read, what
         tools and sub-agents said in it, and the words of others."""
-        return frozenset[Origin]().union(*(self._doubt(id, layer) for id in set(ids)))
+        found = frozenset[Origin]()
+        for id in set(ids):
+            seen = self.folder.look(id)
+            key = (id, layer, seen.version if seen else "")
+            if key not in self._doubts:
+                self._doubts[key] = self._read_in(id, layer)
+            found |= self._doubts[key]
+        return found
 
     def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
         """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
@@ -260,35 +267,25 @@ class Transcripts:
             )
         return id in self._arrived[1]
 
-    def _doubt(self, id: str, layer: str) -> frozenset[Origin]:
-        seen = self.folder.look(id)
-        key = (id, layer, seen.version if seen else "")
-        if key not in self._doubts:
-            self._doubts[key] = self._looked(id, layer)
-        return self._doubts[key]
-
-    def _looked(self, id: str, layer: str) -> frozenset[Origin]:
+    def _read_in(self, id: str, layer: str) -> frozenset[Origin]:
+        """What a conversation had read at its end: what it says itself, and what was said in it since."""
+        read = frozenset[Origin]()
         try:
             with self.folder.open(id) as file:
                 found = resumed(file)
                 if found is None or found.damaged or found.header.version > VERSION or self.has_arrived(id):
                     return UNTRUSTED  # what it had read may have been among what cannot be read now
-                read = self._read_in(file, found.header)
+                header = found.header
+                for item in scan(file):
+                    match item.record if isinstance(item, Placed) else None:
+                        case TrustState(taint=taint):
+                            read = origins(taint)
+                        case Turn() as turn:
+                            read |= self.origins_of(turn, header.layer or "", header.source_plugin)
         except HomeError:
             return UNTRUSTED
-        strange = found.header.scope in (Scope.GROUP, Scope.SUBAGENT) or (found.header.layer or "") != layer
-        return read | ({Origin.PEER} if strange else set())
-
-    def _read_in(self, file: Readable, header: Header) -> frozenset[Origin]:
-        """What a conversation had read at its end: what it says itself, and what was said in it since."""
-        read = frozenset[Origin]()
-        for item in scan(file):
-            match item.record if isinstance(item, Placed) else None:
-                case TrustState(taint=taint):
-                    read = origins(taint)
-                case Turn() as turn:
-                    read |= self.origins_of(turn, header.layer or "", header.source_plugin)
-        return read
+        is_strange = header.scope in (Scope.GROUP, Scope.SUBAGENT) or (header.layer or "") != layer
+        return read | ({Origin.PEER} if is_strange else set())
 
     def close(self) -> None:
         if "index" in vars(self):

@@ -74,47 +74,41 @@ class Documents(Protocol):
 
     def read(self, path: DocPath) -> Document:
         """The document. Raises NoSuchDocument, BadText (not UTF-8, too large, not a file) or Damaged."""
-        ...
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
         """A file's bytes, for what is no text. Raises NoSuchDocument, or BadText when it has more than `most`."""
-        ...
 
     def exists(self, path: DocPath) -> bool: ...
 
     def actual(self, path: DocPath) -> str | None:
         """How this document's path is spelt in the store; None when it is not there."""
-        ...
 
     def version(self, path: str) -> str | None:
         """What tells that a document, as spelt in the store, changed; None when it is not there. Reads nothing."""
+
+    def versions(self) -> Mapping[str, str] | None:
+        """The version of every document, where one question tells them all; else None, and each is asked for."""
         ...
 
     def names(self, folder: str) -> tuple[str, ...]: ...
 
     def raw_names(self, folder: str) -> Iterable[str]:
         """Every name in a folder, also of what is no document."""
-        ...
 
     def strange(self, folder: str) -> Iterable[tuple[str, str]]:
         """(name, why) of what stands in a folder and can be no document."""
-        ...
 
     def bytes_of(self, path: str) -> bytes | None:
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
-        ...
 
     def opened(self, path: str) -> OpenFile:
         """A file, to be read piece by piece. Raises BadText for what cannot be read."""
-        ...
 
     def kind_of(self, path: str) -> str | None:
         """What stands at a path as spelt in the store: file, folder, link or other; None for nothing."""
-        ...
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder that is to hold documents, where none stands."""
-        ...
 
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
 
@@ -128,7 +122,6 @@ class State(Protocol):
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         """Replaces it atomically and durably; with `only_new`, leaves one that is there."""
-        ...
 
     def remove(self, name: str) -> bool: ...
 
@@ -163,7 +156,6 @@ class Readable(Protocol):
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes of a range, fewer where there are no more."""
-        ...
 
 
 class OpenLog(Readable, Protocol):
@@ -175,34 +167,27 @@ class OpenLog(Readable, Protocol):
     @property
     def replaced(self) -> int:
         """How often it was written anew by somebody while it was open."""
-        ...
 
     def state(self) -> LogState: ...
 
     def append(self, record: bytes, *, sync: bool) -> int:
         """Adds a record, newline and all; gives its offset. With `sync` it outlives a crash then. Raises NoSuchSession
         when the log is gone, Damaged with nothing changed."""
-        ...
 
     def begin(self, record: bytes) -> None:
         """Adds the first record, durably. Raises BadArguments when there is one."""
-        ...
 
     def end_last_line(self) -> bool:
         """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
-        ...
 
     def sync(self) -> None:
         """Everything appended so far outlives a crash when this returns."""
-        ...
 
     def follow(self) -> None:
         """Reads what stands there now, should it have been written anew. Raises NoSuchSession when nothing does."""
-        ...
 
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
         """Writes the log anew, all or nothing, while nobody can append to it."""
-        ...
 
     def close(self) -> None: ...
 
@@ -217,47 +202,37 @@ class Logs(Protocol):
     @property
     def name(self) -> str:
         """What tells these logs from others of the store."""
-        ...
 
     def path_of(self, id: str) -> str:
         """A log's name for people. Raises NoSuchSession for an id that can be none."""
-        ...
 
     def versions(self) -> dict[str, str]:
         """The version of every log, by its id; cheap, so that thousands can be compared with what they were."""
-        ...
 
     def look(self, id: str) -> LogState | None: ...
 
     def open(self, id: str) -> OpenLog:
         """A log to read. Raises NoSuchSession or Damaged."""
-        ...
 
     def append_to(self, id: str) -> OpenLog:
         """A log that is there, to read and to write. Raises NoSuchSession or Damaged."""
-        ...
 
     def create(self, id: str) -> OpenLog:
         """A log to read and to write, made when it is not there. Raises BadArguments for an id that cannot be one."""
-        ...
 
     def drop(self, id: str) -> bool:
         """Removes a log; whether there was one."""
-        ...
 
     def torn(self, id: str) -> Mapping[str, bytes]:
         """What was put aside of a log, by name."""
-        ...
 
     def drop_torn(self, name: str) -> None: ...
 
     def get(self, name: str) -> bytes | None:
         """A whole file beside the logs; None when it is not there or cannot be read."""
-        ...
 
     def put(self, name: str, data: bytes) -> bool:
         """Replaces a whole file beside the logs; False when that cannot be done. For what is derived."""
-        ...
 
 
 class History(Protocol):
@@ -279,24 +254,19 @@ class History(Protocol):
 
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
         """(revision, path, bytes) of every version a revision brought, the newest first; its message has no path."""
-        ...
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
         """Everything that is kept, reachable or not, with its id: what a proof of forgetting reads."""
-        ...
 
     def others(self) -> Sequence[str]:
         """Lines of revisions that are a person's own: `rewrite` does not carry them over."""
-        ...
 
     def rewrite(self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note) -> object:
         """Puts a history in the place of this one that never held what `clean` takes out of files and `message` out of
         messages. Killed at any point, the old or the new one stands."""
-        ...
 
     def check(self) -> list[str]:
         """What is wrong, a sentence each; nothing when every version can be read."""
-        ...
 
 
 class Swapping(Protocol):
@@ -307,7 +277,6 @@ class Swapping(Protocol):
     def survey(self) -> Mapping[str, tuple[File, int]]: ...
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         """From here on these files count in place of the home's own; `said` is kept in a record."""
-        ...
 
 
 class Whole(Protocol):
@@ -337,7 +306,6 @@ class Whole(Protocol):
         self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
     ) -> None:
         """Rewrites the history among what is staged."""
-        ...
 
     def check_space(self, sizes: Iterable[int]) -> None: ...
     def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None: ...
@@ -361,17 +329,14 @@ class Store(Protocol):
     @property
     def name(self) -> str:
         """The store's name for people: a folder, or an address without a password."""
-        ...
 
     @property
     def identity(self) -> str:
         """What trust in this home is bound to."""
-        ...
 
     @property
     def author(self) -> str:
         """Who writes here, as a revision names them."""
-        ...
 
     @property
     def documents(self) -> Documents: ...
@@ -382,20 +347,16 @@ class Store(Protocol):
     @property
     def whole(self) -> Whole:
         """The home as a heap of files."""
-        ...
 
     def place_of(self, name: str) -> str:
         """A small state's name for people."""
-        ...
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> Logs:
         """The logs of one folder whose names end so."""
-        ...
 
     @property
     def begun(self) -> bool:
         """Whether anything was ever written through us here."""
-        ...
 
     @property
     def key(self) -> Key: ...
@@ -403,96 +364,75 @@ class Store(Protocol):
     @property
     def ledger(self) -> Ledger:
         """The ledger, begun if it was not; asking for it ends what a crash left half done."""
-        ...
 
     @property
     def log(self) -> Log:
         """The ledger's bytes, for whoever verifies or only wants to see whether it grew."""
-        ...
 
     def had_ledger(self) -> bool:
         """Whether a ledger was here that is gone."""
-        ...
 
     def anchors(self) -> Sequence[tuple[int, str]]:
         """The records of the ledger that are noted elsewhere, in history and out of the home's reach."""
-        ...
 
     def need_ledger(self) -> None:
         """Raises Damaged where a ledger was here that is gone: nobody then knows which lines are trusted."""
-        ...
 
     def finish(self) -> None:
         """Ends, or takes back, what a crash left half done."""
-        ...
 
     def sweep(self) -> None:
         """Drops texts that were made ready for a batch that is over."""
-        ...
 
     @property
     def provenance(self) -> Provenance:
         """Where each line came from, folded up to the ledger's end."""
-        ...
 
     @property
     def history(self) -> History | None:
         """The history; None when it is switched off or broken (`history_problem` says)."""
-        ...
 
     @property
     def history_problem(self) -> str | None: ...
 
     def kept_history(self) -> AbstractContextManager[History | None]:
         """The history as it stands, also where it is switched off now; None where there is none."""
-        ...
 
     def reset_history(self) -> None:
         """Lets go of the history that is open: it was written anew."""
-        ...
 
     def write(self, batch: Batch) -> Written:
         """Writes a batch, all or nothing. Raises StaleWrite, Refused or Damaged with nothing changed."""
-        ...
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
         """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
-        ...
 
     def check_writable(self, path: DocPath) -> None:
         """Raises Refused for a document that is not ours to write: another owner's, or where a link stands."""
-        ...
 
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
         """One record of another kind in the ledger."""
-        ...
 
     def commit(self, *, reason: str = "") -> str | None:
         """Gives every change that no revision holds yet its revision; None when there is nothing."""
-        ...
 
     def lock(self, *, patience: float = 30.0) -> AbstractContextManager[None]:
         """The home's lock; a database opens its transaction here. Raises HomeBusy."""
-        ...
 
     def lease(self, name: str, *, patience: float = 30.0) -> AbstractContextManager[int]:
         """A lock for long work that must not hold the home's. Gives a number greater than every earlier holder's, so
         that whoever lost the lease can be told from whoever has it. Raises HomeBusy."""
-        ...
 
     def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
         """A mark for now, and the documents that changed or went since an earlier one; None where nobody can tell
         without looking at each version, as in a folder that anybody may write to."""
-        ...
 
     def changes(self, stop: Event | None = None) -> Iterator[object]:
         """Something for each time that documents changed from outside, until `stop` is set."""
-        ...
 
     def scratch(self, name: str, *, make: bool = False) -> str:
         """Where on this machine's disk a derived file of this name stands: it may be deleted at any time and is made
         again. With `make`, its folder is there afterwards; else nothing is touched."""
-        ...
 
     def close(self) -> None: ...
 

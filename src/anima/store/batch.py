@@ -24,9 +24,9 @@ from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.folder import Folder, Signature, Unconfirmed, signature_of, write_all
-from anima.store.private import STAGE, Machine, read_all
-from anima.store.safe_open import open_beneath, regular
+from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, read_range, signature_of, write_all
+from anima.store.private import STAGE, Machine
+from anima.store.safe_open import held, open_beneath, regular
 
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
@@ -92,10 +92,8 @@ class Steps:
 
     def hold_staged(self) -> None:
         """Makes the names of staged texts durable: a batch of several must be able to go on after the first."""
-        try:
+        with as_damage("nothing was written"):
             self._machine.sync_folder(STAGE)
-        except OSError as error:
-            raise Damaged(f"nothing was written ({os.strerror(error.errno or 0)})") from None
 
     def let_go(self, steps: Iterable[FileStep]) -> None:
         """Forgets what was staged for steps that are not carried out."""
@@ -140,18 +138,14 @@ class Steps:
         if self._store.actual(path) is not None:
             return False
         actual = self._spelt(path)
-        with _written(path):
-            staged = self._machine.stage(pieces, mode=mode)
+        with _written(path), suppress(FileExistsError):
+            self._store.make_folder(actual.rpartition("/")[0])
             try:
-                self._store.make_folder(actual.rpartition("/")[0])
-                self._machine.move(staged, actual, only_new=True)
-                self._machine.sync_folder(actual.rpartition("/")[0])
-            except FileExistsError:
-                return False
+                self._machine.place(actual, pieces, mode=mode, only_new=True)
+                return True
             finally:
-                self._machine.unstage(staged)
                 self._store.forget(actual)
-        return True
+        return False
 
     def _stale(self, path: DocPath) -> StaleWrite:
         try:
@@ -175,8 +169,7 @@ class Steps:
             self._store.forget(step.actual)
 
     def _append(self, step: FileStep) -> None:
-        fd = open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
-        try:
+        with held(open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)) as fd:
             if signature_of(found := os.fstat(fd)) != step.was:
                 raise self._stale(step.path)
             _check_writable(step.path, found)
@@ -188,8 +181,6 @@ class Steps:
                     os.ftruncate(fd, found.st_size)
                     os.fsync(fd)
                 raise
-        finally:
-            os.close(fd)
 
     def _confirm_folder(self, folder: str) -> None:
         with _confirmed(folder or "the home"):
@@ -229,7 +220,7 @@ class Steps:
             return None
         with _written(path), suppress(FileNotFoundError), regular(self._store.fd, actual) as (fd, found):
             _check_writable(path, found)
-            return read_all(fd)
+            return read_range(fd, 0, found.st_size)
         return None
 
     def cut_back(self, path: DocPath, size: int) -> None:
@@ -237,21 +228,16 @@ class Steps:
         actual = self._store.actual(path)
         if actual is None:
             return
-        with _written(path):
-            fd = open_beneath(self._store.fd, actual, os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                found = os.fstat(fd)
-                _check_writable(path, found)
-                if found.st_size > size:
-                    os.ftruncate(fd, size)
-                    os.fsync(fd)
-            finally:
-                os.close(fd)
-                self._store.forget(actual)
+        with _written(path), held(open_beneath(self._store.fd, actual, os.O_WRONLY | os.O_NONBLOCK)) as fd:
+            found = os.fstat(fd)
+            _check_writable(path, found)
+            if found.st_size > size:
+                os.ftruncate(fd, size)
+                os.fsync(fd)
+        self._store.forget(actual)
 
     def sweep(self) -> None:
-        """Forgets every staged text. Nobody can need one while we hold the lock and no batch is begun."""
-        self._machine.sweep()
+        self._machine.sweep()  # nobody can need one while we hold the lock and no batch is begun
 
 
 class _State(Enum):
@@ -302,7 +288,13 @@ class Batches:
         """
         standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
         before_texts()
-        plans = self._plan_all(batch, standings)
+        plans: list[_Plan | None] = []
+        try:
+            for change, standing in zip(batch.changes, standings, strict=True):
+                plans.append(self._plan(change, standing, is_log=batch.is_log))
+        except BaseException:
+            self._steps.let_go(step for plan in plans if plan for step in plan.steps)
+            raise
         edits = [plan.edit for plan in plans if plan]
         intent = intent_of(batch, edits, ledger=self._ledger()) if edits else None
         if intent is not None:
@@ -316,20 +308,14 @@ class Batches:
             self._ledger().intend(intent)
             self._steps.carry_out(steps, batch.verdict)
         except HomeError as error:
-            if not self._stands_after_all(intent) or isinstance(error, Unconfirmed):
+            stands = False
+            with suppress(HomeError):  # the disk is still failing; whoever writes or opens next finishes it
+                stands = self.settle(back=True).get(intent.id, False)  # so that nothing is half done
+            if not stands or isinstance(error, Unconfirmed):
                 raise
             return
-        try:
+        with suppress(HomeError):  # intent and files are on the disk: whoever looks next finds that it stands
             self._ledger().done(intent.id, sync=False)
-        except HomeError:
-            pass  # the intent is on the disk and the files are: whoever looks next finds that it stands
-
-    def _stands_after_all(self, intent: Intent) -> bool:
-        """After an error: what was begun is finished, what was not is given up, so that nothing is half done."""
-        try:
-            return self.settle(back=True).get(intent.id, False)
-        except HomeError:
-            return False  # the disk is still failing; whoever writes or opens next finishes it
 
     # -- what each change comes to --------------------------------------------------------------------------------------
 
@@ -346,18 +332,8 @@ class Batches:
         change.check_base(standing.text)
         return standing
 
-    def _plan_all(self, batch: Batch, standings: list[Standing]) -> list[_Plan | None]:
-        """What each change comes to, None where nothing would change."""
-        plans: list[_Plan | None] = []
-        try:
-            for change, standing in zip(batch.changes, standings, strict=True):
-                plans.append(self._plan(change, standing, is_log=batch.is_log))
-        except BaseException:
-            self._steps.let_go(step for plan in plans if plan for step in plan.steps)
-            raise
-        return plans
-
     def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan | None:
+        """What a change comes to; None where nothing would change."""
         key = self._ledger().key
         if is_log and standing.signature is not None:
             step = self._steps.addition(change.path, standing, change.text.encode("utf-8"))
@@ -445,7 +421,7 @@ class Batches:
         """What stands of an edit. Raises Damaged where the disk does not tell."""
         try:
             path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
-            if not (self._is_open(path) and self._is_open(target)):
+            if any(self._is_closed(each) or not each.is_markdown for each in (path, target)):
                 return _State.LOST  # no record of ours says so
             if edit.kind is Kind.APPEND:
                 return self._append_state(path, edit)
@@ -454,9 +430,6 @@ class Batches:
             raise
         except HomeError:
             return _State.LOST
-
-    def _is_open(self, path: DocPath) -> bool:
-        return path.is_markdown and not self._is_closed(path)
 
     def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
         if edit.kind is Kind.DELETE:

@@ -2,7 +2,7 @@
 
 Promise: a name that leads out of a home, or that only this machine gives, is refused; links are named and not followed;
 of two names that are one to a home only the first counts. Nothing is changed.
-Not here: the archive they are packed into (backup), and putting others in their place (swap).
+Not here: the archive they are packed into (backup), and putting others in their place (private).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from anima.errors import BadPath, Damaged, Refused, printable
+from anima.errors import BadPath, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, FoundFile, fold
-from anima.store.folder import MACHINE, STAGE, Folder
-from anima.store.safe_open import open_regular
+from anima.store.folder import MACHINE, STAGE, Folder, as_damage
+from anima.store.safe_open import open_regular, stat_at
 
 LATEST = 0o77777777777  # the last second that a plain header of tar can name
 GIT, BARE = ".git", f"{MACHINE}/history.git"
@@ -23,21 +24,8 @@ REPOSITORIES = {f"{GIT}/": False, f"{BARE}/": True}  # and whether it is bare
 MACHINERY = (f"{MACHINE}/", f"{GIT}/")
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
-_PASSING = frozenset(
-    f"{MACHINE}/{name}"
-    for name in (
-        "lock",
-        "index.lock",
-        "dreaming",
-        "mending",
-        "snapshots",
-        "restore",
-        "restoring",
-        "restored",
-        "looked",
-        ".gitignore",
-    )
-) | {STAGE}
+_OWN = "lock index.lock dreaming mending snapshots restore restoring restored looked .gitignore"
+_PASSING = frozenset([STAGE, *(f"{MACHINE}/{name}" for name in _OWN.split())])
 _DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
 _GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
 _GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
@@ -64,7 +52,7 @@ def check_names(files: Iterable[File]) -> None:
             why = f"the snapshot holds {name}, which is refused: {refused}"
         elif file.path <= before:
             why = f"the snapshot names {name} twice, or out of order"
-        elif file.mode != _mode(file.path, file.mode):
+        elif file.mode != own_mode(file.path, file.mode):
             why = f"the snapshot gives {name} a mode no home has"
         elif not apart.take(file.path):
             why = f"two names in the snapshot are one to a home: {name}"
@@ -120,7 +108,7 @@ def _is_passing(path: str) -> bool:
     return path in _GIT_LOCKS or path.startswith(_DERIVED) or not _PASSING.isdisjoint([path, *folders_above(path)])
 
 
-def _mode(path: str, mode: int) -> int:
+def own_mode(path: str, mode: int) -> int:
     """The mode a file is restored with: its owner may read and write it, and nobody else write."""
     return 0o600 if path.startswith(f"{MACHINE}/") else 0o600 | (mode & 0o755)
 
@@ -133,16 +121,14 @@ def census(store: Folder) -> tuple[list[FoundFile], Reasons]:
 
     Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
     """
-    try:
+    with as_damage("the home cannot be read", "; nothing was changed"):
         return _counted(store)
-    except OSError as error:
-        raise Damaged(f"the home cannot be read ({os.strerror(error.errno or 0)}); nothing was changed") from None
 
 
 def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
     found: list[FoundFile] = []
     left: Reasons = []
-    own = _stat(f"{GIT}/{OWN_MARK}", store.fd) is not None
+    own = stat_at(f"{GIT}/{OWN_MARK}", store.fd) is not None
 
     def closed(error: OSError) -> None:
         if isinstance(error, PermissionError):
@@ -155,7 +141,7 @@ def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
         entered = []
         for name in sorted([*folders, *names]):
             path = inside + name
-            if (why := _left_out(path, own)) == "" or (seen := _stat(name, fd)) is None:
+            if (why := _left_out(path, own)) == "" or (seen := stat_at(name, fd)) is None:
                 continue  # nobody misses it, or it vanished while we looked
             if why is None and stat.S_ISDIR(seen.st_mode):
                 entered.append(name)
@@ -166,7 +152,7 @@ def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
                 left.append((printable(path, 1000), why))
             else:
                 mtime = min(max(int(seen.st_mtime), 0), LATEST)
-                found.append(FoundFile(path, seen.st_size, _mode(path, stat.S_IMODE(seen.st_mode)), mtime))
+                found.append(FoundFile(path, seen.st_size, own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
         folders[:] = entered
     apart, kept = Apart(), []
     for each in sorted(found):
@@ -175,13 +161,6 @@ def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
         else:
             left.append((each.path, "another file has the same name to us"))
     return kept, sorted(left)
-
-
-def _stat(name: str, fd: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _left_out(path: str, own: bool) -> str | None:
@@ -204,15 +183,10 @@ def survey(store: Folder) -> dict[str, tuple[File, int]]:
     """Every file that is the home's own, read and hashed, with its time."""
     seen: dict[str, tuple[File, int]] = {}
     for found in census(store)[0]:
-        try:
-            fd, now = open_regular(store.fd, found.path)
-            with open(fd, "rb") as source:
-                digest = hashlib.file_digest(source, "sha256").hexdigest()
-        except (FileNotFoundError, PermissionError):
-            continue
-        except OSError as error:
-            raise Damaged(
-                f"{printable(found.path)} cannot be read ({os.strerror(error.errno or 0)}); nothing was changed"
-            ) from None
-        seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
+        with as_damage(f"{printable(found.path)} cannot be read", "; nothing was changed"):
+            with suppress(FileNotFoundError, PermissionError):
+                fd, now = open_regular(store.fd, found.path)
+                with open(fd, "rb") as source:
+                    digest = hashlib.file_digest(source, "sha256").hexdigest()
+                seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
     return seen

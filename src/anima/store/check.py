@@ -14,38 +14,39 @@ import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, count
 
-from anima.errors import HomeError, printable
-from anima.ledger.chain import Key
-from anima.ledger.proof import proof_of
+from anima.errors import Damaged, HomeError, printable
+from anima.ledger.chain import Key, Ledger
+from anima.ledger.proof import Still, proof_of
 from anima.ledger.provenance import Provenance
-from anima.ledger.verify import Fault, Renewed, Verification, renew, verify
+from anima.ledger.verify import Fault, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
 from anima.store import Store
-from anima.store.aside import Aside, everything_in, free_bytes, leads_somewhere, set_mode, swap_in_folder
+from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
-from anima.store.still import KEY, LEDGER, Still, key_of, kind_of, ledger_bytes, still_ledger
+from anima.store.safe_open import held, open_beneath, open_folder
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
-_LOCK, _FORGOTTEN = "lock", "forgotten"
+LEDGER, KEY, _LOCK, _FORGOTTEN = "ledger.jsonl", "key", "lock", "forgotten"
 _FILES = (LEDGER, KEY, _LOCK, "mending", "made", _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
-    r"|pending|stage|aside|lists|mending|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
+    r"|pending|stage|aside|lists|mending|schedule|rituals|call-\d+|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
 
 
-def _aside(store: FolderStore) -> Aside:
-    return Aside(store.documents, store.machine, store.clock())
+def kind_of(store: FolderStore, name: str) -> str | None:
+    """What stands under a name in `.anima`."""
+    return store.documents.kind_of(f"{FOLDER}/{name}")
 
 
 def set_aside(store: FolderStore, found: Iterable[Remark]) -> Iterator[Deed]:
     """Takes what some remarks are about out of its place."""
-    aside = _aside(store)
+    aside = Aside(store)
     for each in list(found):
         yield Deed(name=each.name, about=each.about, said=f"set aside in {aside.move(each.about)}")
 
@@ -70,7 +71,7 @@ class CheckedFiles:
             yield self._unreadable(path, f"{path}: its mode is {self._mode(path):04o}, so it cannot be looked at.")
 
     def check(self) -> Iterator[Remark]:
-        if (free := free_bytes(self._folder)) < ROOM:
+        if (free := self._folder.free_bytes()) < ROOM:
             said = f"The disk has {free:,} bytes left: nothing can be written safely."
             yield Remark(name="disk-full", about="disk", message=said)
         kind = self._folder.kind_of(FOLDER)
@@ -192,7 +193,7 @@ class CheckedFiles:
             if _is_shut(found):
                 yield top, 0o700
                 continue
-            for path, inside in everything_in(store, top) if found else ():
+            for path, inside in store.walk(top) if found else ():
                 if _is_shut(inside):
                     needed = 0o700 if stat.S_ISDIR(inside.st_mode) else 0o600 if top == FOLDER else 0o400
                     yield path, stat.S_IMODE(inside.st_mode) | needed
@@ -200,7 +201,7 @@ class CheckedFiles:
     def _too_open(self) -> Iterator[tuple[str, int]]:
         """(path, mode it should have) of what others can read on the machine's side."""
         top = self._folder.stat(FOLDER)
-        for path, found in chain([(FOLDER, top)] if top else [], everything_in(self._folder, FOLDER)):
+        for path, found in chain([(FOLDER, top)] if top else [], self._folder.walk(FOLDER)):
             if stat.S_IMODE(found.st_mode) & 0o077 and (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
                 yield path, 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
 
@@ -216,7 +217,9 @@ class CheckedFiles:
                 opened.add(path)
                 yield Deed(name="unreadable", about=path, said="you can read and write it again")
         if kind in ("file", "other") or (kind == "link" and not leads_somewhere(store, FOLDER)):
-            place = _aside(self._store).move(swap_in_folder(store, self._store.clock()), name="anima")
+            spare = f"{FOLDER}.{self._store.clock():%Y%m%dT%H%M%S}"
+            os.rename(FOLDER, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
+            place = Aside(self._store).move(spare, name="anima")
             said = f"a folder stands there now; what was there is in {place}"
             yield Deed(name="machine-broken", about=FOLDER, said=said)
         yield from self._shapes(_LOCK, "mending")
@@ -234,9 +237,8 @@ class CheckedFiles:
         if wrong := list(self._too_open()):
             for path, mode in wrong:
                 set_mode(self._folder, path, mode)
-            said = (
-                f"{len(wrong):,} mode{'s are' if len(wrong) != 1 else ' is'} mended: 0700 for folders, 0600 for files"
-            )
+            modes = "1 mode is" if len(wrong) == 1 else f"{len(wrong):,} modes are"
+            said = f"{modes} mended: 0700 for folders, 0600 for files"
             yield Deed(name="modes", about=FOLDER, said=said)
 
     def _shapes(self, *names: str) -> Iterator[Deed]:
@@ -245,12 +247,10 @@ class CheckedFiles:
             if not self._out_of_shape(name):
                 continue
             if kind_of(self._store, name) == "file" and name not in (*_FOLDERS, _LOCK, "mending"):
-                self._machine.put(
-                    name, self._folder.bytes_of(path) or b""
-                )  # a file of its own; the other keeps the old
+                self._machine.put(name, self._folder.bytes_of(path) or b"")  # of its own; the other keeps the old
                 said = "it has one name again"
             else:
-                said = f"set aside in {_aside(self._store).move(path)}"
+                said = f"set aside in {Aside(self._store).move(path)}"
             yield Deed(name="machine-broken", about=path, said=said)
 
     def _close_to_others(self) -> int:
@@ -260,7 +260,7 @@ class CheckedFiles:
             many += 1
         for name in store.raw_names(""):
             found = None if name.startswith(".") else store.stat(name)
-            for path, each in chain([(name, found)], everything_in(store, name)) if found else ():
+            for path, each in chain([(name, found)], store.walk(name)) if found else ():
                 if stat.S_ISREG(each.st_mode) and stat.S_IMODE(each.st_mode) & 0o077:
                     set_mode(store, path, stat.S_IMODE(each.st_mode) & 0o700)
                     many += 1
@@ -275,6 +275,31 @@ def _is_shut(found: os.stat_result | None) -> bool:
 
 
 # -- ledger and key -----------------------------------------------------------------------------------------------------
+
+
+def ledger_bytes(store: FolderStore) -> bytes:
+    """The bytes of the ledger, opened for this look alone; none where none is."""
+    if kind_of(store, LEDGER) != "file":
+        return b""
+    return store.documents.bytes_of(f"{FOLDER}/{LEDGER}") or b""
+
+
+def still_ledger(store: FolderStore) -> Ledger:
+    """The ledger as it stands; where its key is none, what it says is not proven."""
+    return Ledger(Still(ledger_bytes(store)), key=key_of(store)[0], clock=store.clock)
+
+
+def key_of(store: FolderStore) -> tuple[Key | None, str]:
+    """The key, or what is wrong with it."""
+    raw = store.machine.get(KEY) if kind_of(store, KEY) == "file" else None
+    if raw is None:
+        return None, "The key of the ledger is gone; its digests mean nothing without it."
+    if raw and not any(raw):
+        return None, "The key of the ledger holds nothing but zeros, which anybody can guess."
+    try:
+        return Key(raw), ""
+    except Damaged:
+        return None, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
 
 
 class CheckedLedger:
@@ -349,7 +374,7 @@ class CheckedLedger:
                 yield from self._renew(min(wrong))
 
     def _renew(self, why: str) -> Iterator[Deed]:
-        machine, aside, data = self._machine, _aside(self._store), ledger_bytes(self._store)
+        machine, aside, data = self._machine, Aside(self._store), ledger_bytes(self._store)
         machine.make()
         key, trouble = key_of(self._store)
         if trouble and kind_of(self._store, KEY) == "file":
@@ -370,7 +395,10 @@ class CheckedLedger:
         place = aside.keep(LEDGER, data) if data else ""
         with self._store.noted.renewing(self._store.whole.last_record):
             machine.put(LEDGER, made.data)
-        yield Deed(name=why, about=LEDGER, said=_renewed(made, place), owner="")
+        lost = f"{made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
+        said = f"a new chain begins; {made.carried:,} records were carried over, {lost}"
+        said += f"; the damaged ledger is in {place}" if place else ""
+        yield Deed(name=why, about=LEDGER, said=said, owner="")
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = aside.move(f"{FOLDER}/{_FORGOTTEN}")
             said = f"it means nothing without its key, and is set aside in {where}"
@@ -384,13 +412,6 @@ def _fault_of(fault: Fault) -> Remark:
     headless = fault.line == 1 and fault.kind in ("missing", "order", "altered", "repeated")
     said = "The ledger does not begin with the record of its home." if headless else f"The ledger, {fault.what}."
     return Remark(name="ledger-damaged", about=LEDGER, message=said)
-
-
-def _renewed(made: Renewed, place: str) -> str:
-    lost = f"{made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
-    said = f"a new chain begins; {made.carried:,} records were carried over, {lost}"
-    said += f"; the damaged ledger is in {place}" if place else ""
-    return said
 
 
 # -- batches and history ------------------------------------------------------------------------------------------------
@@ -409,7 +430,7 @@ class CheckedBatches:
             about = intent.edits[0].path if intent.edits else LEDGER
             said = f"Change {intent.id} was interrupted: it is neither done nor given up."
             yield Remark(name="batch-interrupted", about=about, message=said)
-        staged = [path for path, found in everything_in(self._store.documents, STAGE) if stat.S_ISREG(found.st_mode)]
+        staged = [path for path, found in self._store.documents.walk(STAGE) if stat.S_ISREG(found.st_mode)]
         if staged:
             many = "1 text was" if len(staged) == 1 else f"{len(staged):,} texts were"
             said = f"{many} staged by a write that was killed before it said so."
@@ -478,10 +499,12 @@ class CheckedHistory:
             yield Deed(
                 name=wrong[0].name, about=place, said=said, owner=None if wrong[0].name == "history-head" else ""
             )
-        else:
-            self._anchor()
+        else:  # history notes where a new chain is, so that its end cannot be cut off unnoticed
+            renewed = verify(Still(ledger_bytes(self._store)), key=key_of(self._store)[0]).renewed
+            if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
+                self._store.anchor()
         for name in self._leftovers():
-            where = _aside(self._store).move(name, name="torn" if name.endswith("/torn") else "repository")
+            where = Aside(self._store).move(name, name="torn" if name.endswith("/torn") else "repository")
             yield Deed(name="leftover", about=name, said=f"set aside in {where}")
 
     def _rebuilt(self, place: str) -> list[str]:
@@ -491,15 +514,9 @@ class CheckedHistory:
             self._store.reset_history()
             if self._folder.kind_of(place) is None:
                 raise
-            where = _aside(self._store).move(place, name="repository")
+            where = Aside(self._store).move(place, name="repository")
             self._store.repair_history()
             return [f"begun anew with the documents as they stand; the old repository is in {where}"]
-
-    def _anchor(self) -> None:
-        """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
-        renewed = verify(Still(ledger_bytes(self._store)), key=key_of(self._store)[0]).renewed
-        if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
-            self._store.anchor()
 
 
 class CheckedIndex:
@@ -518,3 +535,61 @@ class CheckedIndex:
             for end in ("", "-wal", "-shm", "-journal"):
                 self._store.state.remove(f"{self._name}{end}")
             yield Deed(name="index-damaged", about=self._name, said="deleted; it is made again when somebody searches")
+
+
+# -- taking things out of their place ------------------------------------------------------------------------------------
+
+
+class Aside:
+    """Where one repair puts what it takes out of its place: in `.anima/aside/<time>/…` under its own name, bytes and all; a
+    rename, so nothing is copied and a full disk loses nothing. The folder is made when the first thing comes."""
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store, self._machine = store.documents, store.machine
+        self.folder = f"{ASIDE}/{store.clock():%Y%m%dT%H%M%S}"
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Bytes that are to be kept; gives where, beneath the home."""
+        place = self._free(name)
+        self._machine.put(place.removeprefix(f"{FOLDER}/"), data)
+        return place
+
+    def move(self, path: str, *, name: str | None = None) -> str:
+        """Moves whatever stands at a path beneath the home: a file, a folder, a link itself, a pipe. Raises Damaged."""
+        place = self._free(name or path.removeprefix(f"{FOLDER}/"))
+        (here, _, old), (there, _, new) = path.rpartition("/"), place.rpartition("/")
+        with as_damage(f"{path} cannot be set aside"):
+            self._store.make_folder(there)
+            with held(open_folder(self._store.fd, here)) as source, held(open_folder(self._store.fd, there)) as target:
+                os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+                os.fsync(target)
+                os.fsync(source)
+        self._store.forget(path)
+        return place
+
+    def _free(self, name: str) -> str:
+        wanted = f"{FOLDER}/{self.folder}/{name.lstrip('.').replace('/.', '/')}"
+        tries = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
+        return next(place for place in tries if self._store.stat(place) is None)
+
+
+def leads_somewhere(store: Folder, path: str) -> bool:
+    """Whether a link has a target."""
+    try:
+        os.stat(path, dir_fd=store.fd)
+    except OSError:
+        return False
+    return True
+
+
+def set_mode(store: Folder, path: str, mode: int) -> None:
+    """Gives a file or folder another mode, also one that we may not read. Raises Damaged."""
+    with as_damage(f"{path or 'the folder'}: its mode cannot be changed"):
+        if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
+            with held(open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)) as fd:
+                os.chmod(f"/proc/self/fd/{fd}", mode)
+        else:  # a file that we may not read cannot be held, but its folder can
+            folder, _, name = path.rpartition("/")
+            with held(open_folder(store.fd, folder)) as fd:
+                os.chmod(name or ".", mode, dir_fd=fd, follow_symlinks=os.chmod not in os.supports_follow_symlinks)
+    store.forget(path)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from anima.errors import BadText
 from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
-from anima.model import Change, DocPath, Kind
+from anima.model import Actor, Change, DocPath, Kind
 from anima.store import MAX_BYTES, Batch
 from anima.text.markdown import lines_of
+
+if TYPE_CHECKING:
+    from anima.store.revision import Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,31 @@ def what_of(own: Sequence[Intent], newest: Record) -> str:
     if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
         return str(kinds.pop())
     return whats.pop() if len(whats) == 1 else "changes in"
+
+
+def late_note(
+    late: Sequence[Record], *, author: str, reason: str, words: dict[str, str]
+) -> tuple[Note, tuple[str, ...]]:
+    """What a revision with these records says of itself, and the documents it holds. Words that are told are taken."""
+    from anima.store.revision import Note
+
+    own, newest = [Intent.from_record(record) for record in late if record.kind == "intent"], late[-1]
+    last = own[-1] if own else None
+    paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
+    paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
+    note = Note(
+        what=what_of(own, newest),
+        words="; ".join(filter(None, (words.pop(intent.id, "") for intent in own))),
+        actor=str(last.actor if last else Actor.OUTSIDE),
+        author=author,
+        time=newest.time,
+        session=last.session if last else None,
+        rule=last.rule if last else None,
+        batch=" ".join(intent.id for intent in own[-50:]) or None,
+        reason=reason,
+        anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
+    )
+    return note, tuple(sorted(paths))
 
 
 def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:

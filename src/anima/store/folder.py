@@ -14,7 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store.safe_open import ONLY_NAMED, held, open_beneath, open_folder, open_regular, regular
 
 Kind = Literal["file", "folder", "link", "other"]
+_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _BLOCK = 1 << 20
 
 MACHINE = ".anima"  # the machine's own folder in a home
@@ -32,6 +33,15 @@ STAGE = f"{MACHINE}/stage"
 RESTORED = f"{MACHINE}/restored"  # the record of restores
 _FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
+_LINK = "it is a link, or lies behind one; links are not followed inside a home"
+_NO_DOCUMENT = {
+    errno.ELOOP: _LINK,
+    errno.EXDEV: _LINK,
+    errno.EISDIR: "this is a folder, not a document",
+    errno.ENOTSUP: "this is not a regular file",
+    errno.ENXIO: "this is not a regular file",  # a socket
+    errno.ENAMETOOLONG: "it is too long for this file system",
+}
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
 Signature = tuple[int, int, int, int, int]
@@ -54,7 +64,7 @@ class Folder:
         given = Path(root)
         try:
             given = given.expanduser()
-            self.root = str(given.resolve(strict=True))
+            self.root = self.name = str(given.resolve(strict=True))
             self.fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise NoSuchHome(
@@ -64,7 +74,7 @@ class Folder:
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
         except (OSError, RuntimeError, ValueError) as error:
-            raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({_why(error)})") from None
+            raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({why(error)})") from None
         owner = os.fstat(self.fd).st_uid
         if owner != os.geteuid():
             self.close()
@@ -89,7 +99,6 @@ class Folder:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, path: DocPath) -> Document:
-        """The document. Raises NoSuchDocument, BadText (not UTF-8, too large, not a file) or Damaged."""
         try:
             return self._read_exact(path, path.text)
         except NoSuchDocument:
@@ -102,18 +111,25 @@ class Folder:
         try:
             with regular(self.fd, actual) as (fd, found):
                 self._check_names(path, fd, found)
-                return self._document(path, actual, fd, found)
+                if found.st_size > MAX_BYTES:
+                    why = f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}"
+                    raise BadText(path.text, why, hint="move what need not be remembered out of it, or split it")
+                raw = read_range(fd, 0, MAX_BYTES + 1)  # it may have grown since its stat
+                text, moment = raw.decode("utf-8"), datetime.fromtimestamp(found.st_mtime, UTC)
         except OSError as error:
             raise self._explained(error, path) from None
+        except UnicodeDecodeError as error:
+            why = f"it is not UTF-8 text (byte {error.start + 1})"
+            raise BadText(path.text, why, hint="save it as UTF-8") from None
+        return Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
-        """A file's bytes, for what is no text: a picture. Raises NoSuchDocument, or BadText when it has more than `most`."""
         try:
             with regular(self.fd, self.actual(path) or path.text) as (fd, found):
                 self._check_names(path, fd, found)
                 if found.st_size > most:
                     raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
-                return _read_all(fd, found.st_size)
+                return read_range(fd, 0, most)
         except OSError as error:
             raise self._explained(error, path) from None
 
@@ -129,46 +145,16 @@ class Folder:
             return True
         mark = signature_of(found)
         if mark not in self._held_whole:
-            names = (
-                os.stat(name, dir_fd=fd, follow_symlinks=False)
-                for _, _, files, fd in os.fwalk(".", dir_fd=self.fd, follow_symlinks=False)
-                for name in files
-            )
-            with suppress(FileNotFoundError):  # it changes under our hands; the next look tells
-                here = sum((each.st_dev, each.st_ino) == mark[:2] for each in names)
-                self._held_whole[mark] = here == found.st_nlink
-        return self._held_whole.get(mark, False)
-
-    def _document(self, path: DocPath, actual: str, fd: int, found: os.stat_result) -> Document:
-        if found.st_size > MAX_BYTES:
-            raise BadText(
-                path.text,
-                f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}",
-                hint="move what need not be remembered out of it, or split it",
-            )
-        raw = _read_all(fd, found.st_size)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise BadText(
-                path.text, f"it is not UTF-8 text (byte {error.start + 1})", hint="save it as UTF-8"
-            ) from None
-        moment = datetime.fromtimestamp(found.st_mtime, UTC)
-        return Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
+            here = sum((each.st_dev, each.st_ino) == mark[:2] for _, each in self.walk())
+            self._held_whole[mark] = here == found.st_nlink
+        return self._held_whole[mark]
 
     def exists(self, path: DocPath) -> bool:
         actual = self.actual(path)
-        found = self.stat(actual) if actual is not None else None
-        return found is not None and stat.S_ISREG(found.st_mode)
-
-    @property
-    def name(self) -> str:
-        """The folder, for people."""
-        return self.root
+        return actual is not None and self.kind_of(actual) == "file"
 
     def is_folder(self, actual: str) -> bool:
-        found = self.stat(actual)
-        return found is not None and stat.S_ISDIR(found.st_mode)
+        return self.kind_of(actual) == "folder"
 
     def stat(self, actual: str) -> os.stat_result | None:
         """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
@@ -182,24 +168,17 @@ class Folder:
         return signature_of(found) if found else None
 
     def version(self, path: str) -> str | None:
-        """What tells that a file, as it is spelt on disk, changed; None when it is not there. Reads nothing."""
         found = self.signature(path)
         return ".".join(map(str, found)) if found else None
 
+    def versions(self) -> None:
+        """A folder is asked for each."""
+
     def kind_of(self, path: str) -> Kind | None:
-        """What stands at a path, by its stat alone; None for nothing."""
         found = self.stat(path)
-        if found is None:
-            return None
-        is_what: tuple[tuple[bool, Kind], ...] = (
-            (stat.S_ISREG(found.st_mode), "file"),
-            (stat.S_ISDIR(found.st_mode), "folder"),
-            (stat.S_ISLNK(found.st_mode), "link"),
-        )
-        return next((kind for fits, kind in is_what if fits), "other")
+        return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if found else None
 
     def bytes_of(self, path: str) -> bytes | None:
-        """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
         try:
             with OpenedFile(self, path) as file:
                 if file.size > MAX_BYTES:
@@ -211,16 +190,14 @@ class Folder:
             raise Damaged(error.why.removeprefix("it ")) from None
 
     def opened(self, path: str) -> OpenedFile:
-        """A file, to be read piece by piece. Raises BadText for what cannot be read."""
         return OpenedFile(self, path)
 
     def actual(self, path: DocPath) -> str | None:
-        """How this document's path is spelt on disk, in whatever case or Unicode form; None when it is not there.
-
-        Where two names fold alike, the one that is spelt as the path is meant, else the first in order.
-        """
-        if self._keeps_case and self._stands(path.text):
-            return path.text
+        """Where two names fold alike, the one that is spelt as the path is meant, else the first in order."""
+        if self._keeps_case:
+            with suppress(OSError, ValueError):
+                os.close(open_beneath(self.fd, path.text, ONLY_NAMED))
+                return path.text  # something of this very name is there, and not behind a link
         spelt = ""
         for part in path.parts:
             names = self._names(spelt)
@@ -236,14 +213,6 @@ class Folder:
         names = self.raw_names("") if sys.platform == "linux" else ()
         twins = ((name, name.swapcase()) for name in names if name.swapcase() != name)
         return next((twin in names or self.stat(twin) is None for _, twin in twins), False)
-
-    def _stands(self, actual: str) -> bool:
-        """Whether something of this very name is there, and not behind a link."""
-        try:
-            os.close(open_beneath(self.fd, actual, ONLY_NAMED))
-        except (OSError, ValueError):
-            return False
-        return True
 
     def names(self, folder: str) -> tuple[str, ...]:
         """The names in a folder as they are spelt on disk, in order; none when there is no such folder.
@@ -279,7 +248,7 @@ class Folder:
         except OSError as error:
             if error.errno in _NOT_THERE:
                 return ()
-            raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({_why(error)})") from None
+            raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({why(error)})") from None
 
     def last_line(self, actual: str) -> bytes:
         """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""
@@ -325,6 +294,23 @@ class Folder:
             else:
                 yield entry
 
+    def walk(self, folder: str = ".") -> Iterator[tuple[str, os.stat_result]]:
+        """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed."""
+        if self.kind_of(folder) != "folder":
+            return
+        for where, folders, names, fd in os.fwalk(folder, dir_fd=self.fd, follow_symlinks=False):
+            folders.sort()
+            for name in sorted([*folders, *names]):
+                try:
+                    yield os.path.normpath(f"{where}/{name}"), os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue  # it vanished while we looked
+
+    def free_bytes(self) -> int:
+        """How much the disk still takes from us."""
+        found = os.fstatvfs(self.fd)
+        return found.f_bavail * found.f_frsize
+
     def _open_listing(self, folder: str, actual: str) -> int:
         try:
             return open_folder(self.fd, actual)
@@ -352,7 +338,7 @@ class Folder:
             os.fsync(fd)
         except OSError as error:
             os.unlink(path.text, dir_fd=self.fd)  # half a document is worse than none
-            raise Damaged(f"{path}: cannot be written ({_why(error)})") from None
+            raise Damaged(f"{path}: cannot be written ({why(error)})") from None
         finally:
             os.close(fd)
             self._named.clear()
@@ -371,7 +357,7 @@ class Folder:
                 except OSError as error:
                     if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
                         raise BadPath(made, "a link or a file stands where a folder must be") from None
-                    raise Damaged(f"{made}: the folder cannot be made ({_why(error)})") from None
+                    raise Damaged(f"{made}: the folder cannot be made ({why(error)})") from None
 
     def _make_one(self, above: str, name: str) -> None:
         with held(open_folder(self.fd, above)) as fd:
@@ -383,17 +369,11 @@ class Folder:
     def _explained(self, error: OSError, path: DocPath) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return NoSuchDocument(path.text)
-        if error.errno in (errno.ELOOP, errno.EXDEV):
-            return BadPath(path.text, "it is a link, or lies behind one; links are not followed inside a home")
-        if error.errno == errno.EISDIR:
-            return BadPath(path.text, "this is a folder, not a document")
-        if error.errno in (errno.ENOTSUP, errno.ENXIO):  # ENXIO: a socket
-            return BadPath(path.text, "this is not a regular file")
+        if error.errno in _NO_DOCUMENT:
+            return BadPath(path.text, _NO_DOCUMENT[error.errno])
         if error.errno in (errno.EACCES, errno.EPERM):
             return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")
-        if error.errno == errno.ENAMETOOLONG:
-            return BadPath(path.text, "it is too long for this file system")
-        return Damaged(f"{path}: cannot be read ({_why(error)})")
+        return Damaged(f"{path}: cannot be read ({why(error)})")
 
 
 def _entries(fd: int, folder: str) -> Iterator[Entry | tuple[str, str]]:
@@ -412,7 +392,7 @@ def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
     except BadPath as error:
         return item.name, error.why
     except OSError as error:
-        return item.name, _why(error)
+        return item.name, why(error)
     if stat.S_ISLNK(found.st_mode):
         return item.name, "it is a link, and links are not followed inside a home"
     is_folder = stat.S_ISDIR(found.st_mode)
@@ -424,21 +404,11 @@ def _entry(item: os.DirEntry[str], prefix: str) -> Entry | tuple[str, str]:
 
 def is_restoring(store: Folder) -> bool:
     """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
-    try:
-        os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise Damaged(f"the home cannot be read ({_why(error)}); nothing was changed") from None
-    return True
-
-
-def _read_all(fd: int, size: int) -> bytes:
-    """The whole file; it may have grown since its stat, up to the limit."""
-    pieces = [os.read(fd, size + 1)]
-    while pieces[-1] and sum(map(len, pieces)) <= MAX_BYTES:
-        pieces.append(os.read(fd, 65_536))
-    return b"".join(pieces)
+    with as_damage("the home cannot be read", "; nothing was changed"):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
+            return True
+    return False
 
 
 def give_mode(made: int | Path, mode: int) -> None:
@@ -455,18 +425,26 @@ def write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _why(error: BaseException) -> str:
+def read_range(fd: int, start: int, end: int) -> bytes:
+    """The bytes of a range, fewer where the file ends before it."""
+    pieces = []
+    while start < end and (piece := os.pread(fd, min(end - start, _BLOCK), start)):
+        pieces.append(piece)
+        start += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def why(error: BaseException) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
-__all__ = [
-    "MAX_BYTES",
-    "Folder",
-    "Signature",
-    "is_restoring",
-    "signature_of",
-    "write_all",
-]
+@contextmanager
+def as_damage(what: str, end: str = "", *, hint: str | None = None) -> Iterator[None]:
+    """What the system refuses inside is Damaged: `what`, why, and how it ended."""
+    try:
+        yield
+    except OSError as error:
+        raise Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
 
 
 class OpenedFile:
@@ -477,7 +455,7 @@ class OpenedFile:
         try:
             self._fd, found = open_regular(folder.fd, actual)
         except OSError as error:
-            raise BadText(actual, f"it cannot be read ({_why(error)})") from None
+            raise BadText(actual, f"it cannot be read ({why(error)})") from None
         self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
 
     def __enter__(self) -> OpenedFile:
@@ -493,4 +471,4 @@ class OpenedFile:
                 left -= len(piece)
                 yield piece
         except OSError as error:
-            raise BadText(self._actual, f"it cannot be read ({_why(error)})") from None
+            raise BadText(self._actual, f"it cannot be read ({why(error)})") from None

@@ -16,57 +16,24 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count, islice
 
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, NoSuchRevision, Refused, printable
 from anima.model import DocPath
+from anima.store import repository as repo
 from anima.store.folder import Folder, write_all
-from anima.store.repository import (
-    BRANCH,
-    BROKEN,
-    ELSEWHERE,
-    FILE,
-    FOLDER,
-    FOLLOWED,
-    GIT_LOCKS,
-    HINT,
-    MARK,
-    MAX_DEPTH,
-    MAX_ENTRIES,
-    NO_FILES,
-    PATHS,
-    Commit,
-    Entry,
-    Repository,
-    blob_id,
-    harmless,
-    is_file,
-    lay_out,
-    mapped,
-    object_id,
-    tree_bytes,
-)
+from anima.store.repository import Commit, Entry, Repository, blob_id, is_file, lay_out, mapped, object_id, tree_bytes
 from anima.store.revision import Note, Revision, anchor_of, message_of, patch_of, person_of, revision_of
 from anima.store.safe_open import held, open_beneath
 
-__all__ = ["MARK", "History", "Note", "Revision", "Rewritten", "blob_id", "harmless", "problems_at"]
+__all__ = ["History", "Note", "Revision", "blob_id", "problems_at"]
 
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
-_Nest = dict[bytes, "_Nest | bytes | None"]
+_Files = Mapping[tuple[bytes, ...], bytes | None]  # by the parts of their paths
 Clean = Callable[[str, bytes], bytes | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """What rewriting did: revisions there are, and how many of them had something taken out."""
-
-    revisions: int
-    changed: int
-    head: str | None
 
 
 class History(Repository):
@@ -76,8 +43,8 @@ class History(Repository):
     def open(cls, git_dir: str) -> History:
         """A history that `create` made. Raises Refused for any other repository, Damaged where there is none."""
         if not os.path.isdir(git_dir):
-            raise Damaged("there is no history here", hint=HINT)
-        if not os.path.isfile(os.path.join(git_dir, MARK)):
+            raise Damaged("there is no history here", hint=repo.HINT)
+        if not os.path.isfile(os.path.join(git_dir, repo.MARK)):
             raise Refused("this git repository is not one of ours, and is not touched", rule="foreign-repository")
         return cls(git_dir)
 
@@ -110,21 +77,25 @@ class History(Repository):
 
         Returns its id, or None where nothing differs. An empty mapping makes a commit that only says its note.
         """
-        nest, person = _nested(files), person_of(note)
+        parted = {tuple(part.encode() for part in DocPath.parse(path).parts): data for path, data in files.items()}
+        person = person_of(note)
         with self._guard():
             self._must_be_safe()
             for _ in range(5):
                 head = self._main()
                 if head is None and self._tips():  # a new beginning would hide all that was before
-                    raise Damaged("the branch main is gone", hint=HINT)
-                tree = self._commit(head).tree if head else NO_FILES
-                grown = self._grow(tree, nest) or NO_FILES
+                    raise Damaged("the branch main is gone", hint=repo.HINT)
+                tree = self._commit(head).tree if head else repo.NO_FILES
+                grown = self._grow(tree, parted) or repo.NO_FILES
                 if files and grown == tree:
                     return None
-                if grown == NO_FILES:
+                if grown == repo.NO_FILES:
                     self._put(ObjectType.TREE, b"")
                 message = message_of(note, [path for path, _, _ in self._changes(tree, grown)])
-                made = self._put(ObjectType.COMMIT, _encoded(grown, head, person, message))
+                above = f"parent {head}\n" if head else ""
+                raw = b"tree %s\n%sauthor %s\ncommitter %s\n\n%s"
+                raw %= (grown.encode(), above.encode(), person, person, message.encode())
+                made = self._put(ObjectType.COMMIT, raw)
                 if self._point(made, old=head, person=person):
                     self._note_paths(made, head, tree, grown)
                     self._refresh_index(made)
@@ -137,17 +108,19 @@ class History(Repository):
             if (head := self._main()) is not None:
                 self._refresh_index(head)
 
-    def _grow(self, tree: str | None, nest: _Nest) -> str | None:
+    def _grow(self, tree: str | None, files: _Files) -> str | None:
         """The tree with these changes made, or None if nothing is left in it."""
-        entries = dict(self._tree(tree))
-        for name, change in nest.items():
-            old = entries.get(name)
-            folder = old[1].hex() if old and old[0] == FOLDER else None
-            if isinstance(change, bytes):
-                entries[name] = (FILE, bytes.fromhex(self._put(ObjectType.BLOB, change)))
-            elif change is not None and (grown := self._grow(folder, change)):
-                entries[name] = (FOLDER, bytes.fromhex(grown))
-            elif (change is None) != bool(folder):  # a document is gone; a folder of that name is another matter
+        entries, beneath = dict(self._tree(tree)), dict[bytes, dict[tuple[bytes, ...], bytes | None]]()
+        for (name, *inner), data in files.items():
+            beneath.setdefault(name, {})[tuple(inner)] = data
+        for name, inside in beneath.items():
+            old, own = entries.get(name), inside.pop((), None)
+            folder = old[1].hex() if old and old[0] == repo.FOLDER else None
+            if inside and (grown := self._grow(folder, inside)):
+                entries[name] = (repo.FOLDER, bytes.fromhex(grown))
+            elif own is not None:
+                entries[name] = (repo.FILE, bytes.fromhex(self._put(ObjectType.BLOB, own)))
+            elif (not inside) != bool(folder):  # a document is gone; a folder of that name is another matter
                 entries.pop(name, None)
         if not entries:
             return None
@@ -160,15 +133,11 @@ class History(Repository):
     # -- looking back -------------------------------------------------------------------------------------------------
 
     def head(self) -> str | None:
-        """The newest revision's id, or None before the first."""
         with self._reading():
             return self._main()
 
     def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]:
-        """Revisions, newest first; with `path`, those that changed this document or folder.
-
-        Follows first parents, and ends where an older revision cannot be read.
-        """
+        """Follows first parents, and ends where an older revision cannot be read."""
         with self._reading():
             if (head := self._main()) is None:
                 return []
@@ -179,7 +148,7 @@ class History(Repository):
             for line in reversed(lines[-limit:] if limit else []):
                 try:
                     found.append(self._commit(line[:40].decode()))
-                except BROKEN:
+                except repo.BROKEN:
                     break
                 told.append([each.decode("utf-8", "surrogateescape") for each in line[41:].split(b"\0")[:-1]])
             return [revision_of(c.id, c.person, c.message, paths) for c, paths in zip(found, told, strict=True)]
@@ -187,9 +156,9 @@ class History(Repository):
     def show(self, revision: str, path: str) -> bytes | None:
         """The bytes of a document in a revision; None where it was not there."""
         with self._reading():
-            here: Entry | None = (FOLDER, bytes.fromhex(self._resolve(revision).tree))
+            here: Entry | None = (repo.FOLDER, bytes.fromhex(self._resolve(revision).tree))
             for part in path.split("/"):
-                inside = self._tree(here[1].hex()) if here and here[0] == FOLDER else {}
+                inside = self._tree(here[1].hex()) if here and here[0] == repo.FOLDER else {}
                 here = inside.get(part.encode("utf-8", "surrogateescape"))
             return self._blob(here)
 
@@ -213,7 +182,6 @@ class History(Repository):
             return sorted({anchor for anchor in told if anchor is not None})
 
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
-        """(revision, path, bytes) of every version a revision brought, the newest first; its message has no path."""
         with self._reading():
             line = list(self._line(self._main()))
             for commit, before in zip(line, [*line[1:], None], strict=True):
@@ -223,7 +191,6 @@ class History(Repository):
                         yield commit.id, path, data
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
-        """Every object of the repository that is a text or a message, reachable or not, with its id."""
         with self._reading():
             for name in list(self._odb):
                 kind, data = self._any(str(name))
@@ -231,17 +198,16 @@ class History(Repository):
                     yield str(name), data
 
     def others(self) -> list[str]:
-        """The branches and tags that are a person's own: `rewrite` does not carry them over."""
         with self._reading():
             packed = re.findall(rb"^[0-9a-f]{40} (\S+)$", self._read("packed-refs") or b"", re.MULTILINE)
             names = {name.decode("utf-8", "replace") for name in packed}
             for folder, _, files in os.walk(f"{self._path}/refs"):
                 names |= {f"{folder[len(self._path) + 1 :]}/{file}" for file in files}
-            return sorted(names - {BRANCH})
+            return sorted(names - {repo.BRANCH})
 
     def _resolve(self, revision: str) -> Commit:
         if re.fullmatch(r"[0-9a-f]{40}", revision):
-            with suppress(*BROKEN):
+            with suppress(*repo.BROKEN):
                 return self._commit(revision)
         elif re.fullmatch(r"[0-9a-f]{4,39}", revision):
             found = [commit for commit in self._line(self._main()) if commit.id.startswith(revision)]
@@ -252,7 +218,7 @@ class History(Repository):
     # -- which commit changed what: a file of one line a commit, the oldest first, made again whenever it does not fit ----
 
     def _paths(self, head: str) -> list[bytes]:
-        raw = self._read(PATHS) or b""
+        raw = self._read(repo.PATHS) or b""
         last = _last_of(raw)
         if last == head:
             return raw.splitlines()
@@ -264,31 +230,30 @@ class History(Repository):
             commit = parent
         raw = (raw if joins else b"") + b"".join(reversed(fresh))
         with suppress(OSError):
-            own = f"{PATHS}.{os.getpid()}"
+            own = f"{repo.PATHS}.{os.getpid()}"
             self._write(own, raw)
-            os.rename(own, PATHS, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            os.rename(own, repo.PATHS, src_dir_fd=self._fd, dst_dir_fd=self._fd)
         return raw.splitlines()
 
     def _paths_line(self, name: str, before: str | None, after: str) -> bytes:
         try:
             paths = [_plain(path) + b"\0" for path, _, _ in self._changes(before, after)]
-        except BROKEN:
+        except repo.BROKEN:
             paths = []
         return b"%s\0%s\n" % (name.encode(), b"".join(paths))
 
     def _note_paths(self, made: str, head: str | None, before: str, after: str) -> None:
         """Keeps the list up to date where it was before this commit."""
         flags = os.O_RDWR | os.O_APPEND | (0 if head else os.O_CREAT | os.O_TRUNC)
-        with suppress(OSError), held(open_beneath(self._fd, PATHS, flags)) as fd:
+        with suppress(OSError), held(open_beneath(self._fd, repo.PATHS, flags)) as fd:
             tail = os.pread(fd, 1 << 16, max(0, os.fstat(fd).st_size - (1 << 16)))
             if _last_of(tail) == (head or ""):
                 write_all(fd, self._paths_line(made, before, after))
 
     # -- forgetting ---------------------------------------------------------------------------------------------------
 
-    def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> Rewritten:
-        """Puts a history in the place of this one that never held what `clean` takes out of files and `message` out of
-        messages. `clean` gives a file's bytes, or None for a file that was never there.
+    def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
+        """`clean` gives a file's bytes, or None for a file that was never there.
 
         One line of revisions, oldest to newest; those before the first that changes keep their ids. What else the
         repository held (branches, tags, stashes, the reflog) is gone. Killed at any point, the old or the new history
@@ -298,14 +263,15 @@ class History(Repository):
             self._must_be_safe()
             line = list(self._line(self._main()))[::-1]
             if line and line[0].parent:
-                raise Damaged("a part of history is missing or cannot be read", hint=HINT)
+                raise Damaged("a part of history is missing or cannot be read", hint=repo.HINT)
             with self._beside() as fresh:
                 copy = _Copy(self, fresh, clean)
-                changed = sum(copy.add(commit, message(commit.message)) for commit in line)
-                fresh._begin(copy.head, note)
+                for commit in line:
+                    copy.add(commit, message(commit.message))
+                if copy.head is not None:
+                    fresh._point(copy.head, old=None, person=person_of(note))
             _swap(self._path)  # also where nothing changed: what no revision leads to any more may hold it too
         self.refresh()
-        return Rewritten(revisions=len(line), changed=changed, head=copy.head)
 
     @contextmanager
     def _beside(self) -> Iterator[History]:
@@ -323,14 +289,9 @@ class History(Repository):
         finally:
             fresh.close()
 
-    def _begin(self, head: str | None, note: Note) -> None:
-        if head is not None:
-            self._point(head, old=None, person=person_of(note))
-
     # -- damage -------------------------------------------------------------------------------------------------------
 
     def check(self) -> list[str]:
-        """What is wrong, one sentence each; empty when all is well. Reads everything that a revision holds."""
         return [why for _, why in self.problems()]
 
     def problems(self) -> list[tuple[str, str]]:
@@ -338,20 +299,19 @@ class History(Repository):
         with self._mutex, mapped():  # no lock is taken: looking changes nothing
             self._bind()
             self._forget()
-            found = [self._lock_problem(name) for name in GIT_LOCKS if self._stat(name)]
+            found = []
+            for name, lock in ((name, self._stat(name)) for name in repo.GIT_LOCKS):
+                if lock and time.time() - lock.st_mtime > _MINUTE:
+                    found.append(("lock", f"{name} was left by a git command that died"))
+                elif lock:
+                    found.append(("busy", f"{name} is there: a git command is at work, or died just now"))
             if self._strange:
                 return [*found, ("unsafe", f"{printable(self._strange)} is not what must stand there")]
             return found + self._head_problem() + [("broken", why) for why in islice(self._unreadable(), 20)]
 
-    def _lock_problem(self, name: str) -> tuple[str, str]:
-        found = self._stat(name)
-        if found and time.time() - found.st_mtime > _MINUTE:
-            return "lock", f"{name} was left by a git command that died"
-        return "busy", f"{name} is there: a git command is at work, or died just now"
-
     def _head_problem(self) -> list[tuple[str, str]]:
         raw = (self._read("HEAD") or b"").decode("utf-8", "replace").strip()
-        if raw == f"ref: {BRANCH}":
+        if raw == f"ref: {repo.BRANCH}":
             return []
         if re.fullmatch(r"[0-9a-f]{40}", raw):
             return [("other-branch", "HEAD is detached; history goes on on main")]
@@ -371,7 +331,7 @@ class History(Repository):
         while name:
             try:
                 commit = self._commit(name)
-            except BROKEN:
+            except repo.BROKEN:
                 yield f"revision {name[:10]} cannot be read in full"
                 return
             if not self._is_whole(commit):
@@ -381,10 +341,10 @@ class History(Repository):
     def _is_whole(self, commit: Commit) -> bool:
         """Whether all that a revision brought can be read; the rest its parent brought, if that can be read."""
         for alone in (False, True):
-            with suppress(*BROKEN):
+            with suppress(*repo.BROKEN):
                 near = None if alone or not commit.parent else self._commit(commit.parent).tree
                 for _, _, entry in self._changes(near, commit.tree):
-                    if entry and entry[0] != ELSEWHERE:
+                    if entry and entry[0] != repo.ELSEWHERE:
                         self._get(entry[1].hex(), ObjectType.BLOB)
                 return True
         return False
@@ -403,14 +363,14 @@ class History(Repository):
                 done.append(f"{printable(self._strange)} is kept as {os.path.basename(broken)}")
                 self._strange = self._prepare()
             self._forget()
-            for name in filter(self._stat, GIT_LOCKS):
+            for name in filter(self._stat, repo.GIT_LOCKS):
                 self._remove(name)
                 done.append(f"removed {name}")
             if next(self._unreadable(), None):
                 done.append(self._rebuild(note))
             elif self._head_problem():
-                self._replace("HEAD", f"ref: {BRANCH}\n".encode())
-                self._remove(FOLLOWED)
+                self._replace("HEAD", f"ref: {repo.BRANCH}\n".encode())
+                self._remove(repo.FOLLOWED)
                 done.append("HEAD is on main again")
         head = self.head()
         gone = dict.fromkeys(self.tree(head).keys() - files.keys()) if head else {}
@@ -424,10 +384,11 @@ class History(Repository):
         with self._beside() as fresh:
             copy = _Copy(self, fresh)
             for commit in reversed(line):
-                with suppress(*BROKEN):
+                with suppress(*repo.BROKEN):
                     copy.add(commit, commit.message)
                     kept += 1
-            fresh._begin(copy.head, note)
+            if copy.head is not None:
+                fresh._point(copy.head, old=None, person=person_of(note))
         os.rename(self._path, broken)
         os.rename(f"{self._path}.new", self._path)
         lost = len(line) - kept
@@ -441,7 +402,7 @@ class History(Repository):
         line: dict[str, Commit] = {}
         for tip in self._tips():
             if tip not in line and not (line and not next(reversed(line.values())).parent):
-                with suppress(*BROKEN):
+                with suppress(*repo.BROKEN):
                     line.update((commit.id, commit) for commit in self._line(tip))
         return list(line.values())
 
@@ -456,26 +417,24 @@ class _Copy:
         self._waiting: list[tuple[ObjectType, bytes]] = []
         self.head: str | None = None
 
-    def add(self, commit: Commit, message: str) -> bool:
-        """One more revision; whether it changed. One that cannot be read in full raises, and leaves nothing."""
+    def add(self, commit: Commit, message: str) -> None:
+        """One more revision. One that cannot be read in full raises, and leaves nothing."""
         self._new, self._waiting = {}, []
         tree = self._folder(b"", bytes.fromhex(commit.tree)) or self._fresh._put(ObjectType.TREE, b"")
         for kind, data in self._waiting:
             self._fresh._put(kind, data)
         self._done |= self._new
         head, _, said = commit.raw.partition(b"\n\n")
-        changed = tree != commit.tree or message != commit.message
-        if changed:  # a signature would be none any more
+        if tree != commit.tree or message != commit.message:  # a signature would be none any more
             head = re.sub(rb"\ngpgsig.*(?:\n .*)*", b"", head)
         rest = re.sub(rb"\Atree .*(?:\nparent .*)*", b"", head)
         parent = b"\nparent %s" % self.head.encode() if self.head else b""
         said = message.encode() if message != commit.message else said
         self.head = self._fresh._put(ObjectType.COMMIT, b"tree %s%s%s\n\n%s" % (tree.encode(), parent, rest, said))
-        return changed
 
     def _folder(self, path: bytes, identity: bytes) -> str | None:
-        if path.count(b"/") > MAX_DEPTH or len(self._done) + len(self._new) > MAX_ENTRIES:
-            raise Damaged("history names too many files to be copied", hint=HINT)
+        if path.count(b"/") > repo.MAX_DEPTH or len(self._done) + len(self._new) > repo.MAX_ENTRIES:
+            raise Damaged("history names too many files to be copied", hint=repo.HINT)
         entries = self._old._tree(identity.hex())
         new = {name: self._entry(path + b"/" + name if path else name, entry) for name, entry in entries.items()}
         kept = {name: entry for name, entry in new.items() if entry is not None}
@@ -486,10 +445,10 @@ class _Copy:
         if key in self._done or key in self._new:
             return self._done[key] if key in self._done else self._new[key]
         made: Entry | None = entry
-        if entry[0] == FOLDER:
+        if entry[0] == repo.FOLDER:
             tree = self._folder(path, entry[1])
-            made = (FOLDER, bytes.fromhex(tree)) if tree else None
-        elif entry[0] != ELSEWHERE:
+            made = (repo.FOLDER, bytes.fromhex(tree)) if tree else None
+        elif entry[0] != repo.ELSEWHERE:
             data: bytes | None = self._old._get(entry[1].hex(), ObjectType.BLOB)
             if self._clean and is_file(entry) and data is not None:
                 data = self._clean(path.decode("utf-8", "surrogateescape"), data)
@@ -526,7 +485,7 @@ def _finish_swap(here: str) -> None:
 
 def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
     """What is wrong with the repository at a place beneath a home; nothing where none is."""
-    found, mark = store.stat(place), store.stat(f"{place}/{MARK}")
+    found, mark = store.stat(place), store.stat(f"{place}/{repo.MARK}")
     if found is None:
         return []
     if not stat.S_ISDIR(found.st_mode) or mark is None or not stat.S_ISREG(mark.st_mode):
@@ -536,26 +495,6 @@ def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
             return history.problems()
     except (HomeError, OSError) as error:
         return [("unsafe", str(error))]
-
-
-def _encoded(tree: str, parent: str | None, person: bytes, message: str) -> bytes:
-    above = b"parent %s\n" % parent.encode() if parent else b""
-    return b"tree %s\n%sauthor %s\ncommitter %s\n\n%s" % (tree.encode(), above, person, person, message.encode())
-
-
-def _nested(files: Mapping[str, bytes | None]) -> _Nest:
-    """Paths as folders within folders. Raises BadPath for what is no document's path."""
-    top: _Nest = {}
-    for path, data in files.items():
-        *folders, name = (part.encode() for part in DocPath.parse(path).parts)
-        here = top
-        for folder in folders:
-            inner = here.get(folder)
-            if not isinstance(inner, dict):
-                inner = here[folder] = {}
-            here = inner
-        here[name] = data
-    return top
 
 
 def _plain(path: str) -> bytes:

@@ -54,7 +54,7 @@ class HomeLock:
         opened: Callable[[], int],
         standing: Callable[[], os.stat_result | None],
         *,
-        entered: Callable[[], None] | None = None,
+        entered: Callable[[], None] = lambda: None,
         counts: bool = False,
     ) -> None:
         """`opened` gives a descriptor of the lock file, `standing` the stat of what stands at its place now. `entered` is
@@ -71,8 +71,13 @@ class HomeLock:
             raise HomeBusy("another thread of this process", seconds=patience)
         try:
             if self._depth == 0:
-                self._take(patience)
-                self._look_round()
+                patiently(self._locked, patience, lambda: _signed(self._fd))
+                self._sign()
+                try:
+                    self._entered()
+                except BaseException:
+                    self._let_go()
+                    raise
             self._depth += 1
             try:
                 yield
@@ -86,10 +91,6 @@ class HomeLock:
     @property
     def held(self) -> bool:
         return self._depth > 0
-
-    def _take(self, patience: float) -> None:
-        patiently(self._locked, patience, lambda: _signed(self._fd))
-        self._sign()
 
     def _locked(self) -> bool:
         """Whether we hold the lock of the file that stands there now."""
@@ -110,14 +111,6 @@ class HomeLock:
             self.close()
             return False
         return True
-
-    def _look_round(self) -> None:
-        try:
-            if self._entered is not None:
-                self._entered()
-        except BaseException:
-            self._let_go()
-            raise
 
     def _let_go(self) -> None:
         try:

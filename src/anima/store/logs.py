@@ -13,11 +13,10 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Self
@@ -25,10 +24,10 @@ from typing import Self
 from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.model import DocPath
 from anima.store import LogState, Mend, Readable, never_whole
-from anima.store.folder import Folder, write_all
+from anima.store.folder import Folder, read_range, why, write_all
 from anima.store.lock import flock, patiently, unlock
-from anima.store.private import STAGE, TORN, Machine
-from anima.store.safe_open import open_beneath, open_folder, open_regular
+from anima.store.private import TORN, Machine
+from anima.store.safe_open import held, open_beneath, open_folder, open_regular, regular
 
 BLOCK = 1 << 18
 MAX_LINE = 32 * 2**20
@@ -36,14 +35,14 @@ PATIENCE = 30.0
 _BEFORE = 64  # bytes before a torn line that tell who wrote the file
 
 # A name that is one on every file system. It cannot end in `.log`, or a full log could be taken for a context's file.
-_ID = re.compile(
+ID = re.compile(
     r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))(?!.*\.log\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z"
 )
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 
 
 class LineFolder:
-    """The line files of one folder, each by its id. Lives as long as the home's store."""
+    """The line files of one folder, each by its id: its `Logs`. Lives as long as the home's store."""
 
     def __init__(
         self, store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
@@ -54,55 +53,43 @@ class LineFolder:
         self.name = f"{self.folder}/*{suffix}"
 
     def path_of(self, id: str) -> str:
-        """Where a session's file is, beneath the home. Raises NoSuchSession for an id that can be none."""
-        if not _ID.match(id):
+        if not ID.match(id):
             raise NoSuchSession(f"{printable(id)}: there is no such session")
         return f"{self.folder}/{id}{self.suffix}"
 
     def versions(self) -> dict[str, str]:
-        """The version of every file that has an id for a name, in no order: a walk that costs little more than its
-        stats. Links and other things that are no files are left out."""
+        """A walk that costs little more than its stats. Links and other things that are no files are left out."""
         try:
             fd = open_folder(self._store.fd, self.folder)
         except OSError:
             return {}
-        suffix, cut, is_id = self.suffix, -len(self.suffix), _ID.match
+        suffix, cut, is_id = self.suffix, -len(self.suffix), ID.match
         found: dict[str, str] = {}
-        try:
-            with os.scandir(fd) as names:
-                for item in names:
-                    if item.name.endswith(suffix) and is_id(id := item.name[:cut]) and (seen := _stat(item)):
-                        found[id] = f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
-        finally:
-            os.close(fd)
+        with held(fd), os.scandir(fd) as names:
+            for item in names:
+                if item.name.endswith(suffix) and is_id(id := item.name[:cut]) and (seen := _stat(item)):
+                    found[id] = f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
         return found
 
     def look(self, id: str) -> LogState | None:
-        """One file's state; None when there is no such file, or no file can have that name."""
-        found = self._store.stat(f"{self.folder}/{id}{self.suffix}") if _ID.match(id) else None
+        found = self._store.stat(f"{self.folder}/{id}{self.suffix}") if ID.match(id) else None
         return _state(id, found) if found and stat.S_ISREG(found.st_mode) else None
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
     def open(self, id: str) -> LineFile:
-        """A file to read. Raises NoSuchSession or Damaged; the caller closes it."""
-        path = self.path_of(id)
-        try:
-            fd, found = open_regular(self._store.fd, path)
-        except OSError as error:
-            raise _explained(id, error) from None
+        with _explained(id):
+            fd, found = open_regular(self._store.fd, self.path_of(id))
         if not self._store.holds_every_name(found):
             os.close(fd)
             raise _linked(id)
         return LineFile(self, id, fd)
 
     def append_to(self, id: str) -> LineFile:
-        """A file that is there, to read and to append to. Raises NoSuchSession or Damaged."""
         return LineFile(self, id, self._open(id, os.O_RDWR | os.O_APPEND))
 
     def create(self, id: str) -> LineFile:
-        """A file to append to, made when it is not there. Raises BadArguments for an id that cannot be one."""
-        if not _ID.match(id):
+        if not ID.match(id):
             raise BadArguments(f"{printable(id)} cannot name a session: letters, digits, dots, dashes, 120 at most")
         try:
             self._machine.make()
@@ -114,10 +101,8 @@ class LineFolder:
         return LineFile(self, id, fd)
 
     def _open(self, id: str, flags: int) -> int:
-        try:
+        with _explained(id):
             fd = open_beneath(self._store.fd, self.path_of(id), flags | os.O_NONBLOCK, 0o600)
-        except OSError as error:
-            raise _explained(id, error) from None
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise NoSuchSession(f"{id}: there is no such session")
@@ -131,42 +116,24 @@ class LineFolder:
     # -- beside the line files ------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> bytes | None:
-        """A whole file of the folder, such as the session list; None when it is not there or cannot be read."""
-        try:
-            fd, found = open_regular(self._store.fd, f"{self.folder}/{name}")
-        except OSError:
-            return None
-        try:
-            return _read(fd, 0, found.st_size)
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
+        with suppress(OSError), regular(self._store.fd, f"{self.folder}/{name}") as (fd, found):
+            return read_range(fd, 0, found.st_size)
+        return None
 
     def put(self, name: str, data: bytes) -> bool:
-        """Replaces a whole file of the folder atomically; False when that cannot be done. For what is derived."""
-        try:
+        with suppress(OSError, Damaged):
             self._machine.make()
-            staged = self._machine.stage(data)
-        except (OSError, Damaged):
-            return False
-        try:
-            os.rename(staged, f"{self.folder}/{name}", src_dir_fd=self._store.fd, dst_dir_fd=self._store.fd)
-        except OSError:
-            self._machine.unstage(staged)
-            return False
-        return True
+            self._machine.place(f"{self.folder}/{name}", data, sync=False)
+            return True
+        return False
 
     def drop(self, id: str) -> bool:
-        """Removes a file; whether there was one."""
-        try:
+        with suppress(OSError):
             os.unlink(self.path_of(id), dir_fd=self._store.fd)
-        except OSError:
-            return False
-        return True
+            return True
+        return False
 
     def torn(self, id: str) -> dict[str, bytes]:
-        """What was put aside of a session, by its name beneath `.anima`."""
         names = sorted(f"{TORN}/{name}" for name in self._machine.names(TORN) if name.rsplit(".", 2)[0] == id)
         return {name: self._machine.get(name) or b"" for name in names}
 
@@ -175,7 +142,7 @@ class LineFolder:
 
 
 class LineFile:
-    """One line file. Safe to share by threads; close it."""
+    """One line file: an `OpenLog`."""
 
     def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
         self._logs, self.id = folder, id
@@ -202,19 +169,12 @@ class LineFile:
         return os.fstat(self._open_fd()).st_size
 
     def read(self, start: int, end: int) -> bytes:
-        try:
-            return _read(self._open_fd(), start, end)
-        except OSError as error:
-            raise _explained(self.id, error) from None
+        with _explained(self.id):
+            return read_range(self._open_fd(), start, end)
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def append(self, record: bytes, *, sync: bool) -> int:
-        """Adds a record, newline and all, in one write; gives its offset. With `sync` it is on the disk then.
-
-        Raises Damaged when the disk will not take it, and leaves the file as it was. Raises NoSuchSession when the
-        file is gone.
-        """
         if len(record) > MAX_LINE:
             raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
         with self._mutex:
@@ -225,7 +185,6 @@ class LineFile:
             return at
 
     def begin(self, record: bytes) -> None:
-        """Adds the first record, durably. Raises BadArguments when there is one."""
         with self._mutex:
             with self._locked():
                 if self.size():
@@ -234,47 +193,24 @@ class LineFile:
             self.sync()
 
     def end_last_line(self) -> bool:
-        """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
-        with self._mutex, self._locked():
-            try:
-                size = os.fstat(self._fd).st_size
-                return self._prepared() != size
-            except OSError as error:
-                raise _explained(self.id, error) from None
+        with self._mutex, self._locked(), _explained(self.id):
+            size = os.fstat(self._fd).st_size
+            return self._prepared() != size
 
     def sync(self) -> None:
-        """Everything appended so far is on the disk when this returns."""
-        with self._mutex:
-            try:
-                os.fsync(self._open_fd())
-            except OSError as error:
-                raise _explained(self.id, error) from None
+        with self._mutex, _explained(self.id):
+            os.fsync(self._open_fd())
 
     def follow(self) -> None:
-        """Opens the file that stands at our path now, should it be another one. Raises NoSuchSession when none does."""
         with self._mutex, self._locked():
             pass
 
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
-        """Puts another file in this one's place, atomically and durably, while nobody can append to it."""
         with self._mutex:
-            with self._locked():
-                self._replace(f"{STAGE}/{secrets.token_hex(8)}", make)
+            with self._locked(), _explained(self.id):
+                self._machine.make()
+                self._machine.place(self._logs.path_of(self.id), make())
             self._reopen()
-
-    def _replace(self, name: str, make: Callable[[], Iterable[bytes]]) -> None:
-        try:
-            self._stage(name, make())
-            os.rename(name, self._logs.path_of(self.id), src_dir_fd=self._root, dst_dir_fd=self._root)
-            self._machine.sync_folder(self._logs.folder)
-        except OSError as error:
-            raise _explained(self.id, error) from None
-        finally:
-            self._machine.unstage(name)
-
-    @property
-    def _root(self) -> int:
-        return self._store.fd
 
     def _open_fd(self) -> int:
         if self._fd < 0:
@@ -282,12 +218,10 @@ class LineFile:
         return self._fd
 
     def _put(self, record: bytes) -> int:
-        try:
+        with _explained(self.id):
             at = self._prepared()
             self._write(record, at)
-        except OSError as error:
-            raise _explained(self.id, error) from None
-        return at
+            return at
 
     def _prepared(self) -> int:
         """Where the next record goes, once the last line has an end."""
@@ -313,36 +247,22 @@ class LineFile:
             os.ftruncate(self._fd, at)
             raise
 
-    def _stage(self, name: str, pieces: Iterable[bytes]) -> None:
-        self._machine.make()
-        fd = open_beneath(self._root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.fchmod(fd, 0o600)
-            for piece in pieces:
-                write_all(fd, piece)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """The file at our path is ours alone inside; it is opened anew when it is another one by now."""
         while True:
-            held = self._open_fd()
-            patiently(partial(flock, held), PATIENCE, lambda: f"another writer of session {self.id}")
+            fd = self._open_fd()
+            patiently(partial(flock, fd), PATIENCE, lambda: f"another writer of session {self.id}")
             try:
-                if self._is_current():
+                found = self._store.stat(self._logs.path_of(self.id))
+                if found is None:
+                    raise NoSuchSession(f"{self.id}: its transcript was removed")
+                if found.st_ino == os.fstat(fd).st_ino:
                     yield
                     return
             finally:
-                unlock(held)
+                unlock(fd)
             self._reopen()
-
-    def _is_current(self) -> bool:
-        found = self._store.stat(self._logs.path_of(self.id))
-        if found is None:
-            raise NoSuchSession(f"{self.id}: its transcript was removed")
-        return found.st_ino == os.fstat(self._fd).st_ino
 
     def _reopen(self) -> None:
         fresh = self._logs._open(self.id, os.O_RDWR | os.O_APPEND)
@@ -415,14 +335,6 @@ def last_line(file: Readable, end: int) -> tuple[int, bytes]:
     return at, b"".join(reversed(held))
 
 
-def _read(fd: int, start: int, end: int) -> bytes:
-    pieces = []
-    while start < end and (piece := os.pread(fd, min(end - start, 1 << 24), start)):
-        pieces.append(piece)
-        start += len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
 def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
     try:
         found = item.stat(follow_symlinks=False)
@@ -446,20 +358,12 @@ def _linked(id: str) -> Damaged:
     )
 
 
-def _explained(id: str, error: OSError) -> Exception:
-    if error.errno in _ABSENT:
-        return NoSuchSession(f"{id}: there is no such session")
-    why = os.strerror(error.errno or 0)
-    return Damaged(f"the transcript of session {id} cannot be used ({why}); nothing was changed")
-
-
-__all__ = [
-    "BLOCK",
-    "MAX_LINE",
-    "LineFile",
-    "LineFolder",
-    "block_before",
-    "blocks",
-    "last_line",
-    "line_at",
-]
+@contextmanager
+def _explained(id: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _ABSENT:
+            raise NoSuchSession(f"{id}: there is no such session") from None
+        said = f"the transcript of session {id} cannot be used ({why(error)}); nothing was changed"
+        raise Damaged(said) from None

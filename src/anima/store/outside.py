@@ -13,11 +13,12 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
-from anima.store.folder import Folder, give_mode, write_all
+from anima.store.folder import Folder, give_mode, why, write_all
 from anima.store.safe_open import held, open_beneath
 
 BLOCK = 1 << 20
@@ -54,7 +55,7 @@ class Crate:
         with _explained(self.target):
             os.sync()  # once for all files, rather than once a file
             os.rename(self._temp, self.target)
-            _sync_folder(self.target.parent)
+            sync_folder(self.target.parent)
 
     def drop(self) -> None:
         self.store.close()
@@ -79,17 +80,15 @@ class Sheet:
         with _explained(self.target):
             os.fsync(self._fd)
             name_anew(self._temp, self.target)
-            _sync_folder(self.target.parent)
+            sync_folder(self.target.parent)
         self.drop()
 
     def drop(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        try:
+        with suppress(OSError):
             os.unlink(self._temp)
-        except OSError:
-            pass
 
 
 class Stream:
@@ -113,9 +112,8 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except (RuntimeError, ValueError):
-        raise BadArguments(
-            f"{printable(str(path))}: there is no user of that name", hint="write the path out"
-        ) from None
+        said = f"{printable(str(path))}: there is no user of that name"
+        raise BadArguments(said, hint="write the path out") from None
 
 
 def checked(target: Path, *, folder: bool) -> Path:
@@ -129,15 +127,12 @@ def checked(target: Path, *, folder: bool) -> Path:
             return place
         raise BadArguments(f"{target}: there is no folder to put it in", hint=f"make {target.parent} first") from None
     except (OSError, RuntimeError, ValueError) as error:
-        raise BadArguments(f"{printable(str(target))}: it cannot be written ({_why(error)})") from None
+        raise BadArguments(f"{printable(str(target))}: it cannot be written ({why(error)})") from None
     if folder and stat.S_ISDIR(found.st_mode) and not any(place.iterdir()):
         return place
     what = "the folder is not empty" if stat.S_ISDIR(found.st_mode) else "there is something of that name already"
-    raise Refused(
-        f"{target}: {what}; an export overwrites nothing",
-        rule="export-target",
-        hint="name a place that does not exist yet",
-    )
+    hint = "name a place that does not exist yet"
+    raise Refused(f"{target}: {what}; an export overwrites nothing", rule="export-target", hint=hint)
 
 
 def name_anew(temp: str | Path, target: str | Path) -> None:
@@ -170,44 +165,31 @@ def open_file(path: Path) -> IO[bytes]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise NoSuchHome(f"{printable(str(path))}: cannot be opened ({_why(error)})") from None
+        raise NoSuchHome(f"{printable(str(path))}: cannot be opened ({why(error)})") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadText(
-            str(path),
-            "it is neither a folder nor a regular file",
-            hint="an import reads its source twice: write it to a file first",
-        )
+        hint = "an import reads its source twice: write it to a file first"
+        raise BadText(str(path), "it is neither a folder nor a regular file", hint=hint)
     return open(fd, "rb")
 
 
-class _explained:
+@contextmanager
+def _explained(target: Path) -> Iterator[None]:
     """Errors of the system, said of an export."""
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, OSError):
-            return
+    try:
+        yield
+    except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR):
-            raise Refused(
-                f"{self._target}: somebody put something there meanwhile; nothing was overwritten", rule="export-target"
-            ) from None
+            said = f"{target}: somebody put something there meanwhile; nothing was overwritten"
+            raise Refused(said, rule="export-target") from None
         hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
-        raise Damaged(f"{self._target}: the export cannot be written ({_why(error)})", hint=hint) from None
+        raise Damaged(f"{target}: the export cannot be written ({why(error)})", hint=hint) from None
 
 
 def _beside(target: Path) -> Path:
     return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: str | Path) -> None:
     with held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         os.fsync(fd)
-
-
-def _why(error: BaseException) -> str:
-    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -9,39 +9,32 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
-from anima.ledger.chain import FORMAT, Intent, Key, Ledger, Record
+from anima.ledger.chain import FORMAT, Key, Ledger, Record
+from anima.ledger.proof import parse
 from anima.ledger.provenance import Provenance
-from anima.model import Actor, Answer, DocPath, Kind, Verdict
+from anima.model import Answer, DocPath, Kind
 from anima.store import Batch, Mend, Written, never_whole
 from anima.store.batch import Batches, Steps
-from anima.store.edits import what_of
+from anima.store.edits import late_note
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
-from anima.store.noted import Head, Heads
 from anima.store.private import TORN, Machine
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
     from anima.store.git import History, Note
 
-_FOLDED = (
-    "intent",
-    "done",
-    "failed",
-    "outside",
-    "found",
-    "format",
-)  # what provenance is made of
+_FOLDED = ("intent", "done", "failed", "outside", "found", "format")  # what provenance is made of
 _HISTORIES = (".git", ".anima/history.git")
 _WORDS = 50  # changes whose words are kept until they are committed
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
@@ -57,16 +50,59 @@ class Rules:
     history: bool = True
     unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
     vouched: bool = True  # whether this user made the folder or trusts it
-    head: Head | None = None
+    head: Head | None = None  # where the end of the chain is noted
+
+
+class Head(Protocol):
+    """Keeps one (number, hash). Writing raises OSError where it cannot be."""
+
+    def get(self) -> tuple[int, str] | None: ...
+    def put(self, n: int, digest: str) -> None: ...
+    def drop(self) -> None: ...
+
+
+class Heads:
+    """The end of a home's chain, noted where nobody who only has the home's files can reach it; nothing, where nobody keeps
+    it. What is noted is a record that no crash can take back, so a crash is never taken for a hand; it is renewed as the
+    chain grows and only while the chain still holds what was noted before: else it is the proof."""
+
+    def __init__(self, head: Head | None) -> None:
+        self._head = head
+
+    def all(self) -> list[tuple[int, str]]:
+        noted = self._head.get() if self._head is not None else None
+        return [noted] if noted else []
+
+    def note(self, ledger: Ledger, record: Record) -> None:
+        """Notes a record of this ledger that is on the disk. Whoever calls holds the home lock."""
+        if self._head is not None:
+            with suppress(HomeError, OSError):
+                if all(ledger.holds(*noted) for noted in self.all()):
+                    self._head.put(record.n, record.hash)
+
+    @contextmanager
+    def renewing(self, last_record: Callable[[], bytes]) -> Iterator[None]:
+        """Another chain takes the place of the one that was noted: from here on nothing is, should we be killed, and
+        when it stands, its end. Whoever calls holds the home lock."""
+        if self._head is None:
+            yield
+            return
+        with suppress(OSError):
+            self._head.drop()
+        yield
+        with suppress(OSError):
+            if (last := parse(last_record().decode("latin-1"))) is not None:
+                self._head.put(last.n, last.hash)
 
 
 class FolderStore:
-    """The canonical state of one home in a folder."""
+    """The `Store` of a home in a folder."""
 
     def __init__(self, folder: Folder, rules: Rules) -> None:
         self.documents, self.rules, self.clock, self.author = folder, rules, rules.clock, rules.author
-        self.machine = Machine(folder)
-        self.noted = Heads(rules.head)
+        self.name, self.identity = folder.root, folder.identity
+        self.machine = self.state = Machine(folder)
+        self.lock, self.noted = self.machine.lock.hold, Heads(rules.head)
         self._steps = Steps(folder, self.machine)
         self._batches = Batches(
             folder,
@@ -76,6 +112,7 @@ class FolderStore:
             is_closed=rules.is_closed,
             keep_torn=self._keep_torn,
         )
+        self.bring, self.sweep, self.recover = self._steps.bring, self._steps.sweep, self._batches.settle
         self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
@@ -90,56 +127,30 @@ class FolderStore:
         self._mutex = threading.RLock()  # taken after the home lock, never before it
         self.log = self.machine.log("ledger.jsonl")
 
-    @property
-    def name(self) -> str:
-        """The store's name for people: its folder."""
-        return self.documents.root
-
-    @property
-    def identity(self) -> str:
-        """What trust in this home is bound to: a folder that took this one's place has another."""
-        return self.documents.identity
-
     def was_interrupted(self) -> bool:
         """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""
         last = self.documents.last_line(".anima/ledger.jsonl")
         return b'"kind":"intent"' in last or (bool(last) and not last.endswith(b"\n"))
 
-    @property
-    def state(self) -> Machine:
-        """Small files of the machine's own, by name."""
-        return self.machine
-
-    def lock(self, *, patience: float = PATIENCE) -> AbstractContextManager[None]:
-        """The home's lock, held inside the `with`. Raises HomeBusy with its holder."""
-        return self.machine.lock.hold(patience)
-
     @contextmanager
     def lease(self, name: str, *, patience: float = PATIENCE) -> Iterator[int]:
-        """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
         with closing(self.machine.lease(name)) as held, held.hold(patience):
             yield held.token
 
     def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
-        """A folder is written to by anybody: whoever wants to know compares versions."""
-        return "", None
+        return "", None  # a folder is written to by anybody: whoever wants to know compares versions
 
     def scratch(self, name: str, *, make: bool = False) -> str:
-        """Where a derived file of this name stands; with `make`, its folder is there afterwards."""
         if make:
             self.machine.make()
         return f"{self.documents.root}/.anima/{name}"
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> LineFolder:
-        """The line files of one folder whose names end so."""
         return LineFolder(self.documents, self.machine, folder, suffix=suffix, mend=mend)
 
     def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
-        """Something after each change to the folder's documents from outside, until `stop` is set.
-
-        Changes are gathered for half a second; when the system loses events, or every two minutes anyway, it is said that
-        all may have changed.
-        """
+        """Changes are gathered for half a second; when the system loses events, or every two minutes anyway, it is said
+        that all may have changed."""
         from watchfiles import watch
 
         return watch(
@@ -154,14 +165,12 @@ class FolderStore:
         )
 
     def place_of(self, name: str) -> str:
-        """Where a small thing of the machine's own stands, beneath the home."""
         return f".anima/{name}"
 
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
-        """Whether anything was ever written through us here."""
         return self.documents.stat(".anima/ledger.jsonl") is not None
 
     @property
@@ -188,37 +197,24 @@ class FolderStore:
         return self._ledger
 
     def had_ledger(self) -> bool:
-        """Whether a ledger that is not there any more was: its records are noted in history or in the user's own
-        configuration."""
-        if self.noted.all():
-            return True
-        return any(os.path.isfile(f"{self.documents.root}/{place}/anima") for place in _HISTORIES) and bool(
-            self.anchors()
-        )
+        return bool(self.anchors())
 
     def anchors(self) -> list[tuple[int, str]]:
-        """The records that are noted elsewhere, also where no ledger is: in the user's own configuration, and in history
-        as far as it can be read."""
-        return [*self.noted.all(), *self._in_history()]
+        """Also where no ledger is: those in the user's own configuration, and in history as far as it can be read."""
+        noted = self.noted.all()
+        for place in self._kept_histories():
+            from anima.store.git import History
 
-    def _in_history(self) -> list[tuple[int, str]]:
-        from anima.store.git import History
+            with suppress(HomeError, OSError), closing(History.open(place)) as history:
+                return [*noted, *history.anchors()]
+        return noted
 
-        for place in _HISTORIES:
-            try:
-                history = History.open(f"{self.documents.root}/{place}")
-            except (HomeError, OSError):
-                continue
-            try:
-                return history.anchors()
-            except HomeError:
-                return []
-            finally:
-                history.close()
-        return []
+    def _kept_histories(self) -> list[str]:
+        """Where a history of ours stands, also while it is switched off."""
+        places = [f"{self.name}/{place}" for place in _HISTORIES]
+        return [place for place in places if os.path.isfile(f"{place}/anima")]
 
     def need_ledger(self) -> None:
-        """Raises Damaged where a ledger was and is none: then nobody can tell who wrote what."""
         found = self.documents.stat(".anima/ledger.jsonl")
         if (found is None or found.st_size == 0) and self.had_ledger():
             raise Damaged(
@@ -244,7 +240,7 @@ class FolderStore:
 
     @property
     def provenance(self) -> Provenance:
-        """Provenance, folded up to the ledger's end. Empty, and cheap, where nothing was ever written."""
+        """Empty, and cheap, where nothing was ever written."""
         ledger, size = self.ledger, self.log.size()
         with self._mutex:
             if self._view is None or self._view.through > ledger.tip.n:
@@ -268,24 +264,14 @@ class FolderStore:
     # -- after a crash --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Sees to it that no batch is half done. Raises Damaged while one cannot be finished. Under the lock."""
+        """Raises Damaged while one cannot be finished. Under the lock."""
         if self.provenance.intents():
             self._batches.settle()
-
-    def recover(self) -> list[str]:
-        """Finishes what a crash left half done; gives a sentence for each. Whoever calls holds the lock."""
-        return [
-            f"change {name} was interrupted and is {'finished' if stands else 'taken back'}"
-            for name, stands in self._batches.settle().items()
-        ]
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> Written:
-        """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed.
-
-        Only Unconfirmed means that all is written, and the disk did not give its word for it.
-        """
+        """Only Unconfirmed means that all is written, and the disk did not give its word for it."""
         if batch.verdict.answer is not Answer.ALLOW:
             raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
         with self.lock():
@@ -299,27 +285,20 @@ class FolderStore:
         return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
     def _commit_before(self, batch: Batch) -> None:
-        """What stood there before is in history by then, so that this batch can be taken back alone."""
-        if not batch.is_log or self._has_late_text:
+        """What stood there before is in history by then, so that this batch can be taken back alone. An append waits only
+        for a text that history may not hold yet, which it would bury; and for none while history is broken."""
+        is_late = self._newest_text > self._anchored[1] and self._history_problem is None
+        if not batch.is_log or is_late:
             self.commit()
 
-    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
-        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
-        return self._steps.bring(path, pieces, verdict, mode=mode)
-
     def check_writable(self, path: DocPath) -> None:
-        """Raises Refused or BadPath where something stands that is not ours to write."""
         self._steps.look(path, whole=False)
-
-    def sweep(self) -> None:
-        """Drops staged texts that no batch needs. Under the lock."""
-        self._steps.sweep()
 
     # -- history --------------------------------------------------------------------------------------------------------
 
     @property
     def history(self) -> History | None:
-        """The history, made when it is missing; None when it is switched off or broken (`history_problem` says)."""
+        """Made when it is missing."""
         if not self.rules.history:
             return None
         with self._mutex:
@@ -375,20 +354,16 @@ class FolderStore:
 
     @contextmanager
     def kept_history(self) -> Iterator[History | None]:
-        """Our history, also while it is switched off; None where there is none."""
+        places = self._kept_histories()
         if self.begun and (found := self.history) is not None:
             yield found
-            return
-        from anima.store.git import History
+        elif not places:
+            yield None
+        else:
+            from anima.store.git import History
 
-        places = (f"{self.documents.root}/{place}" for place in _HISTORIES)
-        place = next((place for place in places if os.path.isfile(f"{place}/anima")), None)
-        own = History.open(place) if place else None
-        try:
-            yield own
-        finally:
-            if own is not None:
-                own.close()
+            with closing(History.open(places[0])) as own:
+                yield own
 
     def reset_history(self) -> None:
         with self._mutex:
@@ -396,22 +371,17 @@ class FolderStore:
                 self._history.close()
             self._history, self._history_problem, self._anchored = None, None, (None, 0)
 
-    @property
-    def _has_late_text(self) -> bool:
-        """Whether a text was replaced that history may not hold yet; appending to it would bury it.
-
-        No while history is broken: a log must not wait for it line by line.
-        """
-        return self._newest_text > self._anchored[1] and self._history_problem is None
-
     def commit(self, *, reason: str = "") -> str | None:
-        """Commits every change since the last anchor; None when there is nothing, or history is off or broken."""
         if not self.begun or (history := self.history) is None:
             return None
         try:
             with self.machine.lock.hold():
                 self.finish()
-                late = self._late(history) if self._newest > self._anchored[1] else []
+                late: list[Record] = []  # the changes that no commit holds yet
+                if self._newest > self._anchored[1]:
+                    if (head := history.head()) != self._anchored[0]:
+                        self._anchored = (head, _newest_anchor(history))
+                    late = list(self.ledger.records(self._anchored[1], kinds=("intent", *_SEEN)))
                 made = self._commit_late(history, late, reason) if late else None
                 if late:
                     self._anchored = (made or self._anchored[0], late[-1].n)
@@ -421,35 +391,9 @@ class FolderStore:
         self._history_problem = None
         return made
 
-    def _late(self, history: History) -> list[Record]:
-        """The changes that no commit holds yet."""
-        head = history.head()
-        if head != self._anchored[0]:
-            self._anchored = (head, _newest_anchor(history))
-        return list(self.ledger.records(self._anchored[1], kinds=("intent", *_SEEN)))
-
     def _commit_late(self, history: History, late: list[Record], reason: str) -> str | None:
-        from anima.store.git import Note
-
-        own, newest = [Intent.from_record(record) for record in late if record.kind == "intent"], late[-1]
-        last = own[-1] if own else None
-        paths = {p for intent in own for e in intent.edits for p in (e.path, e.to) if p}
-        paths |= {str(record.fields["path"]) for record in late if record.kind in _SEEN}
-        batches = " ".join(intent.id for intent in own[-50:])
-        words = "; ".join(filter(None, (self._words.pop(intent.id, "") for intent in own)))
-        note = Note(
-            what=what_of(own, newest),
-            words=words,
-            actor=str(last.actor if last else Actor.OUTSIDE),
-            author=self.author,
-            time=newest.time,
-            session=last.session if last else None,
-            rule=last.rule if last else None,
-            batch=batches or None,
-            reason=reason,
-            anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
-        )
-        files = dict(held for path in sorted(paths) for held in self._held(path))
+        note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
+        files = dict(held for path in paths for held in self._held(path))
         settings = self._settings()
         if settings and settings != self._held_settings:
             files[FILE] = settings  # no verb writes it, but a backup by `git push` should hold it
@@ -488,7 +432,6 @@ class FolderStore:
         return {path: data for path, data in found.items() if data is not None}
 
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
-        """One record of another kind, under the lock."""
         with self.machine.lock.hold():
             return self.ledger.add(kind, fields, sync=sync)
 
@@ -535,7 +478,11 @@ def open_home_folder(path: str | Path) -> Folder:
                 machine.lock.close()
                 folder.close()
             folder = Folder(folder.root)
-        _refuse_newer_home(folder)
+        # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
+        # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
+        for file in (".anima/format", ".anima/ledger.jsonl"):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
     except BaseException:
         folder.close()
         raise
@@ -567,13 +514,3 @@ def made_as(folder: Folder) -> str:
         return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()
     except Damaged:
         return ""
-
-
-def _refuse_newer_home(store: Folder) -> None:
-    """Raises NewerFormat for a home that a newer anima wrote: its ledger begins with the number of its format, and a
-    newer version that brings the home up to date puts its own number into `.anima/format`."""
-    for file in (".anima/format", ".anima/ledger.jsonl"):
-        try:
-            refuse_newer(file, json.loads(store.first_line(file))["format"], FORMAT)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            pass  # a ledger without a number is damage, and whoever reads the ledger says so

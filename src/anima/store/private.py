@@ -1,22 +1,33 @@
-"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts.
+"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts; and the files there
+that are to take the place of a home's own.
 
 Promise: made on the first write, 0700 with 0600 files whatever the umask; every replace is atomic and durable; nothing
-here follows a link. No document path can reach it (DocPath refuses a leading dot). Not here: what the files mean.
+here follows a link. No document path can reach it (DocPath refuses a leading dot). In a swap all files are put in place
+or none: they stand on the disk before a journal says so; from the journal on the new home is the one that counts, and
+whoever opens the home or takes its lock goes on where it stopped. Homes that were open meanwhile are told: their next
+write is refused. Not here: what the files mean; which ones are swapped (backup).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import secrets
+import shutil
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing, suppress
+from functools import partial
+from typing import NamedTuple
 
-from anima.errors import Damaged, Refused
-from anima.store.folder import MACHINE, RESTORED, Folder, is_restoring, write_all
+from anima.errors import BadInput, Damaged, HomeBusy, Refused
+from anima.model import File
+from anima.store.census import folders_above, refusal, survey
+from anima.store.folder import MACHINE, RESTORED, Folder, Unconfirmed, as_damage, is_restoring, read_range, write_all
 from anima.store.folder import STAGE as STAGE
-from anima.store.lock import HomeLock, flock
+from anima.store.lock import HomeLock, flock, patiently
 from anima.store.safe_open import held, open_beneath, open_folder, regular
 
 FOLDER = MACHINE
@@ -24,11 +35,18 @@ IGNORE = f"{FOLDER}/.gitignore"
 ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
 TORN = f"{ASIDE}/torn"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
+JOURNAL, LOG, AREA = "restoring", "restored", "restore"
+_TREE = "home"  # beneath the area
+_DERIVED = tuple(
+    f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal")
+)
+_MOST_LOG = 1000  # lines of the record of restores
+_PATIENCE = 5.0
 _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
 
 
 class Machine:
-    """The `.anima` folder of one store."""
+    """The `.anima` folder of one store: its `State`, and what batches and logs stage there."""
 
     def __init__(self, store: Folder) -> None:
         self._store = self.store = store
@@ -40,9 +58,7 @@ class Machine:
     def _look_round(self) -> None:
         """Under the home lock, first thing: a restore that was cut short is finished, and one that came since is told."""
         if is_restoring(self._store):
-            from anima.store.swap import carry_on
-
-            carry_on(self._store, self)
+            carry_on(self)
         self.check_epoch()
 
     def check_epoch(self) -> None:
@@ -59,17 +75,13 @@ class Machine:
         path = f"{FOLDER}/{name}"
         return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path), counts=True)
 
-    @property
-    def exists(self) -> bool:
-        return self._store.stat(FOLDER) is not None
-
     def make(self) -> None:
         """Makes the folder if it is not there yet, and has git leave it alone in whosever repository the home stands."""
         if self._store.stat(STAGE) is None:
             self._store.make_folder(STAGE)
         if self._store.stat(IGNORE) is None:
             with suppress(OSError):
-                self._put(IGNORE, b"*\n", True)
+                self.place(IGNORE, b"*\n", only_new=True)
 
     def key(self) -> bytes:
         """The home's secret, made once. Two processes that make it at the same moment agree on one."""
@@ -88,37 +100,25 @@ class Machine:
     # -- small files --------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> bytes | None:
-        """A small file's bytes, or None."""
         with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{FOLDER}/{name}") as (fd, found):
             if found.st_size > MAX_BYTES:
                 raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
-            return read_all(fd)
+            return read_range(fd, 0, MAX_BYTES)
         return None
 
     def version(self, name: str) -> str | None:
-        """What tells that a small file was replaced; None when there is none."""
         return self._store.version(f"{FOLDER}/{name}")
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
-        """Replaces a small file atomically and durably; with `only_new`, leaves one that is there."""
         folder = f"{FOLDER}/{name}".rpartition("/")[0]
         with _usable(name), suppress(FileExistsError):
             self._store.make_folder(folder)
             try:
-                self._put(f"{FOLDER}/{name}", data, only_new)
+                self.place(f"{FOLDER}/{name}", data, only_new=only_new)
             except FileNotFoundError:  # somebody swept what we had staged; whoever holds the home lock is spared that
-                self._put(f"{FOLDER}/{name}", data, only_new)
-            self.sync_folder(folder)
-
-    def _put(self, path: str, data: bytes, only_new: bool) -> None:
-        staged = self.stage(data)
-        try:
-            self.move(staged, path, only_new=only_new)
-        finally:
-            self.unstage(staged)
+                self.place(f"{FOLDER}/{name}", data, only_new=only_new)
 
     def remove(self, name: str) -> bool:
-        """Deletes a small file durably; False when there was none."""
         with _usable(name), suppress(FileNotFoundError):
             self.unlink(f"{FOLDER}/{name}")
             return True
@@ -157,12 +157,9 @@ class Machine:
         with suppress(OSError):
             os.unlink(name, dir_fd=self._store.fd)
 
-    def staged(self) -> Iterator[str]:
-        return (f"{STAGE}/{name}" for name in self._store.raw_names(STAGE))
-
     def sweep(self) -> None:
         """Forgets staged texts, but for those that somebody holds a lock on. Whoever calls holds the home lock."""
-        for name in list(self.staged()):
+        for name in [f"{STAGE}/{each}" for each in self._store.raw_names(STAGE)]:
             with suppress(OSError), regular(self._store.fd, name) as (fd, _):
                 if flock(fd):  # else it is being written
                     self.unstage(name)
@@ -179,6 +176,18 @@ class Machine:
                 os.link(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd, follow_symlinks=False)
             else:
                 os.rename(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd)
+
+    def place(
+        self, path: str, data: bytes | Iterable[bytes], *, mode: int = 0o600, only_new: bool = False, sync: bool = True
+    ) -> None:
+        """Puts bytes where a file stands, or nothing: whole or not at all, and with `sync` for good. Raises OSError."""
+        staged = self.stage(data, mode=mode)
+        try:
+            self.move(staged, path, only_new=only_new)
+            if sync:
+                self.sync_folder(path.rpartition("/")[0])
+        finally:
+            self.unstage(staged)
 
     # -- descriptors ----------------------------------------------------------------------------------------------------
 
@@ -243,14 +252,8 @@ class FileLog:
         return found.st_size
 
     def read(self, start: int, end: int | None = None) -> bytes:
-        """The bytes of a range; fewer where the log ends before it."""
-        want = (self.size() if end is None else end) - start
-        pieces, at = [], start
         with _usable(self._path):
-            while want > 0 and (piece := os.pread(self._handle(), min(want, 1 << 20), at)):
-                pieces.append(piece)
-                at, want = at + len(piece), want - len(piece)
-        return b"".join(pieces)
+            return read_range(self._handle(), start, self.size() if end is None else end)
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
@@ -276,21 +279,203 @@ class FileLog:
             self._fd = -1
 
 
-def read_all(fd: int) -> bytes:
-    pieces = []
-    while piece := os.read(fd, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+# -- other files in the place of a home's -----------------------------------------------------------------------------------
+
+
+class _Journal(NamedTuple):
+    """All that a swap does: puts are of a staged file, beneath the area, to its place; touches give a file whose bytes are
+    right already its mode and second. `said` is its line in the record of restores."""
+
+    puts: tuple[tuple[str, str], ...]
+    gone: tuple[str, ...]
+    touches: tuple[tuple[str, int, int], ...]
+    said: str
+
+
+def _clear_area(store: Folder) -> None:
+    """An area without what an interrupted swap left there. Raises Damaged."""
+    with as_damage("what an earlier restore left cannot be removed"), suppress(FileNotFoundError):
+        shutil.rmtree(f"{MACHINE}/{AREA}", dir_fd=store.fd)
+
+
+def staged_in(store: Folder) -> str:
+    """Where what is staged lies, each file beneath its own path."""
+    return f"{store.root}/{MACHINE}/{AREA}/{_TREE}"
+
+
+class Swap:
+    """Files that stand ready, beside the home, to take the place of its own. Whoever calls holds the home lock."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine, self._store = machine, machine.store
+        self._touches: list[tuple[str, int, int]] = []
+        _clear_area(self._store)
+
+    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
+        """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
+        staged = f"{MACHINE}/{AREA}/{_TREE}/{path}"
+        self._store.make_folder(staged.rpartition("/")[0])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with as_damage("the snapshot cannot be unpacked"), held(open_beneath(self._store.fd, staged, flags)) as fd:
+            for piece in pieces:
+                write_all(fd, piece)
+            _dress(fd, mode, mtime)
+            os.fsync(fd)
+
+    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
+        """Gives a file of the home, whose bytes are right already, its mode and second."""
+        self._touches.append((path, mode, mtime))
+
+    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
+        """From here on these files count in place of the home's own, and those that are `gone` no more."""
+        machine, moves = self._machine, tuple((f"{_TREE}/{path}", path) for path in puts)
+        with as_damage("the snapshot cannot be unpacked"):
+            for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
+                machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
+        journal = _Journal(moves, tuple(gone), tuple(self._touches), said)
+        body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
+        try:
+            machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
+        except Damaged:
+            machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
+            raise
+        except KeyboardInterrupt:
+            if machine.get(JOURNAL) is None:
+                raise
+        try:
+            carry_on(machine)
+        except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
+            try:
+                carry_on(machine)
+            except Damaged as error:
+                said = f"{error}; it is finished when the home is next opened"
+                raise Unconfirmed(said, hint=error.hint) from None
+
+    def survey(self) -> dict[str, tuple[File, int]]:
+        """What is staged, read and hashed, with its time."""
+        with closing(Folder(staged_in(self._store))) as folder:
+            return survey(folder)
+
+    def drop(self) -> None:
+        """Forgets what is staged, unless it counts already."""
+        if not is_restoring(self._store):
+            _clear_area(self._store)
+
+
+def _dress(fd: int, mode: int, mtime: int) -> None:
+    os.fchmod(fd, mode)
+    os.utime(fd, (mtime, mtime))
+
+
+# -- the journal ------------------------------------------------------------------------------------------------------------
+
+
+def carry_on(machine: Machine) -> None:
+    """Does what the journal says, from wherever it stopped. Raises Damaged, and the next one to come tries again."""
+    if (raw := machine.get(JOURNAL)) is None:
+        return
+    store, swap = machine.store, _loaded(raw)
+    with as_damage("a restore was interrupted and cannot be finished yet"):
+        _remove(machine, swap.gone)
+        folders = {_place(machine, *put) for put in swap.puts}
+        for path, mode, mtime in swap.touches:
+            with suppress(FileNotFoundError), regular(store.fd, path) as (fd, found):
+                if int(found.st_mtime) != mtime or found.st_mode & 0o777 != mode:
+                    _dress(fd, mode, mtime)
+        for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
+            _sync(machine, folder)
+        _drop_derived(machine)
+        _log(machine, swap.said)
+        machine.remove(JOURNAL)
+    with suppress(Damaged):  # all is done; else the next restore clears it
+        _clear_area(store)
+
+
+def _loaded(raw: bytes) -> _Journal:
+    try:
+        head, _, body = raw.partition(b"\n")
+        if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
+            raise ValueError("it is not what was written")
+        found = json.loads(body)
+        swap = _Journal(
+            tuple((staged, path) for staged, path in found["puts"]),
+            tuple(found["gone"]),
+            tuple((path, mode, mtime) for path, mode, mtime in found["touches"]),
+            str(found["said"]),
+        )
+        if any(refusal(path) for path in (*swap.gone, *(put[1] for put in swap.puts), *(t[0] for t in swap.touches))):
+            raise ValueError("it names what no home holds")
+        if any(".." in staged.split("/") for staged, _ in swap.puts):
+            raise ValueError("it stages from elsewhere")
+        return swap
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged(
+            "a restore was interrupted, and its journal cannot be read",
+            hint="restore the snapshot again after removing .anima/restoring",
+        ) from error
+
+
+def _place(machine: Machine, staged: str, path: str) -> str:
+    """Puts one file in its place; gives its folder. A staged file that is gone has been put there before."""
+    store, staged, folder = machine.store, f"{MACHINE}/{AREA}/{staged}", path.rpartition("/")[0]
+    if store.stat(staged) is not None:
+        try:
+            if store.is_folder(path):  # it goes if nothing but empty folders is in it
+                for inner, _, _, _ in os.fwalk(path, topdown=False, dir_fd=store.fd):
+                    os.rmdir(inner, dir_fd=store.fd)
+            store.make_folder(folder)
+            machine.move(staged, path)
+        except BadInput as error:
+            raise Damaged(f"{error}; the restore goes on when it is out of the way") from None
+        store.forget(path)
+    return folder
+
+
+def _remove(machine: Machine, paths: Iterable[str]) -> None:
+    """Deletes files, and the folders that are empty then; those of `.anima` and `.git` may be empty."""
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            machine.unlink(path, sync=False)
+        machine.store.forget(path)
+    own = (path for path in paths if not path.startswith((".anima/", ".git/")))
+    for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
+        with suppress(OSError):  # something else is in it
+            os.rmdir(folder, dir_fd=machine.store.fd)
+
+
+def _sync(machine: Machine, folder: str) -> None:
+    """A folder that went with its last file is synced in the one above it."""
+    while True:
+        try:
+            machine.sync_folder(folder)
+            return
+        except (FileNotFoundError, NotADirectoryError):
+            if not folder:
+                raise
+            folder = folder.rpartition("/")[0]
+
+
+def _drop_derived(machine: Machine) -> None:
+    """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
+    with held(machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)) as fd:
+        with suppress(HomeBusy):
+            patiently(partial(flock, fd), _PATIENCE, str)
+        for path in (f"{MACHINE}/{name}" for name in _DERIVED):
+            with suppress(FileNotFoundError):
+                machine.unlink(path, sync=False)
+
+
+def _log(machine: Machine, said: str) -> None:
+    """One line more in the record of restores. That the file is another one tells every home that is open."""
+    lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
+    if lines[-1:] == [said]:
+        return  # by the one who was interrupted
+    machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())
 
 
 def _short(path: str) -> str:
     return path.removeprefix(f"{FOLDER}/")
 
 
-@contextmanager
-def _usable(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise Damaged(f"{_short(name)} cannot be used ({why}); nothing was changed") from None
+def _usable(name: str) -> AbstractContextManager[None]:
+    return as_damage(f"{_short(name)} cannot be used", "; nothing was changed")

@@ -26,7 +26,7 @@ from pygit2.enums import ObjectType
 from anima.errors import Damaged, HomeError, printable
 from anima.store.folder import Signature, signature_of, write_all
 from anima.store.lock import HomeLock
-from anima.store.safe_open import held, open_beneath, regular
+from anima.store.safe_open import held, open_beneath, regular, stat_at
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
@@ -94,7 +94,7 @@ class Repository:
     def __init__(self, git_dir: str) -> None:
         self._path = os.path.abspath(git_dir)
         self._mutex = threading.RLock()
-        self._lock = HomeLock(self._open_lock, lambda: _stat(f"{self._path}/{_LOCK}"))
+        self._lock = HomeLock(self._open_lock, lambda: stat_at(f"{self._path}/{_LOCK}"))
         self._fd = -1
         self._trees: dict[str, Tree] = {}
         self._staged: tuple[Signature, pygit2.Index] | None = None
@@ -137,7 +137,7 @@ class Repository:
 
     def _bind(self) -> None:
         """Holds the folder that stands at our path now: a repair or a rewriting puts another there."""
-        if self._fd >= 0 and _is_same(_stat(self._path), os.fstat(self._fd)):
+        if self._fd >= 0 and _is_same(stat_at(self._path), os.fstat(self._fd)):
             return
         if self._fd >= 0:
             os.close(self._fd)
@@ -393,7 +393,7 @@ class Repository:
             os.unlink(name, dir_fd=self._fd)
 
     def _stat(self, name: str) -> os.stat_result | None:
-        return _stat(name, self._fd)
+        return stat_at(name, self._fd)
 
 
 def lay_out(path: str, *, bare: bool, exclude: Iterable[str]) -> None:
@@ -446,13 +446,6 @@ def tree_bytes(entries: Tree) -> bytes:
 def is_file(entry: Entry) -> bool:
     """A regular file: no folder, link or submodule."""
     return entry[0].startswith(b"100")
-
-
-def _stat(path: str, folder: int | None = None) -> os.stat_result | None:
-    try:
-        return os.stat(path, dir_fd=folder, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _is_same(one: os.stat_result | None, two: os.stat_result | None) -> bool:

@@ -145,13 +145,13 @@ def patch_of(path: str, old: bytes | None, new: bytes | None) -> str:
 
 def _differing_lines(old: bytes, new: bytes) -> int:
     """How many lines lie between the common beginning and the common end: finding a good diff costs more than that."""
-    start = _common(old, new)
+    start = common(old, new)
     old, new = old[start:], new[start:]
-    end = _common(old[::-1], new[::-1])
+    end = common(old[::-1], new[::-1])
     return old.count(b"\n", 0, len(old) - end) + new.count(b"\n", 0, len(new) - end)
 
 
-def _common(one: bytes, two: bytes) -> int:
+def common(one: bytes, two: bytes) -> int:
     """The length of the common beginning, by halving."""
     low, high = 0, min(len(one), len(two))
     while low < high:

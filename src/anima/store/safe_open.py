@@ -26,8 +26,7 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
     """A descriptor for a relative path under the folder `root`. Raises OSError (ELOOP for a link on the way)."""
     if "/" not in path:
         return os.open(path, flags | _NOFOLLOW, mode, dir_fd=root)
-    how = _openat2()
-    if how is not None:
+    if (how := _openat2()) is not None:
         return int(how(root, path, flags | _NOFOLLOW, mode))
     return walk_beneath(root, path, flags, mode)
 
@@ -79,6 +78,14 @@ def open_regular(root: int, path: str) -> tuple[int, os.stat_result]:
     return fd, found
 
 
+def stat_at(path: str, folder: int | None = None) -> os.stat_result | None:
+    """The stat of what stands there, a link itself; None where nothing does."""
+    try:
+        return os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 @contextmanager
 def held(fd: int) -> Iterator[int]:
     """A descriptor that is closed at the end."""
@@ -118,13 +125,8 @@ def _openat2() -> Any:
         return int(fd)
 
     try:
-        probe = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with held(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as probe:
+            os.close(call(probe, ".", os.O_RDONLY | os.O_DIRECTORY, 0))
     except OSError:
         return None
-    try:
-        os.close(call(probe, ".", os.O_RDONLY | os.O_DIRECTORY, 0))
-    except OSError:
-        return None
-    finally:
-        os.close(probe)
     return call

@@ -15,16 +15,17 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, Damaged, MissingExtra, NotFound, Refused, printable
-from anima.store.folder import MACHINE, give_mode
+from anima.store.folder import MACHINE, as_damage, give_mode
 from anima.store.lock import flock
-from anima.store.outside import name_anew
+from anima.store.outside import name_anew, sync_folder
+from anima.store.safe_open import held
 
 ENDING = ".age"
 MOST_BY_PASSPHRASE = 2**30
@@ -34,6 +35,7 @@ _NAME = re.compile(
 )
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")
+_PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -111,48 +113,39 @@ class Shelf:
     def put(self, name: str, write: Callable[[BinaryIO], None], *, only_new: bool = False) -> str:
         """Has an archive written, and gives it its name; gives its path. Raises Damaged, or Refused with `only_new`."""
         target, part = os.path.join(self.folder, name), os.path.join(self.folder, f".anima-{secrets.token_hex(8)}.part")
-        try:
-            self._make()
-            self._sweep()
-            if only_new and os.path.lexists(target):
-                raise Refused(f"{target}: there is a file of that name, and it is not overwritten", rule="overwrite")
-            fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with as_damage("the snapshot cannot be written", "; nothing was changed"):
             try:
+                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+                if not self._is_folder():
+                    name = os.path.basename(self.folder)
+                    raise Damaged(f"{name} is a link where a folder of snapshots must be; nothing was changed")
+                self._sweep()
+                if only_new and os.path.lexists(target):
+                    raise FileExistsError
+                self._write(part, target, write, only_new)
+            except FileExistsError:
+                said = f"{target}: there is a file of that name, and it is not overwritten"
+                raise Refused(said, rule="overwrite") from None
+        return target
+
+    def _write(self, part: str, target: str, write: Callable[[BinaryIO], None], only_new: bool) -> None:
+        try:
+            with held(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600)) as fd:
                 flock(fd)
                 give_mode(fd, 0o600)
                 with open(fd, "r+b", closefd=False) as out:
                     write(out)
                 os.fsync(fd)
                 name_anew(part, target) if only_new else os.rename(part, target)
-                self._sync()
-            finally:
-                os.close(fd)
-                _unlink(part)
-        except FileExistsError:
-            raise Refused(
-                f"{target}: there is a file of that name, and it is not overwritten", rule="overwrite"
-            ) from None
-        except OSError as error:
-            raise Damaged(
-                f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed"
-            ) from None
-        return target
+                sync_folder(self.folder)
+        finally:
+            with suppress(OSError):
+                os.unlink(part)
 
     def remove(self, kept: Snapshot) -> None:
-        try:
+        with as_damage(f"{kept.name} cannot be removed"), suppress(FileNotFoundError):
             os.unlink(kept.path)
-            self._sync()
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise Damaged(f"{kept.name} cannot be removed ({os.strerror(error.errno or 0)})") from None
-
-    def _make(self) -> None:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        if not self._is_folder():
-            raise Damaged(
-                f"{os.path.basename(self.folder)} is a link where a folder of snapshots must be; nothing was changed"
-            )
+            sync_folder(self.folder)
 
     def _is_folder(self) -> bool:
         """No link is followed, neither here nor at a home's `.anima`; above a folder of their choice the owner may have some."""
@@ -164,31 +157,9 @@ class Shelf:
         """Removes what a process that was killed left of an archive."""
         for name in filter(_PART.match, os.listdir(self.folder)):
             path = os.path.join(self.folder, name)
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-            except OSError:
-                continue
-            try:
+            with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _PLAIN)) as fd:
                 if flock(fd):  # else it is being written
-                    _unlink(path)
-            except OSError:
-                pass
-            finally:
-                os.close(fd)
-
-    def _sync(self) -> None:
-        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+                    os.unlink(path)
 
 
 # -- reading one, sealed or not ----------------------------------------------------------------------------------------------
@@ -210,17 +181,14 @@ def is_sealed(path: str | Path) -> bool:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[BinaryIO]:
-    try:
-        raw = open(path, "rb", buffering=0)
-    except FileNotFoundError:
-        raise NotFound(f"{path}: there is no such snapshot", hint="anima snapshot list names those of a home") from None
-    except OSError as error:
-        raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
-    with raw:
+    with as_damage(f"{path}: cannot be read"):
         try:
+            raw = open(path, "rb", buffering=0)
+        except FileNotFoundError:
+            hint = "anima snapshot list names those of a home"
+            raise NotFound(f"{path}: there is no such snapshot", hint=hint) from None
+        with raw:
             yield raw
-        except OSError as error:
-            raise Damaged(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
 
 
 @contextmanager
@@ -341,9 +309,8 @@ def _recipient(text: str) -> Any:
     try:
         return kind.Recipient.from_str(text.strip())
     except pyrage.RecipientError:
-        raise BadArguments(
-            f"{printable(text)} is no recipient of age's", hint="give age1… or a public key of ssh"
-        ) from None
+        hint = "give age1… or a public key of ssh"
+        raise BadArguments(f"{printable(text)} is no recipient of age's", hint=hint) from None
 
 
 def _identity(path: str | Path) -> Any:

@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -20,18 +20,17 @@ from anima.errors import Damaged, Refused, printable
 from anima.model import File, FoundFile
 from anima.store import census as censuses
 from anima.store.census import BARE, GIT, Reasons, folders_above
-from anima.store.folder import MACHINE, Folder, is_restoring
-from anima.store.private import ASIDE, Machine
+from anima.store.folder import MACHINE, Folder, as_damage, is_restoring
+from anima.store.private import ASIDE, Machine, Swap, staged_in
 from anima.store.safe_open import open_regular
-from anima.store.swap import Swap, staged_in
 
 if TYPE_CHECKING:
     from anima.store.revision import Note
 
 _REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
-_NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 MAX_BYTES = 256 * 2**20  # of a file that is looked through
+_NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 
 
 class FolderWhole:
@@ -39,6 +38,8 @@ class FolderWhole:
 
     def __init__(self, folder: Folder, machine: Machine) -> None:
         self._folder, self._machine = folder, machine
+        self.name, self.identity, self.state = folder.root, folder.identity, machine
+        self.lock, self.key = machine.lock.hold, machine.key
 
     @classmethod
     @contextmanager
@@ -51,27 +52,7 @@ class FolderWhole:
             machine.lock.close()
             folder.close()
 
-    @property
-    def name(self) -> str:
-        return self._folder.root
-
-    @property
-    def identity(self) -> str:
-        return self._folder.identity
-
-    @property
-    def state(self) -> Machine:
-        return self._machine
-
-    def lock(self) -> AbstractContextManager[None]:
-        return self._machine.lock.hold()
-
-    def key(self) -> bytes:
-        """The home's secret, made when it has none."""
-        return self._machine.key()
-
     def last_record(self) -> bytes:
-        """The last line of the ledger."""
         return self._folder.last_line(f"{MACHINE}/ledger.jsonl")
 
     # -- places ---------------------------------------------------------------------------------------------------------
@@ -113,13 +94,9 @@ class FolderWhole:
     @contextmanager
     def scratch(self) -> Iterator[BinaryIO]:
         """A file without a name, on the home's own disk. Raises Damaged."""
-        try:
+        with as_damage("the snapshot cannot be written", "; nothing was changed"):  # also at the end, when it is closed
             with open(self._machine.scratch(), "r+b") as file:
                 yield file
-        except OSError as error:  # also when what was not written yet is written at the end
-            raise Damaged(
-                f"the snapshot cannot be written ({os.strerror(error.errno or 0)}); nothing was changed"
-            ) from None
 
     # -- other files in their place -------------------------------------------------------------------------------------
 
@@ -155,8 +132,8 @@ class FolderWhole:
             Swap(self._machine)
 
     def check_space(self, sizes: Iterable[int]) -> None:
-        disk, need = os.fstatvfs(self._folder.fd), sum(size + 4096 for size in sizes)
-        if (free := disk.f_bavail * disk.f_frsize) < need:
+        need = sum(size + 4096 for size in sizes)
+        if (free := self._folder.free_bytes()) < need:
             raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
 
     def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
@@ -181,15 +158,7 @@ class FolderWhole:
 
     def files(self, beneath: str = ".") -> Iterator[tuple[str, int]]:
         """(path, size) of every regular file beneath the home, hidden ones too, in order."""
-        for folder, folders, names, fd in os.fwalk(beneath, dir_fd=self._folder.fd, follow_symlinks=False):
-            folders.sort()
-            for name in sorted(names):
-                try:
-                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except OSError:
-                    continue  # it vanished while we looked
-                if stat.S_ISREG(found.st_mode):
-                    yield os.path.normpath(f"{folder}/{name}"), found.st_size
+        return ((path, found.st_size) for path, found in self._folder.walk(beneath) if stat.S_ISREG(found.st_mode))
 
     def is_machinery(self, path: str) -> bool:
         """Whether a file is state of the machine's own, or of history."""
@@ -219,30 +188,22 @@ class FolderWhole:
         return found.st_nlink if found else 0
 
     def read(self, path: str) -> bytes | None:
-        """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
         return self._folder.bytes_of(path)
 
     def replace(self, path: str, data: bytes) -> None:
         """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
-        try:
+        with as_damage("cannot be written"):
             found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
-            staged = self._machine.stage(data, mode=stat.S_IMODE(found.st_mode))
             try:
-                self._machine.move(staged, path)
-                self._machine.sync_folder(path.rpartition("/")[0])
+                self._machine.place(path, data, mode=stat.S_IMODE(found.st_mode))
             finally:
-                self._machine.unstage(staged)
-        except OSError as error:
-            raise Damaged(f"cannot be written ({os.strerror(error.errno or 0)})") from None
-        finally:
-            self._folder.forget(path)
+                self._folder.forget(path)
 
     # -- what was set aside ---------------------------------------------------------------------------------------------
 
     def set_aside(self) -> Iterator[str]:
         """The files that were set aside, those of repositories left out: they are deleted as a whole."""
-        if self._folder.stat(f"{MACHINE}/{ASIDE}") is not None:
-            yield from (path for path, _ in self.files(f"{MACHINE}/{ASIDE}") if not _REPOSITORY.match(path))
+        return (path for path, _ in self.files(f"{MACHINE}/{ASIDE}") if not _REPOSITORY.match(path))
 
     def drop_set_aside(self, path: str) -> None:
         self._machine.remove(path.removeprefix(f"{MACHINE}/"))
@@ -255,12 +216,8 @@ class FolderWhole:
             found += [f"{top}/{when}/{name}" for name in names(f"{top}/{when}") if name.startswith("repository")]
         found += [f"{MACHINE}/{name}" for name in names(MACHINE) if name.startswith("history.git.")]
         for path in found:
-            try:
+            with as_damage("cannot be deleted"), suppress(FileNotFoundError):
                 shutil.rmtree(path, dir_fd=self._folder.fd)
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise Damaged(f"cannot be deleted ({os.strerror(error.errno or 0)})") from None
 
 
 def _in_the_way(path: str) -> Refused:

@@ -28,11 +28,11 @@ from anima.errors import (
     Refused,
     StaleWrite,
 )
-from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
+from anima.ledger.chain import Edit, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
-from anima.model import Actor, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
+from anima.model import Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import MAX_BYTES, Batch, LogState, Mend, Written, never_whole
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record, what_of
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.place import Rules
 from anima.store.revision import Note, Revision, message_of, patch_of
 
@@ -106,6 +106,9 @@ class MemoryDocuments:
     def version(self, path: str) -> str | None:
         found = self._shelf.files.get(DocPath.parse(path).key)
         return str(found.version) if found else None
+
+    def versions(self) -> dict[str, str]:
+        return {file.path: str(file.version) for file in self._shelf.files.values()}
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(sorted(entry.path.rpartition("/")[2] for entry in self.list(folder)))
@@ -544,21 +547,7 @@ class MemoryStore:
             return self._commit_late(history, late, reason) if late else None
 
     def _commit_late(self, history: MemoryHistory, late: list[Record], reason: str) -> str | None:
-        own = [Intent.from_record(record) for record in late if record.kind == "intent"]
-        last, newest = own[-1] if own else None, late[-1]
-        note = Note(
-            what=what_of(own, newest),
-            actor=str(last.actor if last else Actor.OUTSIDE),
-            author=self.rules.author,
-            time=newest.time,
-            session=last.session if last else None,
-            rule=last.rule if last else None,
-            batch=" ".join(intent.id for intent in own) or None,
-            reason=reason,
-            anchor=(newest.n, newest.hash),
-        )
-        paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
-        paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
+        note, paths = late_note(late, author=self.rules.author, reason=reason, words={})
         files = {path: self._shelf.files.get(DocPath.parse(path).key) for path in paths}
         return history.commit({path: file.data if file else None for path, file in files.items()}, note)
 

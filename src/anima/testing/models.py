@@ -118,7 +118,7 @@ def _answering(server: ModelServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
             headers = {name.casefold(): value for name, value in self.headers.items()}
-            asked = Received(self.path, headers, json.loads(raw))
+            asked = Received(self.path.partition("?")[0], headers, json.loads(raw))
             try:
                 self._answer(asked, server.next_for(asked, len(raw)), len(raw))
             except (BrokenPipeError, ConnectionResetError):
@@ -257,8 +257,9 @@ def _responses(asked: Received, reply: Spoken, tokens: int) -> _Made:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         items.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]})
     for id, name, given in _called(asked, reply):
-        call = {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": name, "arguments": given}
-        items.append({**call, "status": "completed"})
+        space, _, bare = name.rpartition("/")  # Codex calls the tools of an MCP server by its name and theirs
+        call = {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": bare, "arguments": given}
+        items.append({**call, **({"namespace": space} if space else {}), "status": "completed"})
     base = {"id": "resp_1", "object": "response", "created_at": 1_700_000_000, "model": asked.body["model"]}
     base |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "error": None, "incomplete_details": None}
     whole = {**base, "status": "completed", "output": items, "usage": usage}

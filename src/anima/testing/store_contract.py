@@ -105,6 +105,7 @@ class StoreContract:
         first = store.documents.version("note.md")
         put(store, OTHER, "y\n")
         assert home().documents.version("note.md") == first is not None
+        assert (home().documents.versions() or {"note.md": first})["note.md"] == first
         put(store, NOTE, "another length\n")
         assert store.documents.version("note.md") != first
 
@@ -356,6 +357,7 @@ class StoreContract:
             log.begin(b"first\n")
             assert [log.append(b"second\n", sync=True), log.append(b"third\n", sync=False)] == [6, 13]
             log.sync()
+        home().logs("talks").create("one").close()  # it is there, and stays as it is
         with home().logs("talks").open("one") as log:
             assert (log.id, log.size(), log.read(6, 13), log.read(13, 999)) == ("one", 19, b"second\n", b"third\n")
         with logs.append_to("one") as log, pytest.raises(BadArguments):

@@ -97,9 +97,9 @@ def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
         for number, line in enumerate(lines_of(text), start=1):
             if is_point(line) and wanted.search(plain(line)):
                 fact = _fact(line, path, number)
-                is_loose = fact.since is None and fact.until is None
-                is_past = is_loose and path.rpartition("/")[2] == PAST
-                if not is_past and _holds(fact, at) and wanted.search(plain(fact.text)):
+                is_past = not (fact.since or fact.until) and path.rpartition("/")[2] == PAST
+                holds = (fact.since or date.min) <= at and (fact.until is None or at < fact.until)
+                if not is_past and holds and wanted.search(plain(fact.text)):
                     found.append(fact)
     found.sort(key=lambda f: (f.since is None and f.until is None, -(f.since or date.min).toordinal(), f.path, f.line))
     return tuple(found)
@@ -112,18 +112,11 @@ def _fact(line: str, path: str, number: int) -> Fact:
     dated = was or _HELD.match(text, at)
     try:
         *begins, ends = dated.groups() if dated else (None,)
-        since, until = _date(next(filter(None, begins), None)), _date(ends)
+        days = (next(filter(None, begins), None), ends)
+        since, until = (date.fromisoformat(day) if day else None for day in days)
     except ValueError:  # a day that no month has is no date; the line stays as it is
         return Fact(text=text, path=path, line=number, since=None, until=None)
     return Fact(text=text[:at].rstrip() if dated else text, path=path, line=number, since=since, until=until)
-
-
-def _holds(fact: Fact, at: date) -> bool:
-    return (fact.since is None or fact.since <= at) and (fact.until is None or at < fact.until)
-
-
-def _date(raw: str | None) -> date | None:
-    return date.fromisoformat(raw) if raw else None
 
 
 def plain(text: str) -> str:

@@ -10,19 +10,19 @@ Not here: what follows from it (dream.plan).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from anima.text import vocabulary
+from anima.text import vocabulary as known
 from anima.text.notes import LONGEST, Sentence, content, is_any_verb, is_verb
 from anima.text.words import fold
 
 LONGEST_VALUE = 7  # words
-FOR_LIFE = next(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
+FOR_LIFE = next(n for n, row in enumerate(known.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
 
-HOME = next(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
+HOME = next(n for n, row in enumerate(known.SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
 
 
 class Relation(StrEnum):
@@ -31,9 +31,8 @@ class Relation(StrEnum):
     ADDS = "adds"
 
 
-def relation(
-    old: Sentence, new: Sentence, *, together: Callable[[], bool] = lambda: False, crowded: bool = True
-) -> Relation | None:
+@lru_cache(maxsize=262_144)
+def relation(old: Sentence, new: Sentence, *, together: bool = False, crowded: bool = True) -> Relation | None:
     """What `new` is to `old`. `together` says whether searches that found one also found the other; `crowded`, whether
     other things are said of what they are about, as of a person; of a standup or a dentist there is one thing to say."""
     if old.frame == new.frame:
@@ -60,19 +59,19 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: C
     if not named or 2 * len(named & telling) < len(telling) or _other_subject(one, other):
         return False
     theirs = (frozenset(other.tokens) - set(one.tokens)) | (subject(one) - set(other.tokens))
-    if theirs & vocabulary.KIN or _looks_alike(one, other):
+    if theirs & known.KIN or _looks_alike(one, other):
         return False
-    common = subject(one) & subject(other) & vocabulary.KIN
+    common = subject(one) & subject(other) & known.KIN
     mine, yours = attributes(one, common), attributes(other, common)
     if mine and yours and not mine & yours:
         return False
     topic = (stems(one) & here) - value
     if topic - {stem(one.head)} or (topic and (len(named) > 1 or mine & yours)):
         return True
-    if same_subject(one, other) and value <= here and telling - vocabulary.CALENDAR:
+    if same_subject(one, other) and value <= here and telling - known.CALENDAR:
         return True
     # A name that few notes have points to one fact; a number does when the subject is the same.
-    alone = (named & telling) - vocabulary.CALENDAR
+    alone = (named & telling) - known.CALENDAR
     if not topic and not mine & yours:
         alone -= _stemmed(subject(other))  # it says something of the value, not that it is one
     return any(rare(word) and (not word[0].isdigit() or (topic and len(word) > 2)) for word in alone)
@@ -85,15 +84,15 @@ def _is_telling(word: str, sentence: Sentence) -> bool:
 
 def _looks_alike(one: Sentence, other: Sentence) -> bool:
     """Whether two are one sentence but for what stands before the verb: the same said of something else."""
-    front = _shared(one.frame, other.frame)
-    back = _shared(one.frame[front:][::-1], other.frame[front:][::-1])
+    front = shared_start(one.frame, other.frame)
+    back = shared_start(one.frame[front:][::-1], other.frame[front:][::-1])
     end = one.frame[len(one.frame) - back :]
-    return front > 0 and any(word in vocabulary.BE or word in vocabulary.STATIVE for word in end)
+    return front > 0 and any(word in known.BE or word in known.STATIVE for word in end)
 
 
 def _other_subject(one: Sentence, other: Sentence) -> bool:
     """Whether the other is about somebody or something that the first does not name."""
-    theirs = subject(other) & (other.names | vocabulary.KIN)
+    theirs = subject(other) & (other.names | known.KIN)
     return bool(theirs) and not _stemmed(theirs) & stems(one)
 
 
@@ -113,16 +112,16 @@ def stem(word: str) -> str:
 def stems(sentence: Sentence) -> frozenset[str]:
     """The words that carry what is said, and every number; no verbs that any wording may choose."""
     numbers = {word for word in sentence.frame if any(char.isdigit() for char in word)}
-    return _stemmed((content(sentence) | numbers) - ((vocabulary.STATIVE | vocabulary.CHANGES) - sentence.names))
+    return _stemmed((content(sentence) | numbers) - ((known.STATIVE | known.CHANGES) - sentence.names))
 
 
 @lru_cache(maxsize=65_536)
 def denied(sentence: Sentence) -> frozenset[str]:
     """The words that a sentence says are no longer so: what stands behind "no longer" in its clause."""
     found: set[str] = set()
-    for clause in vocabulary.DENIAL.findall(sentence.core[:LONGEST]):
+    for clause in known.DENIAL.findall(sentence.core[:LONGEST]):
         found |= {stem(folded) for word in _WORD.findall(clause) if len(folded := fold(word)) > 2}
-    return frozenset(found) - vocabulary.ARTICLES - {"mehr"}
+    return frozenset(found) - known.ARTICLES - {"mehr"}
 
 
 _WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
@@ -131,7 +130,7 @@ _WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
 def same_subject(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences are about the same: what stands before the verb of one stands there in the other, too."""
     mine, yours = subject(one), subject(other)
-    if (mine ^ yours) & vocabulary.KIN:
+    if (mine ^ yours) & known.KIN:
         return False  # Ana's sister is not Ana
     return bool(mine) and bool(yours) and (mine <= yours or yours <= mine)
 
@@ -146,14 +145,14 @@ def subject(sentence: Sentence) -> frozenset[str]:
     if sentence.label:
         place = min(place, sentence.label)
     elif place == len(frame):  # "standup at nine": no verb, but a word that ends the subject
-        place = next((n for n, word in enumerate(frame) if n and word in vocabulary.TIES), place)
+        place = next((n for n, word in enumerate(frame) if n and word in known.TIES), place)
     return content(sentence) & frozenset(frame[:place])
 
 
 @lru_cache(maxsize=65_536)
 def gist(sentence: Sentence) -> frozenset[str]:
     """What a sentence claims, without whom it is about and without the verbs and nouns that any wording may choose."""
-    kept = content(sentence) - {sentence.head} - vocabulary.STATIVE - vocabulary.ATTRIBUTES - vocabulary.NAMING
+    kept = content(sentence) - {sentence.head} - known.STATIVE - known.ATTRIBUTES - known.NAMING
     return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
@@ -165,7 +164,7 @@ def says_too(one: Sentence, other: Sentence) -> bool:
         return False
     if _negated(one) != _negated(other):
         return False
-    common = subject(one) & subject(other) & vocabulary.KIN
+    common = subject(one) & subject(other) & known.KIN
     here, there = attributes(one, common), attributes(other, common)
     return not here or not there or bool(here & there)
 
@@ -174,63 +173,63 @@ def says_too(one: Sentence, other: Sentence) -> bool:
 def attributes(sentence: Sentence, apart: frozenset[str] = frozenset()) -> frozenset[int]:
     """Which of the known attributes a sentence speaks of, apart from words that only name whom it is about."""
     told = frozenset(sentence.tokens) - apart
-    return frozenset(n for n, row in enumerate(vocabulary.SAME_ATTRIBUTE) if not row.isdisjoint(told))
+    return frozenset(n for n, row in enumerate(known.SAME_ATTRIBUTE) if not row.isdisjoint(told))
 
 
 def _attributes_shared(one: Sentence, other: Sentence) -> bool:
-    common = subject(one) & subject(other) & vocabulary.KIN
+    common = subject(one) & subject(other) & known.KIN
     return bool(attributes(one, common) & attributes(other, common))
 
 
-def _by_frame(old: Sentence, new: Sentence, together: Callable[[], bool], crowded: bool) -> Relation | None:
+def _by_frame(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Relation | None:
     """The same sentence but for one run of words behind what it is about."""
     a, b = old.frame, _unchanged(new.frame)
-    front = _shared(a, b)
-    back = _shared(a[front:][::-1], b[front:][::-1])
+    front = shared_start(a, b)
+    back = shared_start(a[front:][::-1], b[front:][::-1])
     gone, come = a[front : len(a) - back], b[front : len(b) - back]
     if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE or "'s" in (gone[0], come[0]):
         return None
     start, end = a[:front], a[len(a) - back :]
-    if (frozenset(gone) ^ frozenset(come)) & ((vocabulary.KIN - old.names - new.names) | vocabulary.NAMING):
+    if (frozenset(gone) ^ frozenset(come)) & ((known.KIN - old.names - new.names) | known.NAMING):
         return None  # of somebody else
     if not 0 < old.label <= len(start) and _ends_before_thing(start) and _tied(gone) and _tied(come):
         return None  # "moved | the demo to May" and "moved | the party to June": of something else
     verbs = _verbs(start, old.names)
     if not verbs and not _is_dense(start):
         return _by_topic(old, new, _Cut(start, end, gone, come), together, crowded)
-    if old.adds or new.adds or _several(start, end, verbs) or (a[0] in vocabulary.ALWAYS and not new.changes):
+    if old.adds or new.adds or _several(start, end, verbs) or (a[0] in known.ALWAYS and not new.changes):
         return Relation.ADDS if not new.changes else Relation.REPLACES
     at_verb = bool(verbs) and start[-1] == verbs[-1] and not end
-    bare = at_verb and verbs[-1] in vocabulary.LOOSEST
+    bare = at_verb and verbs[-1] in known.LOOSEST
     if not new.changes and at_verb and not _same_slot(old, verbs[-1], gone, come):
         return None
     if _is_dense(start) or _is_tight(start, end, verbs) or (new.changes and not bare):
         return Relation.REPLACES
-    if together() or _attributes_shared(old, new):
+    if together or _attributes_shared(old, new):
         return Relation.REPLACES
-    one_thing = not bare or (not crowded and verbs[-1] in vocabulary.BE)
+    one_thing = not bare or (not crowded and verbs[-1] in known.BE)
     return Relation.REPLACES if one_thing and _alike(old, new, gone, come) else None
 
 
 def _ends_before_thing(start: tuple[str, ...]) -> bool:
     """Whether what comes next can be a thing that is spoken of: behind "is" and "at" there is a value."""
-    return bool(start) and start[-1] not in vocabulary.BE and start[-1] not in vocabulary.TIES
+    return bool(start) and start[-1] not in known.BE and start[-1] not in known.TIES
 
 
 def _tied(words: tuple[str, ...]) -> int:
     """Where, behind a thing, a small word ties a value to it; 0 for nowhere. A number, a time and what is tied itself are
     no things."""
     first = words[0] if words else "0"
-    if first[0].isdigit() or first in vocabulary.TIES or stem(first) in vocabulary.SPANS | vocabulary.CALENDAR:
+    if first[0].isdigit() or first in known.TIES or stem(first) in known.SPANS | known.CALENDAR:
         return 0
-    return next((n for n, word in enumerate(words[:-1]) if n and word in vocabulary.TIES), 0)
+    return next((n for n, word in enumerate(words[:-1]) if n and word in known.TIES), 0)
 
 
 @lru_cache(maxsize=65_536)
 def _changed(sentence: Sentence) -> frozenset[str]:
     """What a sentence says was changed, in "Ana moved the dentist to Monday" the dentist: the thing it speaks of."""
     frame = sentence.frame
-    place = next((n + 1 for n, word in enumerate(frame) if n and word in vocabulary.CHANGES), len(frame))
+    place = next((n + 1 for n, word in enumerate(frame) if n and word in known.CHANGES), len(frame))
     return content(sentence) & frozenset(frame[place : place + _tied(frame[place:])])
 
 
@@ -252,47 +251,39 @@ class _Cut(NamedTuple):
 ENOUGH = 2  # signs that a note without a verb has another value of the same thing
 
 
-def _by_topic(old: Sentence, new: Sentence, cut: _Cut, together: Callable[[], bool], crowded: bool) -> Relation | None:
+def _by_topic(old: Sentence, new: Sentence, cut: _Cut, together: bool, crowded: bool) -> Relation | None:
     """A note without a verb before its value: "gym: Northside", "review on Friday", "savings goal 400"."""
     topic = [word for word in cut.start if _is_topic(word)]
-    if any(word not in old.names and (word in vocabulary.BE or word in vocabulary.STATIVE) for word in cut.end):
+    if any(word not in old.names and (word in known.BE or word in known.STATIVE) for word in cut.end):
         return None  # the verb comes after what differs, so that is what they are about
     if not topic or _differs_before(old, cut.gone, new, cut) or _differs_before(new, cut.come, old, cut):
         return None
-    if old.adds or new.adds or any(map(vocabulary.is_several, (*cut.start, *cut.end))):
+    if old.adds or new.adds or any(map(known.is_several, (*cut.start, *cut.end))):
         return Relation.ADDS if not new.changes else Relation.REPLACES
     one_thing = len(topic) > 1 or not crowded
     labelled = 0 < old.label <= len(cut.start) and (old.label == new.label or (new.changes and not new.label))
     alike = _alike(old, new, cut.gone, cut.come)
     lone_name = len(topic) == 1 and topic[0] in old.names  # may be a person, of whom a label says no attribute
-    closing = cut.start[-2 if cut.start[-1] in vocabulary.OWNERS and len(cut.start) > 1 else -1]
+    closing = cut.start[-2 if cut.start[-1] in known.OWNERS and len(cut.start) > 1 else -1]
     signs = (
         len(topic) > 1,
-        labelled or closing in vocabulary.TIES,
+        labelled or closing in known.TIES,
         labelled and one_thing and not lone_name,
         any(_is_topic(word) for word in cut.end),
         alike,
         new.changes and one_thing,
         _attributes_shared(old, new),
-        together(),
+        together,
     )
     return Relation.REPLACES if one_thing and sum(signs) >= ENOUGH else None
 
 
 def _is_topic(word: str) -> bool:
     """Whether a word can be what a note is about: no small word, no sort of note."""
-    return (
-        len(word) > 1
-        and word != "'s"
-        and word not in vocabulary.TIES
-        and word not in _NO_TOPIC
-        and not word[0].isdigit()
-    )
+    return len(word) > 1 and word != "'s" and word not in known.TIES and word not in _NO_TOPIC and not word[0].isdigit()
 
 
-_NO_TOPIC = (
-    vocabulary.NAMING | vocabulary.OWNERS | vocabulary.RULES | vocabulary.DECISIONS | vocabulary.BE | vocabulary.SORTS
-)
+_NO_TOPIC = known.NAMING | known.OWNERS | known.RULES | known.DECISIONS | known.BE | known.SORTS
 
 
 def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence, cut: _Cut) -> bool:
@@ -301,23 +292,24 @@ def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence,
         return sentence.label > len(cut.start)
     if is_any_verb(value[0]) and value[0] not in sentence.names:
         return True
-    return any(word not in sentence.names and (word in vocabulary.BE or word in vocabulary.STATIVE) for word in value)
+    return any(word not in sentence.names and (word in known.BE or word in known.STATIVE) for word in value)
 
 
 def _unchanged(frame: tuple[str, ...]) -> tuple[str, ...]:
     """A frame without a bare "moved;" or "changed:" at its head."""
-    return frame[1:] if len(frame) > 2 and frame[0] in vocabulary.CHANGES else frame
+    return frame[1:] if len(frame) > 2 and frame[0] in known.CHANGES else frame
 
 
 def _same_slot(old: Sentence, verb: str, gone: tuple[str, ...], come: tuple[str, ...]) -> bool:
     """Whether two values hang on a verb in the same way: "works at …" and "works from …" are two things to say."""
-    one, other = (word if word in vocabulary.TIES else "" for word in (gone[0], come[0]))
-    if one == other or (one in vocabulary.PLACES and other in vocabulary.PLACES) or HOME in attributes(old):
+    one, other = (word if word in known.TIES else "" for word in (gone[0], come[0]))
+    if one == other or (one in known.PLACES and other in known.PLACES) or HOME in attributes(old):
         return True
-    return verb in vocabulary.BE
+    return verb in known.BE
 
 
-def _shared(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+def shared_start(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many of the first words, or letters, are the same."""
     return next((n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
 
 
@@ -336,23 +328,23 @@ def _several(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> 
     place = start.index(verbs[-1]) if verbs else 0
     named = not verbs or start[-1] in (verbs[-1], "called", "named", "heisst", "llama")
     told = start[1:] if named else start[max(1, place) :]
-    return any(map(vocabulary.is_several, (*told, *end)))
+    return any(map(known.is_several, (*told, *end)))
 
 
 def _is_tight(start: tuple[str, ...], end: tuple[str, ...], verbs: list[str]) -> bool:
     """Whether the frame says more than "somebody uses …": an attribute by name, or words behind the value."""
-    if any(word not in vocabulary.BE and len(word) > 2 for word in end):
+    if any(word not in known.BE and len(word) > 2 for word in end):
         return True
-    if verbs and verbs[-1] not in vocabulary.LOOSE:
+    if verbs and verbs[-1] not in known.LOOSE:
         return True
     if verbs and start[-1] != verbs[-1]:
         return True  # the frame goes on behind the verb: "is at", "is called", "uses … for"
-    if sum(len(word) > 2 and word not in vocabulary.NAMING for word in start) >= 4:
+    if sum(len(word) > 2 and word not in known.NAMING for word in start) >= 4:
         return True  # a beginning that says this much is about one thing
-    if not verbs or verbs[-1] not in vocabulary.BE:
+    if not verbs or verbs[-1] not in known.BE:
         return False
     before = start[: start.index(verbs[-1])]
-    if before[-1] in vocabulary.KIN:
+    if before[-1] in known.KIN:
         return False
     return "'s" in before or any(
         word in ("of", "de", "del", "von", "der", "du", "for", "para", "fur", "pour") for word in before
@@ -371,7 +363,7 @@ def _shape(sentence: Sentence, value: tuple[str, ...]) -> str:
 
 
 def _stems(found: frozenset[str]) -> frozenset[str]:
-    kept = found - vocabulary.STATIVE - vocabulary.NAMING - vocabulary.CHANGES
+    kept = found - known.STATIVE - known.NAMING - known.CHANGES
     return frozenset(word.rstrip("s")[:8] for word in kept)
 
 
@@ -383,38 +375,38 @@ def _negated(sentence: Sentence) -> bool:
     )
 
 
-def _says_otherwise(old: Sentence, new: Sentence, together: Callable[[], bool], crowded: bool) -> bool:
+def _says_otherwise(old: Sentence, new: Sentence, together: bool, crowded: bool) -> bool:
     """A sentence of change about the same subject, and about the same attribute or the very value that was."""
     if not same_subject(old, new):
         return False
     common = subject(old) & subject(new)
-    mine, yours = attributes(old, common & vocabulary.KIN), attributes(new, common & vocabulary.KIN)
+    mine, yours = attributes(old, common & known.KIN), attributes(new, common & known.KIN)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
     if _other_thing(old, new, common):
         return False
-    if any(map(vocabulary.is_several, old.frame[1:])) and not _negated(new):
+    if any(map(known.is_several, old.frame[1:])) and not _negated(new):
         return False
-    gone = denied(new) - _stemmed(vocabulary.STATIVE)
+    gone = denied(new) - _stemmed(known.STATIVE)
     if gone and not gone & stems(old) and HOME not in mine & yours:
         return False  # it says what is no longer so, and that is something else
     shared = _stems(content(old) - common) & _stems(content(new) - common)
     if mine & yours or shared:
         return True
     named = not _changed(new) or bool(_stemmed(_changed(new)) & stems(old))
-    return named and (together() or (not crowded and _one_claim(old, new)))
+    return named and (together or (not crowded and _one_claim(old, new)))
 
 
 def _one_claim(old: Sentence, new: Sentence) -> bool:
     """Whether two are about just the same, and neither has a verb of its own that claims something else."""
-    claimed = {word for word in new.frame if word in vocabulary.STATIVE and word not in new.names}
+    claimed = {word for word in new.frame if word in known.STATIVE and word not in new.names}
     was = next((word for n, word in enumerate(old.frame) if n and word not in old.names and is_verb(word)), "is")
-    return subject(old) == subject(new) and claimed <= set(old.frame) and (was in vocabulary.PLAIN or was in new.frame)
+    return subject(old) == subject(new) and claimed <= set(old.frame) and (was in known.PLAIN or was in new.frame)
 
 
 def _denies(old: Sentence, new: Sentence) -> bool:
     """Whether the newer one says in so many words that what the older one says is no longer so."""
-    gone, here = denied(new) - _stemmed((vocabulary.STATIVE | vocabulary.TIES) - old.names), stems(old)
+    gone, here = denied(new) - _stemmed((known.STATIVE | known.TIES) - old.names), stems(old)
     if not gone & here or not (gone <= here or any(word in _stemmed(old.names) for word in gone & here)):
         return False
     return bool((_stemmed(new.heads) & here) - gone)

@@ -21,7 +21,8 @@ _DAYS: Final = {
     name: n for n, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 }
 _NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS: Final = {name: n for n, name in enumerate(_NUMBER_NAMES.split())} | {"a": 1, "an": 1, "couple": 2, "few": 3}
+NUMBERS: Final = {name: n for n, name in enumerate(_NUMBER_NAMES.split())}
+_NUMBERS: Final = NUMBERS | {"a": 1, "an": 1, "couple": 2, "few": 3}
 _UNITS: Final = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 45)}  # days, and give or take
 
 _MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
@@ -87,52 +88,41 @@ class _Reader:
         self._take(_MONTH_DAY, lambda m: self._day(m[3], _MONTHS[m[1]], int(m[2])))
         self._take(_DAY_MONTH, lambda m: self._day(m[3], _MONTHS[m[2]], int(m[1])))
         self._take(_MONTH_YEAR, lambda m: _month(int(m[2]), _MONTHS[m[1]]))
-        self._take(_BARE_MONTH, lambda m: self._month_before(_MONTHS[m[1]]))
+        self._take(_BARE_MONTH, lambda m: _month(self._year_of(_MONTHS[m[1]], 1), _MONTHS[m[1]]))
         self._take(_YEAR, lambda m: _span(date(int(m[1]), 1, 1), date(int(m[1]), 12, 31)))
         return self._found
 
     def relative(self) -> list[Span]:
         self._found = []
-        self._take(_AGO, lambda m: self._ago(m[1], m[2]))
-        self._take(_PAST, lambda m: self._since(m[1], m[2]))
+        self._take(_AGO, lambda m: self._back(_number(m[1]) * _UNITS[m[2]][0], _UNITS[m[2]][1]))
+        self._take(_PAST, lambda m: self._between(_number(m[1]) * _UNITS[m[2]][0], 0))
         self._take(_LAST, lambda m: self._last(m[1], m[2]))
         self._take(_NEAR, lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
         return [Span(first=span.first, last=span.last, exact=False) for span in self._found]
 
-    def _take(self, pattern: str, read: Callable[[re.Match[str]], Span | None]) -> None:
-        def replace(match: re.Match[str]) -> str:
+    def _take(self, pattern: str, read: Callable[[re.Match[str]], Span]) -> None:
+        """Takes the spans of a pattern out of the text; what is no date stays in it."""
+
+        def taken(match: re.Match[str]) -> str:
             try:
-                span = read(match)
+                self._found.append(read(match))
             except (ValueError, OverflowError):
-                span = None
-            if span is None:
                 return match[0]
-            self._found.append(span)
             return " "
 
-        self.text = re.sub(pattern, replace, self.text)
+        self.text = re.sub(pattern, taken, self.text)
 
-    def _day(self, year: str | None, month: int, day: int) -> Span | None:
-        chosen = int(year) if year else self._year_of(month, day)
-        return _span(date(chosen, month, day), date(chosen, month, day)) if chosen else None
+    def _day(self, year: str | None, month: int, day: int) -> Span:
+        found = date(int(year) if year else self._year_of(month, day), month, day)
+        return _span(found, found)
 
     def _year_of(self, month: int, day: int) -> int:
+        """The year in which that day last was; 0, which is none, where nobody knows what day it is."""
         if self._at is None:
             return 0
         return self._at.year if (month, day) <= (self._at.month, self._at.day) else self._at.year - 1
 
-    def _month_before(self, month: int) -> Span | None:
-        year = self._year_of(month, 1)
-        return _month(year, month) if year else None
-
-    def _ago(self, number: str, unit: str) -> Span | None:
-        days, slack = _UNITS[unit]
-        return self._back(_number(number) * days, slack)
-
-    def _since(self, number: str, unit: str) -> Span | None:
-        return self._between(_number(number) * _UNITS[unit][0], 0)
-
-    def _last(self, which: str, what: str) -> Span | None:
+    def _last(self, which: str, what: str) -> Span:
         assert self._at is not None
         at = self._at
         if what in _DAYS:
@@ -148,10 +138,10 @@ class _Reader:
         year = at.year if which == "this" else at.year - 1
         return _span(date(year, 1, 1), date(year, 12, 31))
 
-    def _back(self, days: int, slack: int) -> Span | None:
+    def _back(self, days: int, slack: int) -> Span:
         return self._between(days + slack, days - slack)
 
-    def _between(self, most: int, least: int) -> Span | None:
+    def _between(self, most: int, least: int) -> Span:
         assert self._at is not None
         return _span(self._at - timedelta(days=most), self._at - timedelta(days=max(0, least)))
 

@@ -481,12 +481,12 @@ def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks |
         return View(text=text if visible else "", hidden=0, whole=visible, spans=((0, len(text)),) if visible else ())
     shown = bytearray(b"\x01" if visible else b"\x00") * len(text)
     if owner or scope is not Scope.MAIN:  # what is shared with MAIN is shared with the owner
-        _paint(shown, ((start, end) for start, end, shared in marked.shared if scope in shared), b"\x01")
+        paint(shown, ((start, end) for start, end, shared in marked.shared if scope in shared), b"\x01")
     kept_back = 0
     if not own:
-        _paint(shown, marked.private, b"\x00")
+        paint(shown, marked.private, b"\x00")
         kept_back = len(marked.private) + sum(any(shown[start:end]) for start, end in marked.lines)
-        _paint(shown, marked.lines, b"\x00")
+        paint(shown, marked.lines, b"\x00")
     spans = tuple(run.span() for run in re.finditer(rb"\x01+", bytes(shown)))
     seen = "".join(text[start:end] for start, end in spans)
     return View(text=seen, hidden=kept_back, whole=all(shown), spans=spans)
@@ -521,7 +521,7 @@ def marked_at(found: Iterable[Section], at: int, *, also: re.Pattern[str]) -> in
     return min(levels, default=None)
 
 
-def _paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) -> None:
+def paint(shown: bytearray, spans: Iterable[tuple[int, int]], colour: bytes) -> None:
     """Paints spans that come in the order of their start; each place once, so that time grows with the text alone."""
     done = 0
     for start, end in spans:

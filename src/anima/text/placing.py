@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ def placed(text: str, line: str, *, section: str | None = None) -> Landed:
     found = [part for part in sections(text) if part.level and not part.claimed]
     level = marked_at(all_sections(text), len(text), also=_DREAMED)
     if section is not None:
-        target = next((part for part in found if part.title.casefold() == section.casefold()), None)
+        target = _titled(text, section)
     elif len(found) < 2 and level is None:  # one list, whatever it says
         last = lines_of(text)[-1]
         bullet = bullet_of(last)
@@ -84,10 +84,15 @@ def filled(text: str, content: str) -> str:
     for line in lines_of(content.strip("\r\n") + "\n"):
         heading, said = heading_of(line), _FIELD.match(line)
         fields = list(_fields(text))
-        if said and said["value"].strip() and fields and (said["bold"] or _of_name(said, fields)):
-            text = _with_field(text, fields, said)
+        name = said["name"].strip().casefold() if said and said["value"].strip() and fields else ""
+        field = next((each for each in fields if name and each["name"].strip().casefold() == name), None)
+        if said and field:
+            text = f"{text[: field.start('value')]} {said['value'].strip()}{text[field.end('value') :]}"
+        elif said and name and said["bold"]:
+            at = fields[-1].end()
+            text = f"{text[:at]}{newline_of(text)}{said[0].strip()}{text[at:]}"
         elif heading and (known := _titled(text, heading.title)):
-            under = known
+            under = known.title
         elif heading or not under:
             under, rest = "", [*rest, line]
         elif line.strip():
@@ -108,20 +113,9 @@ def _fields(text: str) -> Iterator[re.Match[str]]:
         at += len(line)
 
 
-def _with_field(text: str, fields: Sequence[re.Match[str]], said: re.Match[str]) -> str:
-    if (field := _of_name(said, fields)) is not None:
-        return f"{text[: field.start('value')]} {said['value'].strip()}{text[field.end('value') :]}"
-    return f"{text[: fields[-1].end()]}{newline_of(text)}{said[0].strip()}{text[fields[-1].end() :]}"
-
-
-def _of_name(said: re.Match[str], fields: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    name = said["name"].strip().casefold()
-    return next((field for field in fields if field["name"].strip().casefold() == name), None)
-
-
-def _titled(text: str, title: str) -> str:
-    found = (part.title for part in sections(text) if part.level and not part.claimed)
-    return next((each for each in found if each.casefold() == title.casefold()), "")
+def _titled(text: str, title: str) -> Section | None:
+    found = (part for part in sections(text) if part.level and not part.claimed)
+    return next((part for part in found if part.title.casefold() == title.casefold()), None)
 
 
 def opening_for(text: str) -> str:
@@ -156,7 +150,14 @@ class _Known:
         heading = frozenset(cut(section.title))
         usual = frozenset[str]().union(*(_stems(under) for heads, under in _table() if heads & heading))
         times = Counter(word for line in lines for word in frozenset(cut(line)).intersection(words))
-        self.said = {word: _said(times[word], word in heading, word in usual) for word in words}
+        self.said = dict.fromkeys(words, 0.0)
+        for word in words:
+            if word in heading:
+                self.said[word] = IN_HEADING
+            elif times[word]:
+                self.said[word] = IN_LINES * (1 + math.log(times[word]) / 2) + IN_TABLE / 2 * (word in usual)
+            elif word in usual:
+                self.said[word] = IN_TABLE
 
     def points(self, words: Sequence[str], spread: Counter[str], sections: int) -> float:
         """How much speaks for this section: rare words more than others, and those more with which the line begins."""
@@ -166,14 +167,6 @@ class _Known:
                 rare = math.log(1 + sections / spread[word]) / math.log(1 + sections)
                 total += rare * self.said[word] * (LEADING if place < LEADERS else 1)
         return total / math.sqrt(len(words) or 1)
-
-
-def _said(times: int, in_heading: bool, is_usual: bool) -> float:
-    if in_heading:
-        return IN_HEADING
-    if not times:
-        return IN_TABLE * is_usual
-    return IN_LINES * (1 + math.log(times) / 2) + IN_TABLE / 2 * is_usual
 
 
 def _words(line: str) -> list[str]:

@@ -37,6 +37,9 @@ SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
 LABEL, OPENING, HEARD, TOLD, REPORT = map(_pattern, ("label", "opening", "heard", "told", "report"))
 NO_MORE, DENIAL, UNTIL, SOON = map(_pattern, ("no_more", "denial", "until", "soon"))
 PASSING_THING = _pattern("passing_thing")
+STAYING, SPEAKERS, NONE, OF = _set("staying"), _set("speakers"), _set("none"), _set("of")
+SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
+ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
 _SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), _set("several_words")
 
 

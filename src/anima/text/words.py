@@ -154,13 +154,9 @@ def _identifier_parts(word: str) -> list[str]:
     """`http_2_server` and `getUserName` and `v2beta` have parts; a plain word has none."""
     if "_" in word:
         return _PARTS.findall(word)
-    if word.isascii() and not word.islower() and not word.isupper() and not word.istitle():
-        parts = _CAMEL.findall(word)
-        return parts if len(parts) > 1 else []
-    if not word.isalpha() and not word.isdigit():
-        parts = _PARTS.findall(word)
-        return parts if len(parts) > 1 else []
-    return []
+    is_camel = word.isascii() and not word.islower() and not word.isupper() and not word.istitle()
+    parts = _CAMEL.findall(word) if is_camel else _PARTS.findall(word)
+    return parts if len(parts) > 1 else []
 
 
 @lru_cache(maxsize=65536)
@@ -168,7 +164,11 @@ def stem(word: str) -> str:
     """A light English stem of a folded word; words of other scripts and short words stay as they are."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
-    return _final(_suffix(_plural(word)))
+    word = _suffix(_plural(word))
+    # The last letter is evened out, so that `paint`, `painted` and `dance`, `dancing` meet.
+    if len(word) > 4 and word.endswith("e"):
+        return word[:-1]
+    return word[:-1] + "i" if len(word) > 2 and word.endswith("y") and word[-2] not in "aeiou" else word
 
 
 def _plural(word: str) -> str:
@@ -186,7 +186,7 @@ def _plural(word: str) -> str:
 def _suffix(word: str) -> str:
     for ending, least in (("ingly", 4), ("edly", 4), ("ing", 3), ("ed", 3)):
         root = word[: -len(ending)]
-        if word.endswith(ending) and len(root) >= least - 1 and _has_vowel(root):
+        if word.endswith(ending) and len(root) >= least - 1 and any(letter in "aeiouy" for letter in root):
             return _restored(root)
     for ending, least, to in _LONG_ENDINGS:
         root = word[: -len(ending)]
@@ -196,31 +196,13 @@ def _suffix(word: str) -> str:
 
 
 # Ending, the least length of what is left, and what takes its place.
-_LONG_ENDINGS = (
-    ("ational", 3, "at"),
-    ("ization", 3, "iz"),
-    ("isation", 3, "iz"),
-    ("fulness", 3, ""),
-    ("iveness", 3, "iv"),
-    ("ousness", 3, "ous"),
-    ("ation", 4, "at"),
-    ("ement", 4, ""),
-    ("ment", 4, ""),
-    ("ness", 3, ""),
-    ("ions", 4, ""),
-    ("ion", 4, ""),
-    ("able", 4, ""),
-    ("ible", 4, ""),
-    ("fully", 3, ""),
-    ("ful", 3, ""),
-    ("ally", 4, "al"),
-    ("ity", 4, ""),
-    ("ive", 4, "iv"),
-    ("ize", 4, "iz"),
-    ("ise", 4, "iz"),
-    ("ly", 4, ""),
-    ("or", 4, ""),
-    ("er", 4, ""),
+_LONG_ENDINGS = tuple(
+    (ending, int(least), "".join(to))
+    for ending, least, *to in map(
+        str.split,
+        """ational 3 at;ization 3 iz;isation 3 iz;fulness 3;iveness 3 iv;ousness 3 ous;ation 4 at;ement 4;ment 4;ness 3;ions 4;
+        ion 4;able 4;ible 4;fully 3;ful 3;ally 4 al;ity 4;ive 4 iv;ize 4 iz;ise 4 iz;ly 4;or 4;er 4""".split(";"),
+    )
 )
 
 
@@ -231,19 +213,6 @@ def _restored(root: str) -> str:
     if len(root) == 3 and root[-1] not in "aeiouwxy" and root[-2] in "aeiou" and root[0] not in "aeiou":
         return root + "e"
     return root + "e" if len(root) == 2 else root
-
-
-def _final(word: str) -> str:
-    """The last letter evened out, so that `paint`, `painted` and `dance`, `dancing` meet."""
-    if len(word) > 4 and word.endswith("e"):
-        return word[:-1]
-    if len(word) > 2 and word.endswith("y") and word[-2] not in "aeiou":
-        return word[:-1] + "i"
-    return word
-
-
-def _has_vowel(word: str) -> bool:
-    return any(letter in "aeiouy" for letter in word)
 
 
 def _stops_for(text: str) -> frozenset[str]:

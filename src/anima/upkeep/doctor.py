@@ -18,8 +18,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from anima import site as sites
 from anima.config import FILE, Config
@@ -33,8 +34,8 @@ from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList
 from anima.memory.proposals import FOLDER as PENDING
 from anima.memory.proposals import Proposals
-from anima.model import Checked, Deed, DocPath, Level, Remark, Scope
-from anima.search.current import tables_of
+from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address
+from anima.search.current import sqlite_tables
 from anima.site import Site
 from anima.store import Store
 from anima.store.check import (
@@ -44,12 +45,15 @@ from anima.store.check import (
     CheckedIndex,
     CheckedLedger,
     set_aside,
+    still_ledger,
 )
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, open_home_folder
-from anima.store.still import still_ledger
 from anima.text.markdown import front_matter, sections
 from anima.text.words import read_table
+
+if TYPE_CHECKING:
+    from anima.store.postgres.store import PostgresStore
 
 REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
@@ -102,33 +106,15 @@ class Health:
         return all(remark.level != "damage" for remark in self.left)
 
 
-class DrawnLine(Protocol):
-    """What became of one file in a prompt."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-
-
-class Budget(Protocol):
-    @property
-    def file(self) -> int: ...
-    @property
-    def total(self) -> int: ...
-
-
 class Drawn(Protocol):
-    """The main prompt of a home, as far as its health is concerned."""
+    """The main prompt of a home, as far as its health is concerned: what became of each file, and how much fits."""
 
     @property
     def text(self) -> str: ...
     @property
-    def manifest(self) -> Sequence[DrawnLine]: ...
+    def manifest(self) -> Sequence[Any]: ...
     @property
-    def limits(self) -> Budget: ...
+    def limits(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +140,11 @@ class _SmallFiles:
             said = "The list of what stays forgotten cannot be read; writes are refused."
             yield Remark(name="forgotten-broken", about=self._store.place_of(FORGOTTEN), message=said)
         state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
-        if (held := self._store.documents.bytes_of(state)) is not None and not _is_object(held):
+        try:
+            night = json.loads(self._store.documents.bytes_of(state) or b"{}")
+        except (ValueError, RecursionError):
+            night = None
+        if not isinstance(night, dict):
             said = f"{state} cannot be read; the next night writes it again."
             yield Remark(name="list-damaged", about=state, message=said)
 
@@ -167,13 +157,6 @@ def _of_folder(store: Store) -> FolderStore:
     """The store of a home in a folder, the one kind that can have such damages."""
     assert isinstance(store, FolderStore)
     return store
-
-
-def _is_object(data: bytes) -> bool:
-    try:
-        return isinstance(json.loads(data), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 class Doctor:
@@ -196,6 +179,10 @@ class Doctor:
 
     def look(self) -> list[Remark]:
         """Everything there is to say, damage first. Raises NoSuchHome where none ever was, and nothing else."""
+        if is_address(self._path):
+            site = self._site()
+            with closing(site.store):
+                return look(site, self._rooms, progress=self._progress)
         if gone := self._gone():
             return completed([gone])
         try:
@@ -205,50 +192,46 @@ class Doctor:
                 found = look(site, self._rooms, whole=not wrong, progress=self._progress)
                 return completed([*wrong, *found])
         except NewerFormat as error:
-            return completed([Remark(name="ledger-format", about=error.file, message=f"{error}.")])
+            said = Remark(name="ledger-format", about=error.file, message=f"{error}.")
         except Refused as error:
-            return completed([Remark(name="not-yours", about=str(self._path), message=f"{error}.")])
+            said = Remark(name="not-yours", about=str(self._path), message=f"{error}.")
         except HomeError as error:
             said = Remark(name="not-looked-at", about=str(self._path), message=f"{error}.", do=error.hint or "")
-            return completed([said])
+        return completed([said])
 
     def repair(self, *, dry_run: bool = False) -> Health:
         """Finds every damage and mends what can be. Raises HomeBusy when somebody holds the home, NoSuchHome."""
         found = self.look()
         hopeless = any(each.name in _HOPELESS or each.about == str(self._path) for each in found)
-        if dry_run or hopeless:
-            plan = [
-                Deed(name=r.name, about=r.about, said=damages()[r.name].repair, owner="") for r in found if _mendable(r)
-            ]
-            return Health(found=tuple(found), done=tuple(plan) if dry_run else (), left=tuple(found), dry_run=dry_run)
-        done, left = (self._mended(), self.look()) if any(map(_mendable, found)) else ([], found)
+        if dry_run or hopeless or is_address(self._path):
+            mendable = [remark for remark in found if dry_run and _mendable(remark)]
+            plan = [Deed(name=r.name, about=r.about, said=damages()[r.name].repair, owner="") for r in mendable]
+            return Health(found=tuple(found), done=tuple(plan), left=tuple(found), dry_run=dry_run)
+        done, left = list[Deed](), found
+        if any(map(_mendable, found)):
+            with closing(self._bare(Folder(self._path)).store) as store:
+                done += _tried("machine", CheckedFiles(_of_folder(store)).prepare)
+                with store.lease("mending"):
+                    for _ in range(_PASSES):
+                        fresh = self._pass()
+                        done += fresh
+                        if not fresh or not all(deed.ok for deed in fresh):
+                            break
+            left = self.look()
         return Health(found=tuple(found), done=tuple(done), left=tuple(map(_for_the_owner, left)))
-
-    def _mended(self) -> list[Deed]:
-        done: list[Deed] = []
-        with closing(self._bare(Folder(self._path)).store) as store:
-            done += _tried("machine", CheckedFiles(_of_folder(store)).prepare)
-            with store.lease("mending"):
-                for _ in range(_PASSES):
-                    fresh = self._pass()
-                    done += fresh
-                    if not fresh or not all(deed.ok for deed in fresh):
-                        break
-        return done
 
     def _pass(self) -> list[Deed]:
         """One repair by every part, each on a store opened anew: another may have replaced what it had open."""
         done: list[Deed] = []
-        number = 0
-        while True:
+        for number in count():
             with self._opened() as (site, wrong):
                 parts = _parts(site, self._rooms, whole=not wrong)
                 if number == len(parts):
-                    return done
+                    break
                 what, part = parts[number]
                 if done or any(map(_mendable, _looked(what, part.check))):
                     done += _tried(what, part.repair)
-            number += 1
+        return done
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -260,20 +243,16 @@ class Doctor:
         if next(CheckedFiles(_of_folder(site.store)).barred(), None) is None:
             site.store.close()
             try:
-                site = sites.open_site(
-                    self._path,
-                    agent=None,
-                    settings=self._settings,
-                    clock=self._clock,
-                    dice=self._dice,
-                    env=self._env,
-                    finish=False,
-                )
+                site = self._site()
             except HomeError as error:
                 site = self._bare(open_home_folder(self._path))  # raises where it is not the configuration's fault
                 wrong = [Remark(name="config-broken", about=FILE, message=f"{error}.", do=error.hint or "")]
         with closing(site.store):
             yield site, wrong
+
+    def _site(self) -> Site:
+        world: dict[str, Any] = {"clock": self._clock, "dice": self._dice, "env": self._env}
+        return sites.open_site(self._path, agent=None, settings=self._settings, finish=False, **world)
 
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
@@ -318,15 +297,15 @@ def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progr
     if not whole:
         return completed(found)
     progress("the documents")
-    prompt: Drawn | None = None
+    drawn: list[Drawn] = []
 
     def draw() -> Iterator[Remark]:
-        nonlocal prompt
-        prompt = rooms.prompt(site)
+        drawn.append(rooms.prompt(site))
         yield from ()
 
     if not any(each.name.startswith(_UNSOUND) for each in found):
         found += _looked("the prompt", draw)
+    prompt = drawn[0] if drawn else None
     found += _looked("the documents", CheckedDocuments(site, prompt, {each.about for each in found}).check)
     return completed(found)
 
@@ -334,6 +313,10 @@ def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progr
 def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, Checked]]:
     """Whoever keeps state, in the order in which it is repaired, with its name."""
     store = site.store
+    if is_address(store.name):
+        from anima.store.postgres.check import CheckedRows
+
+        return [("the database", CheckedRows(cast("PostgresStore", store))), ("transcripts", rooms.parts(site)[-1])]
     files: list[tuple[str, Checked]] = [
         ("the folder", CheckedFiles(_of_folder(store))),
         ("the ledger", CheckedLedger(_of_folder(store), daily=site.layout.daily)),
@@ -346,7 +329,7 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
         *files,
         ("interrupted changes", CheckedBatches(_of_folder(store))),
         ("history", CheckedHistory(_of_folder(store))),
-        ("the index", CheckedIndex(store, "index.sqlite", "The index", tables_of(store.scratch).check)),
+        ("the index", CheckedIndex(store, "index.sqlite", "The index", sqlite_tables(store).check)),
         *(("transcripts", part) for part in rooms.parts(site)),
     ]
 
@@ -356,12 +339,10 @@ def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:
     found: list[Remark] = []
     try:
         found.extend(check())
-    except HomeError as error:
-        said = f"{what} could not be looked at: {error}."
-        found.append(Remark(name="not-looked-at", about=what, message=said, do=error.hint or ""))
     except Exception as error:
-        said = f"{what} could not be looked at ({type(error).__name__}: {error})."
-        found.append(Remark(name="not-looked-at", about=what, message=said))
+        why = f": {error}" if isinstance(error, HomeError) else f" ({type(error).__name__}: {error})"
+        said, hint = f"{what} could not be looked at{why}.", getattr(error, "hint", None) or ""
+        found.append(Remark(name="not-looked-at", about=what, message=said, do=hint))
     return found
 
 
@@ -408,27 +389,23 @@ class CheckedDocuments:
         said = f"This is a home in the dialect {self._site.layout.dialect}: {self._site.detected_by}."
         yield Remark(level="fine", about="dialect", message=said)
         for key, reason in self._site.config.ignored:
-            yield Remark(
-                about=FILE,
-                message=f"{key} is not used, because this folder is not trusted: {reason}.",
-                do="anima trust-home, if you know who wrote that file",
-            )
-        for name in self._site.config.owner:
-            if ":" not in name:
-                yield Remark(
-                    about=FILE,
-                    message=f"owner names {printable(name, 80)!r} without a channel: that is only who speaks without one.",
-                    do=f'write the channel too, such as owner = ["telegram:{printable(name, 80)}"]',
-                )
-        yield from self._missing()
+            said = f"{key} is not used, because this folder is not trusted: {reason}."
+            yield Remark(about=FILE, message=said, do="anima trust-home, if you know who wrote that file")
+        for name in (printable(name, 80) for name in self._site.config.owner if ":" not in name):
+            said = f"owner names {name!r} without a channel: that is only who speaks without one."
+            do = f'write the channel too, such as owner = ["telegram:{name}"]'
+            yield Remark(about=FILE, message=said, do=do)
+        layout = self._site.layout
+        template = f", or anima init {shlex.quote(self._site.store.name)} for a template"
+        for row in (row for row in layout.rows if row.form in ("text", "identity") and row.expected):
+            if self._documents.actual(DocPath.parse(row.path)) is None:
+                said = f"{row.path} is missing; the prompt says so in its place."
+                do = f"write it{template if layout.dialect == 'anima' else ''}"
+                yield Remark(about=row.path, message=said, do=do)
         for path in self._paths(""):
             yield from self._document(path)
         yield from self._skills()
-        yield from self._budget() if self._prompt else ()
-
-    def repair(self) -> Iterator[Deed]:
-        """Nothing: no repair changes a document."""
-        return iter(())
+        yield from self._budget(self._prompt) if self._prompt else ()
 
     def _paths(self, folder: str) -> Iterator[DocPath]:
         try:
@@ -440,18 +417,6 @@ class CheckedDocuments:
                 yield from self._paths(entry.path)
             elif (path := DocPath.parse(entry.path)).is_markdown:
                 yield path
-
-    def _missing(self) -> Iterator[Remark]:
-        layout = self._site.layout
-        template = f", or anima init {shlex.quote(self._site.store.name)} for a template"
-        for row in layout.rows:
-            expected = row.form in ("text", "identity") and row.expected
-            if expected and self._documents.actual(DocPath.parse(row.path)) is None:
-                yield Remark(
-                    about=row.path,
-                    message=f"{row.path} is missing; the prompt says so in its place.",
-                    do=f"write it{template if layout.dialect == 'anima' else ''}",
-                )
 
     def _document(self, path: DocPath) -> Iterator[Remark]:
         about = path.text
@@ -473,17 +438,11 @@ class CheckedDocuments:
             yield Remark(name="document-conflict", about=about, message=said)
         injected = self._site.layout.row_of(path).form in ("text", "identity", "daily")
         if injected and self._prompt and len(text) > (limit := self._prompt.limits.file):
-            yield Remark(
-                about=about,
-                message=f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out.",
-                do=f"shorten it, or raise prompt.file_chars in {FILE}",
-            )
+            said = f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out."
+            yield Remark(about=about, message=said, do=f"shorten it, or raise prompt.file_chars in {FILE}")
         if found := find_hidden(text):
-            yield Remark(
-                about=about,
-                message=f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open.",
-                do="look at that line; delete what you did not put there",
-            )
+            said = f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open."
+            yield Remark(about=about, message=said, do="look at that line; delete what you did not put there")
         if "<!--" in text:
             yield from _marks(path, text)
 
@@ -500,16 +459,13 @@ class CheckedDocuments:
                 said = f"Skill left out of the catalogue: {error}."
                 yield Remark(about=path, message=said, do="mend its front matter")
 
-    def _budget(self) -> Iterator[Remark]:
-        assert self._prompt is not None
-        for line in self._prompt.manifest:
+    def _budget(self, prompt: Drawn) -> Iterator[Remark]:
+        do = f"shorten the files before it, or raise prompt.total_chars in {FILE}"
+        for line in prompt.manifest:
             if line.status == "dropped" or (line.status == "cut" and "whole" in line.reason):
-                yield Remark(
-                    about=line.path,
-                    message=f"{line.path} does not fit into the prompt: {line.reason}.",
-                    do=f"shorten the files before it, or raise prompt.total_chars in {FILE}",
-                )
-        said = f"The main prompt has {len(self._prompt.text):,} of {self._prompt.limits.total:,} characters."
+                said = f"{line.path} does not fit into the prompt: {line.reason}."
+                yield Remark(about=line.path, message=said, do=do)
+        said = f"The main prompt has {len(prompt.text):,} of {prompt.limits.total:,} characters."
         yield Remark(level="fine", about="prompt", message=said)
 
 
@@ -532,14 +488,9 @@ def _marks(path: DocPath, text: str) -> Iterator[Remark]:
         heading = text[section.start : section.body]
         on_headings += len(_PRIVATE.findall(heading))
         if _SHARE.search(heading) and not section.shared and not section.claimed:
-            yield Remark(
-                about=path.text,
-                message=f"{path}: a share mark names no known scope, so it shares nothing.",
-                do=f"write one or more of {', '.join(Scope)}, as in <!-- share: group, subagent -->",
-            )
+            said = f"{path}: a share mark names no known scope, so it shares nothing."
+            do = f"write one or more of {', '.join(Scope)}, as in <!-- share: group, subagent -->"
+            yield Remark(about=path.text, message=said, do=do)
     if len(_PRIVATE.findall(text)) > on_headings:
-        yield Remark(
-            about=path.text,
-            message=f"{path}: a private mark that stands on no heading hides its own line alone.",
-            do="put it on the heading of the section you mean",
-        )
+        said = f"{path}: a private mark that stands on no heading hides its own line alone."
+        yield Remark(about=path.text, message=said, do="put it on the heading of the section you mean")

@@ -60,7 +60,9 @@ def figures(site: Site, *, past: Callable[[], Past], talks: Sequence[Talk], nigh
     zone, today = site.zone(), site.today()
     wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
     begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
-    recalls, writes = _counted(site, zone)
+    recalls, writes = Counter[date](), Counter[date]()
+    for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():
+        (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
     grown = _grown(site, past, zone, wanted)
     return Figures(
         days=tuple(
@@ -83,16 +85,6 @@ def figures(site: Site, *, past: Callable[[], Past], talks: Sequence[Talk], nigh
         personas=tuple(Counter(talk.persona for talk in talks if talk.persona).most_common()),
         dreams=nights,
     )
-
-
-def _counted(site: Site, zone: tzinfo | None) -> tuple[Counter[date], Counter[date]]:
-    """Recalls and changes a day."""
-    recalls: Counter[date] = Counter()
-    writes: Counter[date] = Counter()
-    if site.store.begun:
-        for record in site.store.ledger.records(kinds=("recall", "intent")):
-            (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
-    return recalls, writes
 
 
 def _grown(site: Site, past: Callable[[], Past], zone: tzinfo | None, days: list[date]) -> dict[date, tuple[int, int]]:

@@ -58,18 +58,16 @@ class Retention:
 
     def nearest(self, folder: str) -> FolderConfig | None:
         """The `.config` of a folder or of the nearest one above it; None where there is none, or no dialect for it."""
-        if not self._reads_files:
-            return None
-        return next((found for above in _upwards(folder) if (found := self._config(above))), None)
+        for above in _upwards(folder) if self._reads_files else ():
+            if above not in self._read:
+                self._read[above] = self._load(f"{above}/{FILE}" if above else FILE)
+            if found := self._read[above]:
+                return found
+        return None
 
     def skips_index(self, path: DocPath) -> bool:
         found = self.nearest(path.parent)
         return found is not None and found.skip_indexing
-
-    def _config(self, folder: str) -> FolderConfig | None:
-        if folder not in self._read:
-            self._read[folder] = self._load(f"{folder}/{FILE}" if folder else FILE)
-        return self._read[folder]
 
     def _load(self, path: str) -> FolderConfig | None:
         try:
@@ -90,36 +88,25 @@ def folder_config(raw: bytes, path: str) -> FolderConfig:
     if not isinstance(table, dict):
         return FolderConfig(notes=(f"{path} holds no object, so it is not honoured",))
     notes: list[str] = []
-    days = _days(table.get("hygiene"), path, notes)
-    flags = {name: _flag(table, name, path, notes) for name in ("skip_indexing", "skip_versioning")}
-    extras = {key: value for key, value in table.items() if key not in ("hygiene", *flags)}
-    return FolderConfig(days=days, extras=extras, notes=tuple(notes), **flags)
-
-
-def _flag(table: dict[str, Any], name: str, path: str, notes: list[str]) -> bool:
-    value = table.get(name, False)
-    if not isinstance(value, bool):
+    flags = {name: table.get(name, False) for name in ("skip_indexing", "skip_versioning")}
+    for name in [name for name, value in flags.items() if not isinstance(value, bool)]:
         notes.append(f"{path}: {name} must be true or false")
-        return False
-    return value
-
-
-def _days(asked: Any, path: str, notes: list[str]) -> int | None:
-    if asked is None:
-        return None
-    if not isinstance(asked, dict):
-        notes.append(f"{path}: hygiene must be an object")
-        return None
-    enabled, days = asked.get("enabled", True), asked.get("retention_days", DEFAULT_DAYS)
-    if enabled is False:
-        return 0
-    if enabled is not True:
-        notes.append(f"{path}: hygiene.enabled must be true or false")
-        return None
-    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
-        notes.append(f"{path}: hygiene.retention_days must be a whole number from 1 to {MOST_DAYS:,}")
-        return None
-    return days
+        flags[name] = False
+    extras = {key: value for key, value in table.items() if key not in ("hygiene", *flags)}
+    days, asked = None, table.get("hygiene")
+    table = asked if isinstance(asked, dict) else {"enabled": None}
+    enabled = table.get("enabled", True)
+    if enabled is True:
+        days = table.get("retention_days", DEFAULT_DAYS)
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
+            notes.append(f"{path}: hygiene.retention_days must be a whole number from 1 to {MOST_DAYS:,}")
+            days = None
+    elif enabled is False:
+        days = 0
+    elif asked is not None:
+        what = "hygiene.enabled must be true or false" if isinstance(asked, dict) else "hygiene must be an object"
+        notes.append(f"{path}: {what}")
+    return FolderConfig(days=days, extras=extras, notes=tuple(notes), **flags)
 
 
 def _upwards(folder: str) -> list[str]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from anima.errors import BadArguments, NoSuchDocument, StaleWrite
 from anima.memory.write import owners
 from anima.model import Change, DocPath, Document, Kind
+from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 from anima.upkeep.hygiene import Advice, Contradiction, Group, Stale, ToldLine
 
-_CONTEXT = 3
 _REASON = "tidying"
 
 
@@ -46,10 +46,10 @@ class Suggestion(Advice):
     @property
     def diff(self) -> str:
         """What would change, as a unified diff."""
-        texts = {page.path.text: page.text for page in self.pages}
-        return "".join(_diff(path, lines_of(texts[path]), numbers) for path, numbers in _cuts([self]).items()) + (
-            f"rename from {self.path}\nrename to {self.to}\n" if self.to else ""
-        )
+        if self.to:
+            return f"rename from {self.path}\nrename to {self.to}\n"
+        texts = {page.path: page.text for page in self.pages}
+        return diff_of(self.changes, [texts[change.path] for change in self.changes])
 
     def keeping(self, line: ToldLine) -> Suggestion:
         """The same with the choice made: this line stays, the other goes. Raises BadArguments for a third one."""
@@ -111,26 +111,18 @@ def changes_of(suggestions: Sequence[Suggestion]) -> tuple[Change, ...]:
         if pages.setdefault(page.path.text, page).digest != page.digest:
             raise StaleWrite(page.path.text, theirs=page.text, ours=None)
     moves = {one.path: one.to for one in suggestions if one.to}
-    cuts = _cuts(suggestions)
+    cuts: dict[str, set[int]] = defaultdict(set)  # the numbers, from 1, of the lines that go, by document
+    for line in (line for one in suggestions for line in one.remove):
+        cuts[line.path].add(line.number)
     if both := next((path for path in cuts if path in moves), None):
         raise BadArguments(f"{both} would be moved and lose lines at once; do one after the other")
-    found = [_cut(pages[path], numbers) for path, numbers in cuts.items()]
+    found = []
+    for path, numbers in cuts.items():
+        kept = [line for number, line in enumerate(lines_of(pages[path].text), start=1) if number not in numbers]
+        found.append(owners(pages[path].path, Kind.WRITE, "".join(kept), base=pages[path].digest, reason=_REASON))
     for path, to in moves.items():
         found.append(owners(pages[path].path, Kind.MOVE, to=DocPath.parse(to), base=pages[path].digest, reason=_REASON))
     return tuple(found)
-
-
-def _cuts(suggestions: Iterable[Suggestion]) -> dict[str, set[int]]:
-    """The numbers, from 1, of the lines that go, by document."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for line in (line for one in suggestions for line in one.remove):
-        found[line.path].add(line.number)
-    return dict(found)
-
-
-def _cut(page: Document, numbers: set[int]) -> Change:
-    kept = [line for number, line in enumerate(lines_of(page.text), start=1) if number not in numbers]
-    return owners(page.path, Kind.WRITE, "".join(kept), base=page.digest, reason=_REASON)
 
 
 def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[Change]:
@@ -142,31 +134,3 @@ def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[
         for key, page in pages.items()
         if key not in touched
     ]
-
-
-def _diff(path: str, lines: Sequence[str], gone: Collection[int]) -> str:
-    """A unified diff of a document that only loses lines, in as many steps as it loses."""
-    parts = [f"--- a/{path}\n+++ b/{path}\n"]
-    lost = 0
-    for first, last in _hunks(sorted(gone), len(lines)):
-        here = [number for number in range(first, last + 1) if number in gone]
-        start = first - lost
-        parts.append(f"@@ -{first},{last - first + 1} +{start},{last - first + 1 - len(here)} @@\n")
-        for number in range(first, last + 1):
-            text = lines[number - 1]
-            sign = "-" if number in gone else " "
-            parts.append(sign + (text if text.endswith("\n") else text + "\n\\ no newline at the end\n"))
-        lost += len(here)
-    return "".join(parts)
-
-
-def _hunks(numbers: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
-    """Runs of lines to show: those that go, with three around each."""
-    spans: list[tuple[int, int]] = []
-    for number in numbers:
-        first, last = max(1, number - _CONTEXT), min(count, number + _CONTEXT)
-        if spans and first <= spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], last)
-        else:
-            spans.append((first, last))
-    yield from spans

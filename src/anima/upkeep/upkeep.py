@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
@@ -37,6 +37,7 @@ from anima.upkeep.hygiene import (
     find_duplicates,
     find_stale_logs,
     has_date,
+    newer_of,
     read,
     suggest_consolidation,
 )
@@ -102,7 +103,7 @@ class Upkeep:
             contradictions=clashes,
             stale=stale,
             may_go=self._may_go,
-            archive=_Places(site).of,
+            archive=_places(site),
         )
         return Look(
             lines=compared,
@@ -121,15 +122,13 @@ class Upkeep:
         for one in asked:
             if one.kind == "choose" and not one.remove:
                 raise BadArguments("this is a choice: say which line stays, with suggestion.keeping(line)")
-        for tries in range(_TRIES):
+        for tries in count(1):
             changes = changes_of(asked)
-            if not changes:
-                return ()
             try:
-                receipts = self._past().writer.submit([*changes, *holds(asked, changes)], what="tidy")
-                return receipts[: len(changes)]
+                batch = [*changes, *holds(asked, changes)]
+                return self._past().writer.submit(batch, what="tidy")[: len(changes)] if changes else ()
             except StaleWrite:
-                if tries == _TRIES - 1:
+                if tries == _TRIES:
                     raise
                 asked = [self.again(one) for one in asked]
         raise AssertionError("unreachable")
@@ -184,35 +183,24 @@ class Upkeep:
         """With the days on which lines outside the logs were written, as far as the ledger knows."""
         if found.newer is not None or not self._site.store.begun:
             return found
-        one, other = (line if line.day else replace(line, day=self._written(line)) for line in (found.one, found.other))
-        newer = None
-        if one.day and other.day and one.day != other.day:
-            newer = max(one, other, key=lambda line: line.day or date.min)
-        return replace(found, one=one, other=other, newer=newer)
-
-    def _written(self, line: ToldLine) -> date | None:
-        when = self._site.store.provenance.source(DocPath.parse(line.path), line.text).time
-        return when.astimezone(self._site.now().tzinfo).date() if when else None
+        pair = []
+        for line in (found.one, found.other):
+            when = self._site.store.provenance.source(DocPath.parse(line.path), line.text).time
+            told = when.astimezone(self._site.now().tzinfo).date() if when else None
+            pair.append(line if line.day else replace(line, day=told))
+        return replace(found, one=pair[0], other=pair[1], newer=newer_of(*pair))
 
     def _may_go(self, gone: ToldLine, kept: ToldLine) -> bool:
         """Not a log's line that a night made memory of: it is where that came from. Not what happened on two days."""
         if gone.day is None:
             return True
-        return not (self._is_dreamed(kept) or (kept.day is not None and kept.day != gone.day and _happened(gone)))
-
-    def _is_dreamed(self, line: ToldLine) -> bool:
-        if line.rank != _CURATED:
-            return False
-        if evidence_of(line.text):
-            return True
-        store = self._site.store
-        return store.begun and store.provenance.source(DocPath.parse(line.path), line.text).actor is Actor.DREAMER
-
-
-def _happened(line: ToldLine) -> bool:
-    """Whether a line tells what may happen on one day and again on another, and does not say when."""
-    said = said_in(line.text)
-    return not has_date(said) and lasting(sentence(said)).degree < POSSIBLE
+        if kept.rank == _CURATED:
+            store, path = self._site.store, DocPath.parse(kept.path)
+            is_dreamed = store.begun and store.provenance.source(path, kept.text).actor is Actor.DREAMER
+            return not (is_dreamed or evidence_of(kept.text))
+        said = said_in(gone.text)
+        happened = not has_date(said) and lasting(sentence(said)).degree < POSSIBLE  # it may, again, on another day
+        return kept.day is None or kept.day == gone.day or not happened
 
 
 @dataclass(slots=True)
@@ -240,39 +228,29 @@ class _Memory:
             except HomeError as error:
                 memory.notes.append(f"left out: {error}")
                 continue
-            memory._take(site, document, row)
+            memory._take(document, row)
             if progress is not None:
                 progress(number, len(places))
         return memory
 
-    def _take(self, site: Site, document: Document, row: Row) -> None:
-        path = document.path
+    def _take(self, document: Document, row: Row) -> None:
+        path, day = document.path, day_in_name(document.path.name)
         self.documents[path.text] = document
-        rank, day = _rank(path, row), None
-        if rank >= _LOGS:
-            day = day_in_name(path.name)
-            if rank == _LOGS and day is not None:
-                self.logs[path.text] = day
+        rank = _CURATED if row.role == "memory" else _ARCHIVE if _is_archived(path) else _PAGES
+        if rank == _PAGES and row.kind == "daily" and day is not None:
+            rank, self.logs[path.text] = _LOGS, day
+        where = ToldLine(path=path.text, number=0, text="", day=day if rank >= _LOGS else None, rank=rank)
         for said in statements(document.text):
-            self.lines[layer_at(path) or ""].append(
-                ToldLine(
-                    path=path.text,
-                    number=said.number,
-                    text=said.text,
-                    day=day,
-                    rank=rank,
-                    fixed=said.marked or rank == _ARCHIVE,
-                    under=" / ".join(said.under),
-                )
-            )
+            fixed, under = said.marked or rank == _ARCHIVE, " / ".join(said.under)
+            line = replace(where, number=said.number, text=said.text, fixed=fixed, under=under)
+            self.lines[layer_at(path) or ""].append(line)
 
     def pools(self, archived: Collection[str]) -> Iterator[list[ToldLine]]:
         """The lines of each layer in the order in which they are kept. What is to be archived is moved whole."""
         for lines in self.lines.values():
             kept = [replace(line, fixed=True) if line.path in archived else line for line in lines]
-            yield sorted(
-                kept, key=lambda one: (one.rank, -(one.day.toordinal() if one.day else 0), one.path, one.number)
-            )
+            kept.sort(key=lambda one: (one.rank, -(one.day.toordinal() if one.day else 0), one.path, one.number))
+            yield kept
 
     def suggestion(self, advice: Advice) -> Suggestion:
         named = [line.path for line in (*advice.between, *advice.remove, *((advice.keep,) if advice.keep else ()))]
@@ -305,34 +283,25 @@ def _row(site: Site, path: DocPath) -> Row | None:
     return row if held and row.policy is Policy.MEMORY else None
 
 
-def _rank(path: DocPath, row: Row) -> int:
-    if row.role == "memory":
-        return _CURATED
-    if _is_archived(path):
-        return _ARCHIVE
-    return _LOGS if row.kind == "daily" and day_in_name(path.name) is not None else _PAGES
-
-
 def _is_archived(path: DocPath) -> bool:
     """Whether a document lies in an archive: `…/archive/2026/…`."""
     parts = path.key.split("/")
     return any(one == "archive" and len(year) == 4 and year.isdecimal() for one, year in pairwise(parts[:-1]))
 
 
-class _Places:
+def _places(site: Site) -> Callable[[Stale], str]:
     """Where old documents go: a folder for each year in the archive of their folder, under a name that is free."""
+    layout, taken = site.layout, set[str]()
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._taken: set[str] = set()
-
-    def of(self, log: Stale) -> str:
-        path, layout = DocPath.parse(log.path), self._site.layout
+    def place(log: Stale) -> str:
+        path = DocPath.parse(log.path)
         folder = layout.archive if path.parent.casefold() == layout.daily.casefold() else f"{path.parent}/archive"
         stem = path.name[: -len(".md")]
         for name in (f"{stem}.md", *(f"{stem}-{number}.md" for number in range(2, 1_000))):
             to = DocPath.parse(f"{folder.lstrip('/')}/{log.day.year:04}/{name}")
-            if to.key not in self._taken and self._site.store.documents.actual(to) is None:
-                self._taken.add(to.key)
+            if to.key not in taken and site.store.documents.actual(to) is None:
+                taken.add(to.key)
                 return to.text
         raise BadArguments(f"{log.path}: the archive holds a thousand logs of that name")
+
+    return place

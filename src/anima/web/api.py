@@ -102,7 +102,8 @@ def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1,
 def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> Document | Response:
     """One document, with its digest as ETag."""
     found = home.read(path)
-    if if_none_match is not None and found.digest in _tags(if_none_match):
+    tags = {tag.strip().removeprefix("W/").strip('"') for tag in (if_none_match or "").split(",")}
+    if found.digest in tags:
         return Response(status_code=304, headers={"ETag": etag(found.digest)})
     response.headers["ETag"] = etag(found.digest)
     return found
@@ -130,13 +131,13 @@ def delete(
 @router.post("/append", tags=["documents"], response_model=bodies.ReceiptOut)
 def append(home: TheHome, wish: bodies.Appending) -> Response:
     """Adds lines at the end of a document; never conflicts with others who do."""
-    return _receipt(home.append(wish.path, wish.text, reason=wish.reason))
+    return _receipt(home.append(**wish.model_dump()))
 
 
 @router.post("/edit", tags=["documents"], response_model=bodies.ReceiptOut)
 def edit(home: TheHome, wish: bodies.Editing) -> Response:
     """Puts one text in the place of another that stands there once, or everywhere."""
-    return _receipt(home.edit(wish.path, wish.old, wish.new, replace_all=wish.replace_all, reason=wish.reason))
+    return _receipt(home.edit(**wish.model_dump()))
 
 
 @router.post("/move", tags=["documents"], response_model=bodies.ReceiptOut)
@@ -155,10 +156,6 @@ def remember(home: TheHome, wish: bodies.Remembering) -> Response:
 def note(home: TheHome, wish: bodies.Noting) -> Response:
     """One line more in today's log, in the user's timezone."""
     return _receipt(home.note(wish.content, reason=wish.reason))
-
-
-def _tags(header: str) -> set[str]:
-    return {tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")}
 
 
 def _base(home: TheHome, path: str, if_match: str | None) -> str | None:
@@ -283,22 +280,17 @@ def forget(home: TheHome, wish: bodies.Forgetful) -> Forgetting:
     return home.forget(**wish.model_dump())
 
 
-@router.post("/dream", tags=["dreams"])
-def dream(home: TheHome, wish: bodies.Dreaming) -> bodies.Dreamed:
+@router.post("/dream", tags=["dreams"], response_model=bodies.Dreamed)
+def dream(home: TheHome, wish: bodies.Dreaming) -> object:
     """One night now, or what it would change."""
-    swept = home.dream(dry_run=wish.dry_run, preset=wish.preset, since=wish.since)
+    swept = home.dream(**wish.model_dump())
+    told = {name: getattr(swept, name) for name in ("status", "said", "change", "revision", "proposals", "diff")}
     plan = swept.plan
-    return bodies.Dreamed(
-        status=swept.status,
-        said=swept.said,
-        change=swept.change,
-        revision=swept.revision,
-        proposals=list(swept.proposals),
-        diff=swept.diff,
-        promoted=[each.line for each in plan.promotions] if plan else [],
-        retired=[each.held.fact for each in plan.retirements] if plan else [],
-        considered=len(plan.considered) if plan else 0,
-    )
+    return told | {
+        "promoted": [each.line for each in plan.promotions] if plan else [],
+        "retired": [each.held.fact for each in plan.retirements] if plan else [],
+        "considered": len(plan.considered) if plan else 0,
+    }
 
 
 @router.post("/restore", tags=["past"], response_model=bodies.ReceiptOut)
@@ -352,12 +344,8 @@ def snapshots(home: TheHome) -> object:
 def snapshot(here: Here) -> Snapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
     if not here.snapping.acquire(blocking=False):
-        return problem(
-            423,
-            "a snapshot is being taken already; it is in the list when it is done",
-            kind="urn:anima:home-busy",
-            title="Home busy",
-        )
+        said = "a snapshot is being taken already; it is in the list when it is done"
+        return problem(423, said, kind="urn:anima:home-busy", title="Home busy")
     try:
         made = here.home.snapshots.take()
     finally:
@@ -384,11 +372,9 @@ def proposal(here: Here, id: str) -> Proposal:
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.ReceiptOut])
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
-    here.seen(me, id, wish.content)
-    receipts = here.home.inbox.approve(
-        id, approver=_approver(me), content=wish.content, text=wish.text, typed=wish.typed
-    )
-    here.bulletin.look_soon()
+    waiting = here.seen(me, id, wish.content)
+    receipts = here.home.inbox.approve(id, approver=_approver(me), **wish.model_dump())
+    here.decided(waiting)
     return _receipts(receipts, _RECEIPTS, receipts)
 
 
@@ -422,14 +408,21 @@ def _approver(me: Pass) -> str:
 @router.post("/pending/{id}/deny", tags=["approving"], status_code=204)
 def deny(here: Here, id: str) -> None:
     """Says no. The proposal is removed."""
+    waiting = [one for one in here.home.inbox.all() if one.id == id]
     here.home.inbox.deny(id)
-    here.bulletin.look_soon()
+    here.decided(*waiting)
 
 
-@router.get("/noted", tags=["approving"])
-def noted(home: TheHome) -> bodies.Items[bodies.NotedOut]:
+@router.get("/noted", tags=["approving"], response_model=bodies.Items[bodies.NotedOut])
+def noted(home: TheHome) -> object:
     """What agents noted after they had read outside text, and what imports brought: nobody reviewed it yet."""
-    return bodies.Items[bodies.NotedOut](items=[bodies.NotedOut.of(each) for each in home.inbox.noted()])
+    told = []
+    for entry, recalls, findings in home.inbox.noted():
+        row = {name: getattr(entry, name) for name in ("to", "section", "text", "session", "time")}
+        told.append(
+            row | {"name": entry.id, "origins": sorted(entry.origins), "recalls": recalls, "findings": findings}
+        )
+    return {"items": told}
 
 
 @router.post("/noted/keep", tags=["approving"], response_model=list[bodies.ReceiptOut])
@@ -517,8 +510,8 @@ async def events(
     """
     if here.bulletin.listeners >= here.limits.streams:
         return problem(429, "too many listeners", headers={"Retry-After": "5"})
-    known = last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit()
-    after = int(last_event_id) if known and last_event_id else None
+    known = last_event_id or ""
+    after = int(known) if known.isascii() and known.isdigit() else None
     stream = here.bulletin.stream(after=after, still=lambda: here.keyring.named(me.id) is not None)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 

@@ -23,12 +23,12 @@ from starlette.types import Receive, Scope, Send
 from anima import __version__
 from anima.errors import HomeError
 from anima.home import Home
-from anima.web import api, bodies, pages
+from anima.web import api, bodies, completions, pages, talking
 from anima.web.chores import Chore, Rounds
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
 from anima.web.guard import Guard, RateLimits
-from anima.web.problems import MEDIA, nothing_there, of_error, of_request, problem
+from anima.web.problems import MEDIA, is_openai, nothing_there, of_error, of_request, problem
 from anima.web.served import Served
 from anima.web.tokens import Keyring
 
@@ -68,11 +68,15 @@ def create_app(
     )
     app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages(), cookie=keyring.cookie)
     app.include_router(api.router)
+    app.include_router(talking.router)
     app.include_router(api.agents)
+    app.include_router(completions.router)
     app.include_router(pages.router())
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    _answer_errors(app)
-    _describe(app)
+    for kind in (HomeError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _failed)
+    plain = app.openapi
+    app.openapi = lambda: app.openapi_schema or _described(plain())  # type: ignore[method-assign]
     shell = app.state.drawing.shell()
     app.add_middleware(Guard, keyring=keyring, agent=home.agent, limits=limits, shell=shell, mcp=mcp)
     return app
@@ -98,56 +102,28 @@ def _living(served: Served, rounds: Rounds, mcp: Mounted | None) -> Callable[[Fa
 # -- errors -----------------------------------------------------------------------------------------------------------------
 
 
-def _answer_errors(app: FastAPI) -> None:
-    app.add_exception_handler(HomeError, _home_error)
-    app.add_exception_handler(RequestValidationError, _wrong_request)
-    app.add_exception_handler(HTTPException, _http_error)
-
-
-async def _home_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HomeError)
-    answer = of_error(error)
-    return answer if _is_api(request) else _page(request, answer.status_code, str(error), error.hint)
-
-
-async def _wrong_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return of_request(error.errors()) if _is_api(request) else _page(request, 400, "the request makes no sense", None)
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if not _is_api(request):
-        said = "There is no such page." if error.status_code == 404 else str(error.detail)
-        return _page(request, error.status_code, said, None)
-    if error.status_code == 404:
-        return nothing_there()
-    if error.status_code == 400:
-        return of_request([{"loc": ("body",), "msg": "it cannot be read as JSON"}])
-    return problem(error.status_code, headers=error.headers)
-
-
-def _is_api(request: Request) -> bool:
-    return request.url.path.startswith("/api/")
-
-
-def _page(request: Request, status: int, said: str, hint: str | None) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
+    """An error as a problem of the API, or on a page."""
+    hint = None
+    if isinstance(error, HomeError):
+        answer, said, hint = of_error(error), str(error), error.hint
+    elif isinstance(error, RequestValidationError):
+        answer, said = of_request(error.errors()), "the request makes no sense"
+    else:
+        assert isinstance(error, HTTPException)
+        answer, said = problem(error.status_code, headers=error.headers), str(error.detail)
+        if error.status_code == 404:
+            answer, said = nothing_there(), "There is no such page."
+        elif error.status_code == 400:
+            answer = of_request([{"loc": ("body",), "msg": "it cannot be read as JSON"}])
+    if request.url.path.startswith("/api/") or is_openai(request.url.path):
+        return answer
     drawing: Drawing = request.app.state.drawing
-    return drawing.page(request, "error.html", {"title": "Not here", "said": said, "hint": hint}, status=status)
+    context = {"title": "Not here", "said": said, "hint": hint}
+    return drawing.page(request, "error.html", context, status=answer.status_code)
 
 
 # -- OpenAPI ----------------------------------------------------------------------------------------------------------------
-
-
-def _describe(app: FastAPI) -> None:
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        if not app.openapi_schema:
-            app.openapi_schema = _described(plain())
-        return app.openapi_schema
-
-    app.openapi = described  # type: ignore[method-assign]
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:

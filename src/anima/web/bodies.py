@@ -7,7 +7,6 @@ Not here: any effect.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import date, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
@@ -34,8 +33,7 @@ class Out(BaseModel):
         super().__init_subclass__(**more)
         cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("Out")  # OpenAPI names it like the value
         if of is not None:
-            types = get_type_hints(of)
-            told = {each.name: types[each.name] for each in fields(of) if each.name not in without.split()}
+            told = {name: kind for name, kind in get_type_hints(of).items() if name not in without.split()}
             cls.__annotations__ = told | cls.__annotations__  # before pydantic reads them
             cls.__doc__ = cls.__doc__ or of.__doc__
 
@@ -174,21 +172,6 @@ class NotedOut(Out):
     recalls: int
     findings: list[FindingOut]
 
-    @classmethod
-    def of(cls, one: anima.ForReview) -> NotedOut:
-        entry = one.entry
-        return cls(
-            name=entry.id,
-            to=entry.to,
-            section=entry.section,
-            text=entry.text,
-            origins=sorted(entry.origins),
-            session=entry.session,
-            time=entry.time,
-            recalls=one.recalls,
-            findings=[FindingOut.model_validate(each) for each in one.findings],
-        )
-
 
 class HealthOut(Out):
     ok: bool
@@ -286,6 +269,35 @@ class TranscriptOut(Out):
     total: int
     damaged: list[str]
     next: int | None = None
+
+
+class ChatRow(SessionRow):
+    """A conversation of the owner's own; `running` while a turn goes on."""
+
+    running: bool
+
+
+class SaidIn(Out):
+    """Where something is heard: the conversation, the turn, and the event after which that turn is told."""
+
+    id: str
+    turn: int
+    after: int
+
+
+class ChatOut(Out):
+    """A conversation as it stands: the newest turns of `total`, the events to listen to `after` them, the model, the tokens
+    since this server took it up, with the cost where a price is known, and what waits: a `proposal`, a `call` of a
+    tool from outside, or a line that was `noted`, by its `id`."""
+
+    id: str
+    turns: list[TurnOut]
+    total: int
+    after: int
+    running: bool
+    model: str
+    used: dict[str, Any] | None
+    cards: list[dict[str, str]]
 
 
 class NewToken(Out, of=Pass):
@@ -478,6 +490,12 @@ class TokenWish(In):
     scope: Scope | None = None
     sender: Annotated[str | None, Field(max_length=200)] = None
     days: Annotated[int, Field(ge=1, le=36_500)] = 90
+
+
+class Telling(In):
+    """What the owner says."""
+
+    text: Annotated[str, Field(min_length=1, max_length=200_000, pattern=r"\S")]
 
 
 class Saying(In):

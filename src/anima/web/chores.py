@@ -18,6 +18,7 @@ from anima.web.events import Bulletin
 log = logging.getLogger("anima.web")
 
 _AGAIN = 30.0
+_RITUALS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +51,14 @@ class Rounds:
 
     def _go(self, chore: Chore) -> None:
         while not self._stop.is_set():
-            pause = chore.every
+            pause = max(chore.every, _AGAIN)
             try:
                 chore.work(self._home, self._bulletin, self._stop)
+                pause = chore.every
             except (HomeError, OSError) as error:
                 log.warning("%s: %s; trying again later", chore.name, error)
-                pause = max(pause, _AGAIN)
             except Exception:
                 log.exception("%s failed; trying again later", chore.name)
-                pause = max(pause, _AGAIN)
             self._stop.wait(pause)
 
 
@@ -66,11 +66,6 @@ def _watch(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """Keeps the index in step with edits from outside, and tells of them."""
     for report in home.index.watch(stop):
         bulletin.tell("files", {"put": report.put, "dropped": report.dropped})
-
-
-def _commit(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
-    """Appended lines get their revision in time, also while nobody closes a session."""
-    home.past.commit()
 
 
 def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
@@ -93,10 +88,26 @@ def _snapshot(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
         bulletin.tell("snapshot", {"name": made.name, "size": made.size})
 
 
+def _rituals(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+    """What the agent does by itself, once its owner switched that on; nothing heavy is imported before."""
+    from anima.agent.schedule import state_of
+
+    starting = True
+    while not stop.is_set():
+        if state_of(home.site.store).on:
+            from anima.agent.rituals import Rituals
+
+            for done in Rituals(home).round(starting=starting):
+                bulletin.tell("ritual", {"name": done.ritual, "status": done.status})
+        starting = False
+        stop.wait(_RITUALS)
+
+
 CHORES: tuple[Chore, ...] = (
     Chore(name="watch", every=1, work=_watch),
-    Chore(name="commit", every=60, work=_commit),
+    Chore(name="commit", every=60, work=lambda home, bulletin, stop: home.past.commit()),  # of lines that were appended
     Chore(name="flush", every=600, work=_flush),
     Chore(name="dream", every=60, work=_dream),
     Chore(name="snapshot", every=60, work=_snapshot),
+    Chore(name="rituals", every=_RITUALS, work=_rituals),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -87,7 +88,7 @@ class Drawing:
         )
         self._templates.filters |= {
             "inert": inert,
-            "ago": self._ago,
+            "ago": lambda time: ago(home.clock(), time),
             "moment": moment,
             "timed": time_of,
             "count": count,
@@ -113,31 +114,20 @@ class Drawing:
     def page(self, request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A page, or the part of it that `?part=` names: the template's block of that name."""
         state = request.scope.get("state", {})
-        given = {
-            "pages": self._pages,
-            "current": "",
-            "who": state.get("who"),
-            "path": request.url.path,
-        }
-        given |= {"agent": self._agent() if given["who"] else None, **context}
+        given = {"pages": self._pages, "current": "", "who": state.get("who"), "path": request.url.path}
+        agent: dict[str, Any] | None = None
+        if given["who"]:  # who the agent is and how many proposals wait, for the rail beside every page
+            who, waiting = self._home.identity.resolved(), 0
+            with suppress(HomeError):
+                waiting = len(self._home.inbox.all())
+            agent = {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
+        given |= {"agent": agent, **context}
         found = self._templates.get_template(template)
         part = request.query_params.get("part")
         if part is None or part not in found.blocks:
             return HTMLResponse(found.render(given), status_code=status)
         drawn = "".join(found.blocks[part](found.new_context(given)))
         return HTMLResponse(drawn, status_code=status)
-
-    def _agent(self) -> dict[str, Any]:
-        """Who the agent is and how many proposals wait, for the rail beside every page."""
-        who = self._home.identity.resolved()
-        try:
-            waiting = len(self._home.inbox.all())
-        except HomeError:
-            waiting = 0
-        return {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
-
-    def _ago(self, time: datetime) -> str:
-        return ago(self._home.clock(), time)
 
 
 def moment(time: datetime) -> str:
@@ -169,13 +159,8 @@ def inert(text: str) -> Markup:
     """Text with what a reader would not see, or a browser would act on, shown by number."""
     if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return escape(text)
-    return Markup("").join(_shown(char) for char in text)
-
-
-def _shown(char: str) -> Markup:
-    if char in "\n\t" or char.isprintable():
-        return escape(char)
-    return Markup('<span class="odd" title="a character that is not seen">⟨U+{:04X}⟩</span>').format(ord(char))
+    odd = Markup('<span class="odd" title="a character that is not seen">⟨U+{:04X}⟩</span>')
+    return Markup("").join(escape(c) if c in "\n\t" or c.isprintable() else odd.format(ord(c)) for c in text)
 
 
 # -- differences --------------------------------------------------------------------------------------------------------------
@@ -315,14 +300,8 @@ def marks(sources: Iterable[Source | None]) -> Iterator[LineMark | None]:
         if source is None:
             yield None
             continue
-        now = (str(source.actor), _word_of(source))
-        yield LineMark(source=source, word=now[1], begins=now != before)
-        before = now
-
-
-def _word_of(source: Source) -> str:
-    """Who wrote it; with a sign before what was read when that was no text of the owner's."""
-    foreign = sorted(({source.origin} | source.taint) & UNTRUSTED)
-    if not foreign:
-        return WORDS[source.actor]
-    return f"{'✓' if source.trusted else '!'} {'+'.join(foreign)}"
+        # Who wrote it; with a sign before what was read when that was no text of the owner's.
+        foreign = sorted(({source.origin} | source.taint) & UNTRUSTED)
+        word = f"{'✓' if source.trusted else '!'} {'+'.join(foreign)}" if foreign else WORDS[source.actor]
+        yield LineMark(source=source, word=word, begins=(str(source.actor), word) != before)
+        before = (str(source.actor), word)

@@ -31,7 +31,7 @@ log = logging.getLogger("anima.web")
 
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN = ("/static/", "/login")
-FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp")
+FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp", "/v1")
 KEY = "x-anima-key"  # the header of the half that no cookie holds
 _SMALL = 4_096  # bytes of a form before anybody is known
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -180,7 +180,8 @@ class Guard:
         """Whose credential came along: a token, a cookie with its key, or a ticket. None is taken for another."""
         bearer = headers.get("authorization")
         if bearer is not None:
-            found = self._keyring.find(_bearer(bearer))
+            kind, _, secret = bearer.partition(" ")
+            found = self._keyring.find(secret.strip() if kind.lower() == "bearer" else "")
             return found if found and found.kind != "page" else None
         ticket = parse_qs(scope.get("query_string", b"")[:400].decode("latin-1")).get("ticket", [""])[0]
         if ticket and scope["method"] == "GET":
@@ -190,7 +191,9 @@ class Guard:
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response:
         """A person who opens a page is led to the login, or given the shell; everybody else is told nothing."""
-        is_page = scope["method"] == "GET" and not any(_under(scope["path"], place) for place in ("/api", "/mcp"))
+        is_page = scope["method"] == "GET" and not any(
+            _under(scope["path"], place) for place in ("/api", "/mcp", "/v1")
+        )
         if not is_page or "authorization" in headers or KEY in headers:
             return unknown()
         return self._shell if self._cookie(headers) else RedirectResponse("/login", status_code=303)
@@ -254,14 +257,9 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, 
         if len(body) > most:
             raise too_long
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and scope["path"].startswith("/api/") and kind != "application/json":
+    if body and scope["path"].startswith(("/api/", "/v1/")) and kind != "application/json":
         raise _Turned(problem(415, "the API takes application/json"))
     return bytes(body)
-
-
-def _bearer(value: str) -> str:
-    kind, _, secret = value.partition(" ")
-    return secret.strip() if kind.lower() == "bearer" else ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -67,7 +67,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        threading.Thread(target=self._served.bulletin.stop, daemon=True).start()  # not in a signal's frame
+        threading.Thread(target=self._served.hush, daemon=True).start()  # not in a signal's frame
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

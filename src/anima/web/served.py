@@ -14,6 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -23,9 +24,7 @@ from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from anima import (
-    About,
     BadArguments,
-    DocPath,
     Home,
     HomeError,
     Proposal,
@@ -38,6 +37,7 @@ from anima import (
     Suggestion,
 )
 from anima.errors import printable
+from anima.web.chats import Chats
 from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
@@ -56,7 +56,7 @@ class Served:
     def __init__(self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin) -> None:
         self.home = home
         self._graph: tuple[str, int, Any] | None = None
-        self.keyring, self.limits, self.bulletin = keyring, limits, bulletin
+        self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
         self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._shown: OrderedDict[tuple[str, str], None] = OrderedDict()  # by pass and face
@@ -84,9 +84,6 @@ class Served:
             self._graph = held
         return held[2]
 
-    def about(self, name: str, *, limit: int) -> About:
-        return self.home.index.about(name, self.home.site.listener(Scope.MAIN), limit=limit)
-
     # -- what was shown -------------------------------------------------------------------------------------------------
 
     def shown(self, who: Pass, proposal: Proposal) -> None:
@@ -109,6 +106,13 @@ class Served:
             )
         return found
 
+    def decided(self, *proposals: Proposal) -> None:
+        """Tells of what the owner decided; a conversation whose call it was goes on."""
+        self.bulletin.look_soon()
+        for one in proposals:
+            if one.call and one.session:
+                self.chats.soon(self.chats.go_on(one.session))
+
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -125,7 +129,7 @@ class Served:
         """The scope of an agent's token. Raises Refused for the owner's, which has none."""
         if who.scope is None:
             raise Refused(
-                "tools belong to an agent's token, and this one is the owner's",
+                "this is for an agent's token, and this one is the owner's",
                 rule="agent-only",
                 hint="make one: anima token make --scope main",
             )
@@ -154,8 +158,14 @@ class Served:
             session.close()
         return begun
 
+    def hush(self) -> None:
+        """Ends every stream. Doing it twice does no harm."""
+        self.bulletin.stop()
+        self.chats.hush()
+
     def close(self) -> None:
         """Ends every conversation."""
+        self.chats.close()
         with self._mutex:
             ended, self._open = list(self._open.values()), OrderedDict()
         for session in ended:
@@ -211,7 +221,17 @@ class Tidiness:
             seen, stamp = self._seen, _stamp(self._home)
             is_quick = seen is not None and seen.cost <= self._quick
             if seen is None or (seen.stamp != stamp and (afresh or is_quick)) or (seen.outdated and afresh):
-                seen = self._looked(stamp)
+                began, found = time.monotonic(), self._home.upkeep.look()
+                seen = Looked(
+                    at=self._home.clock(),
+                    lines=found.lines,
+                    documents=found.documents,
+                    notes=found.notes,
+                    outdated=False,
+                    found={one.id: one for one in found.suggestions},
+                    stamp=stamp,
+                    cost=time.monotonic() - began,
+                )
             elif seen.stamp != stamp:
                 seen = self._still(seen, stamp)
             self._seen = seen
@@ -259,24 +279,13 @@ class Tidiness:
                 left = {id: one for id, one in self._seen.found.items() if id not in ids}
                 self._seen = replace(self._seen, found=left)
 
-    def _looked(self, stamp: str) -> Looked:
-        began = time.monotonic()
-        found = self._home.upkeep.look()
-        return Looked(
-            at=self._home.clock(),
-            lines=found.lines,
-            documents=found.documents,
-            notes=found.notes,
-            outdated=False,
-            found={one.id: one for one in found.suggestions},
-            stamp=stamp,
-            cost=time.monotonic() - began,
-        )
-
     def _still(self, seen: Looked, stamp: str) -> Looked:
         """What of a look still stands. What was forgotten since is not in it, nor around it."""
         pages = {page.path: page.digest for one in seen.found.values() for page in one.pages}
-        touched = {path for path, digest in pages.items() if self._digest(path) != digest}
+        touched = set(pages)
+        for path, digest in pages.items():
+            with suppress(HomeError):
+                touched -= {path} if self._home.read(path).digest == digest else set()
         left = {}
         for id, one in seen.found.items():
             try:
@@ -284,12 +293,6 @@ class Tidiness:
             except HomeError:
                 continue
         return replace(seen, found=left, stamp=stamp, outdated=True)
-
-    def _digest(self, path: DocPath) -> str:
-        try:
-            return self._home.read(path).digest
-        except HomeError:
-            return ""
 
 
 async def _served(request: Request) -> Served:

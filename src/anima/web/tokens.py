@@ -18,7 +18,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -142,11 +142,13 @@ class Keyring:
         """A new pass and its secret, which is told only now."""
         if (kind == "agent") != (scope is not None):
             raise BadArguments("an agent's token has a scope, and no other token has one")
+        if not name.strip() or len(name) > 80 or not name.isprintable():
+            raise BadArguments("a token's name has 1 to 80 printable characters")
         now = self._clock()
         made = Pass(
             id=secrets.token_hex(6),
             kind=kind,
-            name=_named(name),
+            name=name.strip(),
             made=now,
             agent=agent,
             scope=scope,
@@ -225,9 +227,9 @@ class Keyring:
             raise Damaged("your tokens cannot be read: the file is damaged", hint=_HINT) from None
 
     def _save(self, held: _Held) -> None:
-        passes = {name: {**_dumped(one), "digest": digest} for name, (one, digest) in held.passes.items()}
-        codes = {name: end.isoformat() for name, end in held.codes.items()}
-        _put(self._file, json.dumps({"format": FORMAT, "passes": passes, "codes": codes}, indent=1).encode())
+        passes = {name: {**asdict(one), "digest": digest} for name, (one, digest) in held.passes.items()}
+        kept = {"format": FORMAT, "passes": passes, "codes": dict(held.codes)}
+        _put(self._file, json.dumps(kept, indent=1, default=datetime.isoformat).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -273,12 +275,6 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def _named(name: str) -> str:
-    if not name.strip() or len(name) > 80 or not name.isprintable():
-        raise BadArguments("a token's name has 1 to 80 printable characters")
-    return name.strip()
-
-
 def _put(file: Path, data: bytes) -> None:
     """Replaces a file as a whole, for the owner's eyes alone. Under the lock."""
     temp = file.with_name(f".{file.name}.tmp")
@@ -291,26 +287,7 @@ def _put(file: Path, data: bytes) -> None:
     temp.replace(file)
 
 
-def _dumped(one: Pass) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "name": one.name,
-        "made": one.made.isoformat(),
-        "agent": one.agent,
-        "scope": one.scope,
-        "sender": one.sender,
-        "expires": one.expires.isoformat() if one.expires else None,
-    }
-
-
 def _parsed(name: str, row: Mapping[str, Any]) -> Pass:
-    return Pass(
-        id=name,
-        kind=row["kind"],
-        name=row["name"],
-        made=datetime.fromisoformat(row["made"]),
-        agent=row["agent"],
-        scope=Scope(row["scope"]) if row["scope"] else None,
-        sender=row["sender"],
-        expires=datetime.fromisoformat(row["expires"]) if row["expires"] else None,
-    )
+    times: dict[str, Any] = {key: row[key] and datetime.fromisoformat(row[key]) for key in ("made", "expires")}
+    scope = Scope(row["scope"]) if row["scope"] else None
+    return Pass(id=name, scope=scope, **times, **{key: row[key] for key in ("kind", "name", "agent", "sender")})

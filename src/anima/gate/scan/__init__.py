@@ -12,24 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anima.gate.scan import encoded, hidden, orders
-from anima.gate.scan.hidden import find_hidden, reveal
-from anima.gate.scan.orders import FRAME_NAMES
-from anima.gate.scan.redact import PLACEHOLDER, compile_patterns, find_secrets, placeholders, redact, redact_said, spans
+from anima.gate.scan.hidden import find_hidden as find_hidden
+from anima.gate.scan.hidden import reveal as reveal
+from anima.gate.scan.orders import FRAME_NAMES as FRAME_NAMES
+from anima.gate.scan.redact import PLACEHOLDER as PLACEHOLDER
+from anima.gate.scan.redact import compile_patterns as compile_patterns
+from anima.gate.scan.redact import find_secrets as find_secrets
+from anima.gate.scan.redact import placeholders, spans
+from anima.gate.scan.redact import redact as redact
+from anima.gate.scan.redact import redact_said as redact_said
 from anima.gate.scan.sights import Origins, Sighting, findings, fold
 from anima.model import Finding, Severity
 from anima.text.words import may_hide, visible
-
-__all__ = [
-    "FRAME_NAMES",
-    "PLACEHOLDER",
-    "compile_patterns",
-    "find_hidden",
-    "find_secrets",
-    "redact",
-    "redact_said",
-    "reveal",
-    "scan_text",
-]
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
@@ -44,21 +38,18 @@ def _plain(text: str) -> Iterator[Sighting]:
     folded = fold(text)
     origins = Origins(text, folded)
     found = list(spans(text))
-    safe = _blanked(text, found)  # the same length, so that places stay the same
+    # With its secrets blanked, because what other findings show must not give them away; of the same length, so that
+    # places stay the same.
+    pieces, at = list[str](), 0
+    for span in found:
+        pieces += [text[at : span.start], "•" * (span.end - span.start)]
+        at = span.end
+    safe = "".join([*pieces, text[at:]]) if found else text
     yield from found
     yield from placeholders(text)
     yield from orders.comments(text, safe)
     yield from orders.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins)
-
-
-def _blanked(text: str, found: list[Sighting]) -> str:
-    """The text with its secrets blanked: what other findings show must not give them away."""
-    pieces, at = [], 0
-    for span in found:
-        pieces += [text[at : span.start], "•" * (span.end - span.start)]
-        at = span.end
-    return "".join([*pieces, text[at:]]) if found else text
 
 
 def _carried(text: str) -> Iterator[Sighting]:
@@ -72,19 +63,15 @@ def _carried(text: str) -> Iterator[Sighting]:
             yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(spot.decoded or ""))
         yield from (_unread(spot.start, spot.end) for spot in decoded[CARRIERS : CARRIERS + 1])
     for blob in encoded.blobs(text):
-        yield _blob_span(blob)
+        if blob.kind == encoded.UNREAD:
+            yield _unread(blob.start, blob.end)
+            continue
+        message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
+        shown = visible(redact(blob.text[:2000])[0])
+        yield Sighting(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)
         yield from (span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text))
 
 
 def _unread(start: int, end: int) -> Sighting:
-    return Sighting(
-        start, end, encoded.UNREAD, Severity.WARN, "", "too much encoded text; from here on it was not read"
-    )
-
-
-def _blob_span(blob: encoded.Blob) -> Sighting:
-    if blob.kind == encoded.UNREAD:
-        return _unread(blob.start, blob.end)
-    shown = visible(redact(blob.text[:2000])[0])
-    message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
-    return Sighting(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)
+    message = "too much encoded text; from here on it was not read"
+    return Sighting(start, end, encoded.UNREAD, Severity.WARN, "", message)

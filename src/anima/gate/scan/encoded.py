@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import NamedTuple
 
-from anima.gate.scan.sights import compiled, long_words
+from anima.gate.scan.sights import compiled
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text
@@ -44,9 +44,11 @@ class Blob(NamedTuple):
 
 def blobs(text: str) -> Iterator[Blob]:
     """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode."""
-    left, count, words = TOTAL, 0, long_words(text, 16)
+    left, count, words = TOTAL, 0, " ".join([word for word in text.split() if len(word) >= 16])
     for kind, pattern, decode, sign in _CARRIERS:
-        for found in compiled(pattern).finditer(text) if _worthwhile(pattern, sign, text, words) else ():
+        # Most texts have no word that is long enough for a carrier.
+        worth = " " in text if sign == " " else sign in words and compiled(pattern).search(words) is not None
+        for found in compiled(pattern).finditer(text) if worth else ():
             if left <= 0 or count >= MOST:
                 yield Blob(*found.span(), UNREAD, "", False)
                 return
@@ -58,11 +60,6 @@ def blobs(text: str) -> Iterator[Blob]:
             yield Blob(*found.span(), kind, decode(piece) or "", len(piece) == len(found[0]))
 
 
-def _worthwhile(pattern: str, sign: str, text: str, words: str) -> bool:
-    """Whether a carrier can be there at all; most texts have no word long enough."""
-    return sign in words and compiled(pattern).search(words) is not None if sign != " " else " " in text
-
-
 def from_tags(run: str) -> str | None:
     """ASCII hidden in the tag block, one character each."""
     return "".join(chr(ord(c) - 0xE0000) for c in run[:SYMBOLS] if 0xE0020 <= ord(c) <= 0xE007E) or None
@@ -70,16 +67,12 @@ def from_tags(run: str) -> str | None:
 
 def from_selectors(run: str) -> str | None:
     """Bytes, half bytes or bits hidden in variation selectors."""
-    values = [_selector(c) for c in run[:SYMBOLS]]
+    codes = [ord(c) for c in run[:SYMBOLS]]
+    values = [code - 0xFE00 if code <= 0xFE0F else (code - 0xE0100 + 16) & 0xFF for code in codes]
     if len(set(values)) == 2:
         return from_bits(run)
     halves = [16 * high + low for high, low in zip(values[::2], values[1::2], strict=False)] if max(values) < 16 else []
     return text_of(bytes(values)) or text_of(bytes(halves))
-
-
-def _selector(char: str) -> int:
-    code = ord(char)
-    return code - 0xFE00 if code <= 0xFE0F else (code - 0xE0100 + 16) & 0xFF
 
 
 def from_bits(run: str) -> str | None:
@@ -176,13 +169,9 @@ def _decoded(raw: bytes) -> str | None:
 
 
 _FAMILIES = (
-    ("[\u00a0-\u024f\u2010-\u2026]"),
-    ("[\u0370-\u052f]"),
-    ("[\u0590-\u08ff]"),
-    ("[\u0900-\u0dff]"),
-    ("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"),
-    ("[\uac00-\ud7af]"),
-)
+    "[\u00a0-\u024f\u2010-\u2026] [\u0370-\u052f] [\u0590-\u08ff] [\u0900-\u0dff] "
+    "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef] [\uac00-\ud7af]"
+).split(" ")
 
 
 def readable(text: str) -> bool:

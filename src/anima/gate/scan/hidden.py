@@ -174,18 +174,20 @@ def _strange_runs(text: str) -> Iterator[Spot]:
     """Runs of hidden characters of one class that no neighbour explains."""
     right_to_left = _RightToLeft(text)
     for run in compiled(_RUN).finditer(text):
-        start, end = _trimmed(text, *run.span(), right_to_left)
+        start, end = run.span()
+        if text[start - 1 : start] == _BLACK_FLAG and (flag := compiled(_FLAG_TAGS).match(text, start, end)):
+            start = flag.end()
+        # What belongs there, at its front and back, is no part of it.
+        while start < end and _belongs(text, start, right_to_left):
+            start += 1
+        while start < end and _belongs(text, end - 1, right_to_left):
+            end -= 1
         while start < end:
-            kind, stop = _same_kind(text, start, end)
+            kind = _kind_of(text[start])
+            same = compiled(_OF_KIND[kind]).match(text, start, end) if end - start > 1 else None
+            stop = same.end() if same else end
             yield Spot(start, stop, kind, _severity(kind, text[start:stop]))
             start = stop
-
-
-def _same_kind(text: str, start: int, end: int) -> tuple[str, int]:
-    """The class of the hidden character at `start`, and where characters of other classes begin."""
-    kind = _kind_of(text[start])
-    found = compiled(_OF_KIND[kind]).match(text, start, end) if end - start > 1 else None
-    return kind, found.end() if found else end
 
 
 @cache
@@ -196,24 +198,9 @@ def _kind_of(char: str) -> str:
 def _severity(kind: str, run: str) -> Severity:
     if kind == OTHER and _LINE_BREAKS.issuperset(run):
         return Severity.WARN
-    if kind in (TAGS, BIDI) or len(run) > 1:
-        return Severity.DANGER
-    if kind == SELECTORS and run not in (TEXT_STYLE, EMOJI_STYLE):
-        return Severity.DANGER
-    if kind == CONTROL and compiled(_STRONG_CONTROL).match(run):
-        return Severity.DANGER
-    return Severity.WARN
-
-
-def _trimmed(text: str, start: int, end: int, right_to_left: _RightToLeft) -> tuple[int, int]:
-    """The run without the characters at its front and back that belong there."""
-    if text[start - 1 : start] == _BLACK_FLAG and (flag := compiled(_FLAG_TAGS).match(text, start, end)):
-        start = flag.end()
-    while start < end and _belongs(text, start, right_to_left):
-        start += 1
-    while start < end and _belongs(text, end - 1, right_to_left):
-        end -= 1
-    return start, end
+    is_strange = kind == SELECTORS and run not in (TEXT_STYLE, EMOJI_STYLE)
+    is_strong = kind == CONTROL and compiled(_STRONG_CONTROL).match(run)
+    return Severity.DANGER if kind in (TAGS, BIDI) or len(run) > 1 or is_strange or is_strong else Severity.WARN
 
 
 def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
@@ -288,13 +275,10 @@ def _joined(text: str, group: list[Spot]) -> Iterable[Spot]:
         return [spot._replace(decoded=_decoded(spot.kind, text[spot.start : spot.end])) for spot in group]
     start, end, kind = group[0].start, group[-1].end, group[0].kind
     parts = compiled(_OF_KIND[kind]).findall(text, start, min(end, start + 3 * SYMBOLS))
-    decoded = _decoded(kind, "".join(parts)) or _seen_without(text[max(start - 1, 0) : end + 1], kind)
+    decoded = _decoded(kind, "".join(parts))
+    if not decoded and kind in (ZERO_WIDTH, SELECTORS):  # letters that hidden characters pulled apart
+        decoded = INVISIBLE.sub("", text[max(start - 1, 0) : end + 1][:SYMBOLS])
     return [Spot(start, end, kind, Severity.DANGER, decoded, solid=False)]
-
-
-def _seen_without(piece: str, kind: str) -> str | None:
-    """What a text says whose letters were pulled apart by hidden characters."""
-    return INVISIBLE.sub("", piece[:SYMBOLS]) if kind in (ZERO_WIDTH, SELECTORS) else None
 
 
 def _decoded(kind: str, run: str) -> str | None:
@@ -316,7 +300,9 @@ def _bidi_lines(text: str, loose: list[Spot]) -> Iterator[Spot]:
             continue
         run = "".join(compiled(_OF_KIND[BIDI]).findall(text, first.start, spot.end))
         if not (is_rtl and _balanced(run)):
-            yield _bidi_spot(text, first.start, spot.end if run[-1] in _CLOSING else right_to_left.end)
+            start, end = first.start, spot.end if run[-1] in _CLOSING else right_to_left.end
+            stored = INVISIBLE.sub("", text[start : min(end, start + SYMBOLS)])
+            yield Spot(start, end, BIDI, Severity.DANGER, f"{stored}\n{stored[::-1]}", solid=False)
         first = None
 
 
@@ -327,11 +313,6 @@ def _balanced(run: str) -> bool:
         if depth < 0 or mark in _OVERRIDES:
             return False
     return depth == 0
-
-
-def _bidi_spot(text: str, start: int, end: int) -> Spot:
-    stored = INVISIBLE.sub("", text[start : min(end, start + SYMBOLS)])
-    return Spot(start, end, BIDI, Severity.DANGER, f"{stored}\n{stored[::-1]}", solid=False)
 
 
 def _bits_per_letter(text: str) -> Iterator[Spot]:

@@ -22,14 +22,7 @@ from anima.text.markdown import heading_of
 from anima.text.words import read_table, visible
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
-FRAME_NAMES: tuple[str, ...] = (
-    "memory",
-    "memory_context",
-    "agents_context",
-    "loaded_context",
-    "domain_knowledge_context",
-)
-
+FRAME_NAMES = tuple("memory memory_context agents_context loaded_context domain_knowledge_context".split())
 _NAMES = "|".join(sorted((name.replace("_", "[-_ ]?") for name in FRAME_NAMES), key=len, reverse=True))
 _FRAME = (
     rf"<\s{{0,20}}+(?:/\s{{0,20}}+(?:{_NAMES})(?![\w.-])(?:[^<>]{{0,400}}+>)?"
@@ -70,7 +63,8 @@ def comments(text: str, safe: str) -> Iterator[Sighting]:
     while start >= 0:
         close = text.find("-->", start + 4)
         end = close + 3 if close >= 0 else len(text)
-        if not _is_section_mark(text, start, end):
+        line = text.rfind("\n", max(0, start - 400), start) + 1
+        if not (compiled(_SECTION_MARK).fullmatch(text, start, end) and heading_of(text[line : start + 1])):
             inner = safe[start + 4 : close if close >= 0 else end].strip()
             yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
@@ -78,11 +72,6 @@ def comments(text: str, safe: str) -> Iterator[Sighting]:
         for found in compiled(_MARKDOWN_COMMENT).finditer(text):
             shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
             yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
-
-
-def _is_section_mark(text: str, start: int, end: int) -> bool:
-    line = text.rfind("\n", max(0, start - 400), start) + 1
-    return bool(compiled(_SECTION_MARK).fullmatch(text, start, end) and heading_of(text[line : start + 1]))
 
 
 _MARKS: tuple[tuple[str, str, Severity, str], ...] = (
@@ -99,17 +88,11 @@ def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
         for found in compiled(pattern).finditer(folded):
             start, end = origins.span(*found.span())
             shown_to = end + 200 if pattern is _HIDDEN_STYLE else end  # what is styled away stands behind the tag
-            if not _is_code(folded, found):
+            # C++ has a header of that name, and a type parameter can have it: `#include <memory>`, `Promise<Memory>`.
+            before = folded[max(0, found.start() - 16) : found.start()]
+            if found[0] != "<memory>" or not compiled(_IN_CODE).search(before):
                 yield Sighting(start, end, kind, severity, visible(text[start:shown_to], 200), message)
     yield from _turns(text, folded, origins)
-
-
-def _is_code(folded: str, found: re.Match[str]) -> bool:
-    """C++ has a header of that name, and a type parameter can have it: `#include <memory>`, `Promise<Memory>`."""
-    return (
-        found[0] == "<memory>"
-        and compiled(_IN_CODE).search(folded[max(0, found.start() - 16) : found.start()]) is not None
-    )
 
 
 @cache
@@ -125,33 +108,20 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Lines that stage a conversation: a person's and the model's turn set off by blank lines, or a system's orders."""
     previous: re.Match[str] | None = None
     for label in _labels().finditer(folded) if ":" in folded else ():
-        if not _set_off(folded, label.start()):
+        before = folded[max(0, label.start() - 80) : label.start()]
+        before = before.replace("\r", "").replace("\t", "").replace(" ", "")
+        if before and not before.endswith("\n\n"):
             continue
         start, end = origins.span(*label.span())
-        if _answers(label, previous) or _commands(folded, label) or _is_human(text, label, end):
+        speaker, asked = label.lastgroup, label.lastgroup
+        if previous is not None and label.start() - previous.end() <= _TURNS_APART:
+            asked = previous.lastgroup
+        commands = speaker == "system" and compiled(_ORDERS).match(folded, label.end())
+        is_human = label["human"] == "human" and label.start() > 0 and not compiled(_A_NAME).match(text, end)
+        if (speaker != asked and "model" in (speaker, asked)) or commands or is_human:
             line = text[start : end + 120].strip().partition("\n")[0]
             yield Sighting(start, end, "special-token", Severity.DANGER, visible(line, 120), "a line that fakes a turn")
         previous = label
-
-
-def _set_off(folded: str, start: int) -> bool:
-    """Whether a blank line, or nothing, stands before the line that begins here."""
-    before = folded[max(0, start - 80) : start].replace("\r", "").replace("\t", "").replace(" ", "")
-    return not before or before.endswith("\n\n")
-
-
-def _answers(label: re.Match[str], previous: re.Match[str] | None) -> bool:
-    if previous is None or label.start() - previous.end() > _TURNS_APART:
-        return False
-    return previous.lastgroup != label.lastgroup and "model" in (previous.lastgroup, label.lastgroup)
-
-
-def _commands(folded: str, label: re.Match[str]) -> bool:
-    return label.lastgroup == "system" and compiled(_ORDERS).match(folded, label.end()) is not None
-
-
-def _is_human(text: str, label: re.Match[str], end: int) -> bool:
-    return label["human"] == "human" and label.start() > 0 and not compiled(_A_NAME).match(text, end)
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------------
@@ -172,9 +142,8 @@ _FEW = "[^\n]{0,16}?"
 _WINDOW = 100  # characters before a word in which the phrase may begin
 
 _WORDS = r"[^\W_]+"
-_SPACED_LETTERS = r"(?<![^\W_])(?:[^\W\d_][\W_]{1,2}){5,}[^\W\d_](?![^\W_])"
-_SPACED = _SPACED_LETTERS
-_SPACED_TOO = _SPACED_LETTERS.replace("{5,}", "{2,}")
+_SPACED = r"(?<![^\W_])(?:[^\W\d_][\W_]{1,2}){5,}[^\W\d_](?![^\W_])"
+_SPACED_TOO = _SPACED.replace("{5,}", "{2,}")
 _LEET = str.maketrans("0134578", "oieastb")
 _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
 _ROTATED = frozenset({"vtaber", "qvfertneq", "vafgehpgvbaf", "cerivbhf", "flfgrz", "bireevqr"})
@@ -194,7 +163,7 @@ class _View(NamedTuple):
     """Another way to read the folded text. `back` gives the folded place of a place in the view."""
 
     text: str
-    back: Callable[[int, int], tuple[int, int]]
+    back: Callable[[int, int], tuple[int, int]] = lambda start, end: (start, end)
     squeezed: bool = False  # letters stand so close that words cannot be told apart
 
 
@@ -229,20 +198,16 @@ def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
 
 
 def _views(folded: str, words: set[str]) -> Iterator[_View]:
-    yield _View(folded, _same)
+    yield _View(folded)
     if any(word.translate(_LEET) in _long_words() for word in words if not word.isalpha()):
-        yield _View(folded.translate(_LEET), _same)
+        yield _View(folded.translate(_LEET))
     if not words.isdisjoint(_ROTATED):
-        yield _View(folded.translate(_ROT13), _same)
+        yield _View(folded.translate(_ROT13))
     if not words.isdisjoint(_BACKWARDS):
         size = len(folded)
         yield _View(folded[::-1], lambda start, end: (size - end, size - start))
     if compiled(_SPACED).search(folded):
         yield _joined(folded)
-
-
-def _same(start: int, end: int) -> tuple[int, int]:
-    return start, end
 
 
 class _Piece(NamedTuple):
@@ -284,9 +249,15 @@ def _matches(view: _View, words: set[str]) -> Iterator[tuple[int, int, str]]:
     for word, at in _everywhere(text, book) if view.squeezed else _words_of(text, book, words):
         for phrase in book[word]:
             found = _compiled(phrase.follows, view.squeezed).match(text, at + len(word))
-            start = _led(text, at, _before(phrase.before, view.squeezed)) if found else -1
-            if found and start >= 0 and not _is_denied(text, start, phrase):
-                yield start, _word_end(text, found.end()), phrase.reason
+            before = _before(phrase.before, view.squeezed) if found else None
+            led = before.search(text, max(0, at - _WINDOW), at) if before else None
+            if found is None or (before and led is None):
+                continue
+            start, end = led.start() if led else at, found.end()
+            if phrase.deniable and compiled(_NEGATION).search(text, max(0, start - 12), start):
+                continue
+            rest = None if compiled(_CJK).match(text, end - 1) else compiled(_REST_OF_WORD).match(text, end)
+            yield start, rest.end() if rest else end, phrase.reason
 
 
 def _words_of(text: str, book: dict[str, list[_Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
@@ -309,26 +280,9 @@ def _everywhere(text: str, words: Iterable[str]) -> Iterator[tuple[str, int]]:
             at = text.find(word, at + len(word))
 
 
-def _word_end(text: str, at: int) -> int:
-    rest = None if compiled(_CJK).match(text, at - 1) else compiled(_REST_OF_WORD).match(text, at)
-    return rest.end() if rest else at
-
-
-def _led(text: str, at: int, before: re.Pattern[str] | None) -> int:
-    """Where the phrase begins, or -1 when what must stand before the word does not."""
-    if before is None:
-        return at
-    found = before.search(text, max(0, at - _WINDOW), at)
-    return found.start() if found else -1
-
-
 _REST_OF_WORD = r"[^\W_]{0,24}"
 _CJK = "[\u3040-\u30ff\u3400-\u9fff]"
 _NEGATION = r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|не)[\W_]{1,3}$"
-
-
-def _is_denied(text: str, at: int, phrase: _Phrase) -> bool:
-    return phrase.deniable and compiled(_NEGATION).search(text, max(0, at - 12), at) is not None
 
 
 @cache
@@ -340,15 +294,12 @@ def _book() -> dict[str, list[_Phrase]]:
     for language in table.values():
         for reason, entries in language.items():
             for entry in entries:
-                words, follows, before = (_pattern(entry.get(name, "")) for name in ("words", "follows", "before"))
+                texts = (entry.get(name, "") for name in ("words", "follows", "before"))
+                words, follows, before = (fold(re.sub(r"\n *", "", text)) for text in texts)
                 deniable = reason == "override" and not before
                 for word in words.split("|"):
                     book.setdefault(word, []).append(_Phrase(reasons[reason], follows, before, deniable))
     return book
-
-
-def _pattern(pattern: str) -> str:
-    return fold(re.sub(r"\n *", "", pattern))
 
 
 @cache

@@ -131,19 +131,18 @@ class _Named(list[tuple[str, object]]):
 
 def compile_patterns(raw: Sequence[str]) -> tuple[Pattern[str], ...]:
     """The owner's own patterns. Raises BadConfig with the pattern that is wrong and why."""
-    return tuple(_compile(pattern, f"sessions.patterns[{number}]") for number, pattern in enumerate(raw))
-
-
-def _compile(pattern: str, where: str) -> Pattern[str]:
-    if not isinstance(pattern, str):
-        raise BadConfig(f"{pattern!r} is not text", where=where)
-    try:
-        own = re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise BadConfig(f"the pattern {pattern!r} is wrong: {error}", where=where) from error
-    if any(not found[0] for found in own.finditer("a b\n1-x")):
-        raise BadConfig(f"the pattern {pattern!r} matches where there is nothing", where=where)
-    return own
+    made = []
+    for number, pattern in enumerate(raw):
+        where = f"sessions.patterns[{number}]"
+        if not isinstance(pattern, str):
+            raise BadConfig(f"{pattern!r} is not text", where=where)
+        try:
+            made.append(re.compile(pattern))
+        except (re.error, RecursionError, OverflowError) as error:
+            raise BadConfig(f"the pattern {pattern!r} is wrong: {error}", where=where) from error
+        if any(not found[0] for found in made[-1].finditer("a b\n1-x")):
+            raise BadConfig(f"the pattern {pattern!r} matches where there is nothing", where=where)
+    return tuple(made)
 
 
 def spans(text: str) -> Iterable[Sighting]:

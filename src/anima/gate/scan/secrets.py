@@ -97,7 +97,13 @@ def _pattern(name: str) -> Pattern[str]:
 
 def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
     words = "\n".join(set(text.split()))  # each word once: what no word holds need not be looked for in the text
-    yield from _shaped(text, words)
+    if "PRIVATE" in words:
+        yield from _private_keys(text, "pem")
+    if "PuTTY-User" in words:
+        yield from _private_keys(text, "putty")
+    for shape in _table().shapes:
+        if not shape.in_word or compiled(shape.pattern).search(words):
+            yield from _of_shape(text, shape)
     yield from _named_secrets(text, plain_lower(words))
     yield from own(text, patterns)
 
@@ -131,16 +137,6 @@ _NEED_MIXTURE = frozenset({"telegram-token", "discord-token"})
 _NEARBY = 400  # characters around an access key in which its secret half is looked for
 
 
-def _shaped(text: str, words: str) -> Iterator[Found]:
-    if "PRIVATE" in words:
-        yield from _private_keys(text, "pem")
-    if "PuTTY-User" in words:
-        yield from _private_keys(text, "putty")
-    for shape in _table().shapes:
-        if not shape.in_word or compiled(shape.pattern).search(words):
-            yield from _of_shape(text, shape)
-
-
 def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
     pattern, kind = compiled(shape.pattern), shape.kind
     group = "secret" if "secret" in pattern.groupindex else 0
@@ -152,9 +148,12 @@ def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
             if head is None:
                 continue
             start -= head.end()
-        if shape.line and not _earlier(text, found.start(), shape.line):
+        line = text[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
+        if shape.line and not compiled(shape.line).search(line):
             continue
-        if not _is_dummy(kind, text[start:end]):
+        # A key that is made of crosses, as in a manual, or is only a long name, is none.
+        value, needs = text[start:end], kind in _NEED_MIXTURE
+        if not _pattern("dummy").fullmatch(value) and (not needs or _pattern("mixed").match(value)):
             yield start, end, kind
         if kind == "aws-access-key":
             owners.append(start)
@@ -162,18 +161,6 @@ def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
         near = bisect_left(owners, half.start() - _NEARBY)
         if near < len(owners) and owners[near] <= half.end() + _NEARBY:
             yield *half.span(), "aws-secret-key"
-
-
-def _earlier(text: str, at: int, pattern: str) -> bool:
-    """Whether something stands earlier on the line."""
-    return compiled(pattern).search(text[max(0, at - 200) : at].rpartition("\n")[2]) is not None
-
-
-def _is_dummy(kind: str, value: str) -> bool:
-    """Whether a key is made of crosses, as in a manual, or is only a long name."""
-    return _pattern("dummy").fullmatch(value) is not None or (
-        kind in _NEED_MIXTURE and not _pattern("mixed").match(value)
-    )
 
 
 def _private_keys(text: str, sort: str) -> Iterator[Found]:
@@ -228,10 +215,6 @@ _SURE = 400  # characters for each value that is weighed, beyond the first of th
 _DENSE = 16  # one word for a secret in so many characters leaves no room for anything else
 
 
-def _is_crowded(lowered: str) -> bool:
-    return sum(lowered.count(sign) for sign, _, _ in _table().keywords) > _CROWD + len(lowered) // _DENSE
-
-
 def _crowd(text: str) -> Iterator[Found]:
     """Whatever can be a value, in a text that is too crowded to weigh each of them."""
     first = last = 0
@@ -283,9 +266,11 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
         value = _pattern("value" if group in ("password", "code") else "key_value")
         for word in compiled(pattern).finditer(lowered) if sign.partition(" ")[0] in words else ():
             count += 1
-            if count == many and _is_crowded(lowered):
-                yield None
-                return
+            if count == many:
+                told = sum(lowered.count(sign) for sign, _, _ in _table().keywords)
+                if told > _CROWD + len(lowered) // _DENSE:
+                    yield None
+                    return
             tail = tails.match(lowered, word.end())
             end = tail.end() if tail else word.end()
             mark = ahead.search(lowered, end, end + _REACH)
@@ -312,16 +297,11 @@ def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | 
         return Grade.PASSWORD if word[0] != "pass" or _pattern("of_service").search(before) else None
     if group == "code":
         return Grade.CODE if word[0] != "code" or _pattern("code_of").search(before) else None
-    if tail.endswith(("_key", "_token", "_secret")) or _is_qualified(before):
+    stem = before[:-1] if before[-1:] in (" ", "_", "-") else before
+    of_id = stem.endswith("id") and not (stem[-3:-2].isalnum() or stem[-3:-2] == "_")
+    if of_id or stem.endswith(_table().qualified) or tail.endswith(("_key", "_token", "_secret")):
         return Grade.KEY
     return Grade.WEAK if group == "weak" or before.endswith("_") else None
-
-
-def _is_qualified(before: str) -> bool:
-    stem = before[:-1] if before[-1:] in (" ", "_", "-") else before
-    return stem.endswith(_table().qualified) or (
-        stem.endswith("id") and not (stem[-3:-2].isalnum() or stem[-3:-2] == "_")
-    )
 
 
 def _line_before(lowered: str, at: int) -> str:

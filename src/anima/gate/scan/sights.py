@@ -30,18 +30,11 @@ class _Folds(dict[int, str]):
     """A table for `str.translate` that works out each character once."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = folded = _fold_char(chr(code))
-        return folded
-
-
-def _fold_char(char: str) -> str:
-    if INVISIBLE.match(char):
-        return ""
-    latin = _lookalikes()
-    if char in latin:
-        return latin[char]
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
-    return "".join(latin.get(c, c) for c in plain if unicodedata.category(c) != "Mn")
+        char, latin = chr(code), _lookalikes()
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+        folded = "".join(latin.get(c, c) for c in plain if unicodedata.category(c) != "Mn")
+        self[code] = "" if INVISIBLE.match(char) else latin.get(char, folded)
+        return self[code]
 
 
 _FOLDS = _Folds()
@@ -56,11 +49,6 @@ def plain_lower(text: str) -> str:
     """Lower case with every character in its old place."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.replace("\u0130", "I").lower()
-
-
-def long_words(text: str, least: int) -> str:
-    """The words of at least so many characters, separated by blanks: where keys and blobs can be."""
-    return " ".join([word for word in text.split() if len(word) >= least])
 
 
 class Origins:
@@ -118,19 +106,15 @@ def findings(text: str, spans: Iterable[Sighting]) -> tuple[Finding, ...]:
     by_kind: dict[str, list[Sighting]] = {}
     for span in spans:
         by_kind.setdefault(span.kind, []).append(span)
-    kept = (each for same in by_kind.values() for each in _first_of(same))
+    kept: list[Sighting] = []
+    for same in by_kind.values():
+        if len(same) > MOST:  # the first and worst, and for the rest a line that counts them
+            by_weight = sorted(same, key=lambda span: (-span.severity, span.start))
+            same, rest = by_weight[: MOST - 1], by_weight[MOST - 1 :]
+            message = f"{len(rest)} further findings of this kind are not listed"
+            same += [min(rest)._replace(severity=rest[0].severity, shown=f"{len(rest)} more", message=message)]
+        kept += same
     return tuple(_with_lines(text, sorted(kept)))
-
-
-def _first_of(same: list[Sighting]) -> list[Sighting]:
-    """The first and worst of one kind, and for the rest a line that counts them."""
-    if len(same) <= MOST:
-        return same
-    by_weight = sorted(same, key=lambda span: (-span.severity, span.start))
-    rest = by_weight[MOST - 1 :]
-    message = f"{len(rest)} further findings of this kind are not listed"
-    count = min(rest)._replace(severity=rest[0].severity, shown=f"{len(rest)} more", message=message)
-    return [*by_weight[: MOST - 1], count]
 
 
 def _with_lines(text: str, spans: list[Sighting]) -> Iterable[Finding]:

@@ -22,10 +22,15 @@ _NO_EMOJI = "_(one sign to know you by)_"
 
 def texts(name: str, emoji: str | None = None) -> dict[str, str]:
     """Path and text of each document of a new home. Raises BadArguments for a name or emoji of more than one line."""
-    _check_line("name", name)
-    _check_line("emoji", emoji or "")
-    documents = {path: _load(path) for path in (*NAMES[:-1], RUNBOOK, BOOTSTRAP)}
-    documents["IDENTITY.md"] = _filled(documents["IDENTITY.md"], name=name.strip(), emoji=(emoji or "").strip())
+    emoji = emoji or ""
+    for what, value in (("name", name), ("emoji", emoji)):
+        if value != "".join(value.splitlines()):
+            raise BadArguments(f"{what} must be one line")
+    here, names = Path(__file__), (*NAMES[:-1], RUNBOOK, BOOTSTRAP)
+    documents = {path: here.with_name(path).read_text(encoding="utf-8") for path in names}
+    before, rest = documents["IDENTITY.md"].split("{name}")  # first, so that a name that reads "{emoji}" stays a name
+    between, after = rest.split("{emoji}")
+    documents["IDENTITY.md"] = before + (name.strip() or _NO_NAME) + between + (emoji.strip() or _NO_EMOJI) + after
     return documents
 
 
@@ -33,19 +38,3 @@ def texts(name: str, emoji: str | None = None) -> dict[str, str]:
 def lines() -> frozenset[str]:
     """Every line of them: what every new home says tells nothing of anybody."""
     return frozenset(line.strip() for text in texts("").values() for line in text.split("\n"))
-
-
-def _check_line(what: str, value: str) -> None:
-    if value != "".join(value.splitlines()):
-        raise BadArguments(f"{what} must be one line")
-
-
-def _load(path: str) -> str:
-    return Path(__file__).with_name(path).read_text(encoding="utf-8")
-
-
-def _filled(text: str, *, name: str, emoji: str) -> str:
-    # Split first, so that a name that reads "{emoji}" stays a name.
-    before, between = text.split("{name}")
-    between, after = between.split("{emoji}")
-    return before + (name or _NO_NAME) + between + (emoji or _NO_EMOJI) + after

@@ -19,6 +19,25 @@ from anima.errors import BadConfig
 from anima.model import Embedder
 from anima.search.embed.client import Endpoint, remote_embedder
 
+
+class _Host(NamedTuple):
+    """A provider: its address, the variable with its key, and its model; and the variables that name others."""
+
+    title: str
+    url: str
+    key: str = ""
+    url_variable: str = ""
+    model: str = "text-embedding-3-small"
+    model_variable: str = "EMBEDDING_MODEL"
+
+
+HOSTS: Final = {
+    "openai": _Host("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "near": _Host("NEAR AI", "https://cloud-api.near.ai/v1", "NEAR_EMBEDDING_API_KEY"),
+    "ollama": _Host(
+        "Ollama", "http://localhost:11434", "", "OLLAMA_BASE_URL", "nomic-embed-text", "OLLAMA_EMBEDDING_MODEL"
+    ),
+}
 # Embedders that need no settings: module and class. The mock comes along for whoever tries things out.
 _PLAIN = {"static": ("anima.search.embed.static", "StaticEmbedder"), "mock": ("anima.testing.embedder", "MockEmbedder")}
 
@@ -28,10 +47,8 @@ def open_embedder(name: str) -> Embedder | None:
     if name == "none":
         return None
     if name not in _PLAIN:
-        raise BadConfig(
-            f"there is no embedder {name!r}; there are static, none, openai, ollama, near, onnx, "
-            "sentence-transformers, mock"
-        )
+        known = "static, none, openai, ollama, near, onnx, sentence-transformers, mock"
+        raise BadConfig(f"there is no embedder {name!r}; there are {known}")
     module, class_name = _PLAIN[name]
     made: Embedder = getattr(import_module(module), class_name)()
     return made
@@ -41,57 +58,16 @@ def embedder_for(
     config: Config, env: Mapping[str, str], *, clock: Callable[[], datetime], dice: random.Random
 ) -> Embedder | None:
     """The embedder the configuration names, or, where it names none, the environment. Raises BadConfig or MissingExtra."""
-    asked = config.index
-    provider = "" if "index.embedder" in config.sources else provider_in(env)
-    if provider in HOSTS:
-        return remote_embedder(endpoint_in(provider, env), clock=clock, dice=dice)
-    if provider:
-        return open_embedder(provider)
-    if asked.embedder in HOSTS:
-        endpoint = endpoint_for(asked.embedder, url=asked.url, model=asked.model, env=env)
+    asked, named = config.index, "" if "index.embedder" in config.sources else provider_in(env)
+    name = named or asked.embedder
+    if name in HOSTS:
+        endpoint = endpoint_in(name, env) if named else endpoint_for(name, url=asked.url, model=asked.model, env=env)
         return remote_embedder(endpoint, clock=clock, dice=dice)
-    if asked.embedder in ("onnx", "sentence-transformers"):
+    if name in ("onnx", "sentence-transformers"):
         from anima.search.embed.local import DEFAULT_MODEL, local_embedder
 
-        return local_embedder(asked.model or DEFAULT_MODEL, runtime=asked.embedder, clock=clock, dice=dice)
-    return open_embedder(asked.embedder)
-
-
-# -- which server ---------------------------------------------------------------------------------------------------------
-
-
-class _Host(NamedTuple):
-    """A provider: its address and model, and the variables that name others; `key` is the variable with its key."""
-
-    title: str
-    url: str
-    model: str
-    url_variable: str
-    model_variable: str
-    key: str
-
-
-HOSTS: Final = {
-    "openai": _Host(
-        "OpenAI",
-        "https://api.openai.com/v1",
-        "text-embedding-3-small",
-        "OPENAI_BASE_URL",
-        "EMBEDDING_MODEL",
-        "OPENAI_API_KEY",
-    ),
-    "near": _Host(
-        "NEAR AI",
-        "https://cloud-api.near.ai/v1",
-        "text-embedding-3-small",
-        "",
-        "EMBEDDING_MODEL",
-        "NEAR_EMBEDDING_API_KEY",
-    ),
-    "ollama": _Host(
-        "Ollama", "http://localhost:11434", "nomic-embed-text", "OLLAMA_BASE_URL", "OLLAMA_EMBEDDING_MODEL", ""
-    ),
-}
+        return local_embedder(asked.model or DEFAULT_MODEL, runtime=name, clock=clock, dice=dice)
+    return open_embedder(name)
 
 
 def provider_in(env: Mapping[str, str]) -> str:
@@ -102,40 +78,32 @@ def provider_in(env: Mapping[str, str]) -> str:
     named = _variable(env, "EMBEDDING_PROVIDER").casefold()
     provider = "near" if named == "nearai" else named
     if provider not in ("", "mock", "static", "none", *HOSTS):
-        raise BadConfig(
-            "there is no such embedding provider",
-            where="EMBEDDING_PROVIDER",
-            hint="openai, ollama, near, static, mock or none",
-        )
+        hint = "openai, ollama, near, static, mock or none"
+        raise BadConfig("there is no such embedding provider", where="EMBEDDING_PROVIDER", hint=hint)
     return provider
 
 
 def endpoint_in(provider: str, env: Mapping[str, str]) -> Endpoint:
     """The endpoint that the environment asks for. Raises BadConfig with the variable's name."""
     host = HOSTS[provider]
-    url = _variable(env, host.url_variable)
-    return endpoint_for(provider, url=url, model=_variable(env, host.model_variable), env=env)
+    url, model = _variable(env, host.url_variable), _variable(env, host.model_variable)
+    return endpoint_for(provider, url=url, model=model, env=env)
 
 
 def endpoint_for(provider: str, *, url: str, model: str, env: Mapping[str, str]) -> Endpoint:
     """The endpoint at this address, or at the provider's own. The environment alone has keys, and one goes along only
     where it is for that very address. Raises BadConfig."""
     host = HOSTS[provider]
-    key = _key_for(url or host.url, env)
+    # OpenAI's key is for OPENAI_BASE_URL where the same environment names it, else for OpenAI's own address.
+    keys = {
+        _origin(_variable(env, each.url_variable) or each.url): _variable(env, each.key)
+        for each in HOSTS.values()
+        if each.key
+    }
+    key = keys.get(_origin(url or host.url)) or None
     if host.key and not url and key is None:
         raise BadConfig(f"{host.title} needs a key", where=host.key)
     return Endpoint(provider=provider, url=url or host.url, model=model or host.model, api_key=key)
-
-
-def _key_for(url: str, env: Mapping[str, str]) -> str | None:
-    """The key that is for this address, if there is one: OpenAI's is for OPENAI_BASE_URL where the same environment
-    names it, else for OpenAI's own address."""
-    keys = {
-        _origin((host.url_variable and _variable(env, host.url_variable)) or host.url): _variable(env, host.key)
-        for host in HOSTS.values()
-        if host.key
-    }
-    return keys.get(_origin(url)) or None
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 
-from anima.upkeep.hygiene.clashes import find_contradictions
+from anima.upkeep.hygiene.compare import find_contradictions, find_duplicates, newer_of
 from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Sameness, Stale, ToldLine, Twin
 from anima.upkeep.hygiene.reading import DATES, read
-from anima.upkeep.hygiene.twins import find_duplicates
 
 STALE_DAYS = 90
 
@@ -90,6 +89,7 @@ __all__ = [
     "find_duplicates",
     "find_stale_logs",
     "has_date",
+    "newer_of",
     "read",
     "suggest_consolidation",
 ]

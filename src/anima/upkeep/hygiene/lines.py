@@ -8,15 +8,22 @@ comes with its headings. Linear in the text. Not here: which lines are the same 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anima.text.bank import outside_blocks
-from anima.text.markdown import bullet_of, comment_after, fence_after, front_matter_end, heading_of, lines_of, sections
+from anima.text.markdown import (
+    bullet_of,
+    comment_after,
+    fence_after,
+    front_matter_end,
+    heading_of,
+    lines_of,
+    marks_in,
+    paint,
+)
 from anima.text.phrases import is_strong, said_in
 
 if TYPE_CHECKING:
@@ -124,53 +131,40 @@ def statements(text: str) -> Iterator[Statement]:
     """The lines that say something by themselves, in order."""
     if "anima:kept" in text:
         text = outside_blocks(text)
-    lines = lines_of(text)
+    lines, marks, marked = lines_of(text), marks_in(text), bytearray(len(text))
+    paint(marked, marks.private, b"\x01")
+    paint(marked, ((start, end) for start, end, _ in marks.shared), b"\x01")
     kinds = _kinds(lines, text[: front_matter_end(text)].count("\n"))
-    marked = _marked(text, len(lines)) if "<!--" in text else [False] * len(lines)
-    under: list[tuple[int, str]] = []
-    for place, kind in enumerate(kinds):
-        line = lines[place]
+    at, under = 0, list[tuple[int, str]]()
+    for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
         if kind == "heading":
             heading = heading_of(line) or (2, line.strip())
             under = [above for above in under if above[0] < heading[0]] + [heading]
-        elif kind in ("item", "plain") and _is_alone(lines, kinds, place) and _says(line):
-            yield Statement(place + 1, line.strip(), tuple(title for _, title in under), marked[place])
+        elif kind in ("item", "plain") and len(line) <= _LIMIT and _is_alone(lines, kinds, place):
+            said = Statement(place + 1, line.strip(), tuple(title for _, title in under), bool(marked[at]))
+            yield from [said] if is_strong(said_in(line)) else []
+        at += len(line)
 
 
 def _kinds(lines: list[str], front: int) -> list[str]:
     """What each line is: blank, heading, item, plain, hanging (it belongs to the one above), or other."""
     kinds: list[str] = []
-    fence, comment = "", False
+    fence, comment, depth = "", False, -1  # of the list we are in
     for place, line in enumerate(lines):
         before = fence
         if not comment and place >= front:
             fence = fence_after(line, fence)
-        kinds.append("other" if place < front or comment or before or fence else _kind(line))
+        kind = "other" if place < front or comment or before or fence else _kind(line)
         comment = not fence and comment_after(line, comment)
-    _hang(lines, kinds)
-    for place, (one, other) in enumerate(pairwise(lines)):
-        if (
-            kinds[place] == "plain"
-            and kinds[place + 1] in ("plain", "other")
-            and _UNDERLINE.match(other)
-            and one.strip()
-        ):
-            kinds[place], kinds[place + 1] = "heading", "other"
-    return kinds
-
-
-def _hang(lines: list[str], kinds: list[str]) -> None:
-    """An item deeper than the list it stands in hangs on the one above it."""
-    depth: int | None = None
-    for place, kind in enumerate(kinds):
-        if kind == "item":
-            indent = len(lines[place]) - len(lines[place].lstrip())
-            if depth is not None and indent > depth:
-                kinds[place] = "hanging"
-            else:
-                depth = indent
+        if kind == "item":  # one that is deeper than its list hangs on the one above it
+            indent = len(line) - len(line.lstrip())
+            kind, depth = ("hanging", depth) if 0 <= depth < indent else (kind, indent)
         elif kind in ("heading", "plain"):
-            depth = None
+            depth = -1
+        if kind in ("plain", "other") and kinds[-1:] == ["plain"] and _UNDERLINE.match(line):
+            kinds[-1], kind = "heading", "other"
+        kinds.append(kind)
+    return kinds
 
 
 def _kind(line: str) -> str:
@@ -188,41 +182,10 @@ def _kind(line: str) -> str:
 
 def _is_alone(lines: list[str], kinds: list[str], place: int) -> bool:
     """Whether a line hangs together with no other. Prose that is wrapped goes on in small letters."""
-    follows = next((n for n in range(place + 1, min(place + 3, len(lines))) if kinds[n] != "blank"), None)
-    if follows is not None and kinds[follows] == "hanging":
+    kind, after = kinds[place], kinds[place + 1 : place + 3]
+    if next((each for each in after if each != "blank"), "") == "hanging":
         return False
-    if (
-        place + 1 < len(lines)
-        and kinds[place + 1] == "plain"
-        and (kinds[place] == "item" or _goes_on(lines[place + 1]))
-    ):
+    if after[:1] == ["plain"] and (kind == "item" or lines[place + 1][:1].islower()):
         return False
     before = kinds[place - 1] if place else "blank"
-    return (
-        kinds[place] == "item"
-        or before == "blank"
-        or before == "heading"
-        or (before == "plain" and not _goes_on(lines[place]))
-    )
-
-
-def _goes_on(line: str) -> bool:
-    return line[:1].islower()
-
-
-def _says(line: str) -> bool:
-    return len(line) <= _LIMIT and is_strong(said_in(line))
-
-
-def _marked(text: str, count: int) -> list[bool]:
-    """Whether each line stands in a section that is private, or shared with more than others."""
-    steps = [0] * (count + 2)  # how many such sections begin, less those that ended
-    starts = [0]
-    for line in lines_of(text):
-        starts.append(starts[-1] + len(line))
-    for section in sections(text):
-        if section.private or section.shared:
-            end = section.private_end if section.private else section.shared_end
-            steps[bisect_right(starts, section.start) - 1] += 1
-            steps[bisect_left(starts, end)] -= 1
-    return [deep > 0 for deep in accumulate(steps)][:count]
+    return kind == "item" or before in ("blank", "heading") or (before == "plain" and not lines[place][:1].islower())

@@ -11,10 +11,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from anima.text.markdown import bullet_text
+from anima.text.words import fold
 from anima.upkeep.hygiene.lines import ToldLine
 from anima.upkeep.hygiene.words import (
     BE_OR_HAVE,
@@ -23,11 +25,14 @@ from anima.upkeep.hygiene.words import (
     HAPPENED,
     IS,
     LASTING,
+    MONTHS,
     NEGATIONS,
     NUMBERS,
     PASSING,
+    SHORTENED,
     SINGLE,
     SMALL,
+    TITLES,
     TO_COME,
     WAS,
     WEEKDAYS,
@@ -35,23 +40,10 @@ from anima.upkeep.hygiene.words import (
     canonical,
     is_known,
     phrases,
-    plain,
     turned,
 )
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        """january jan enero januar janvier janeiro gennaio;february feb febrero februar février fevereiro febbraio;
-        march mar marzo märz mars março;april apr abril avril aprile;may mayo mai maio maggio;june jun junio juni juin junho
-        giugno;july jul julio juli juillet julho luglio;august aug agosto août;september sep sept septiembre septembre
-        setembro settembre;october oct octubre oktober octobre outubro ottobre;november nov noviembre novembre novembro;
-        december dec diciembre dezember décembre dezembro dicembre""".split(";"),
-        start=1,
-    )
-    for name in names.split()
-}
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DATE = (
     rf"\b(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})\b"
     rf"|\b(?P<d2>\d{{1,2}})(?:st|nd|rd|th|\.|º)?(?: of| de)?[ -](?P<n2>{_MONTH})\b\.?(?:,?[ -](?:de |del )?(?P<y2>\d{{4}})\b)?"
@@ -96,66 +88,25 @@ _VERSION = re.compile(r"\bv(?=\d)", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _JOINED = re.compile(r"\b([^\W\d_]{1,2})-(?=[^\W\d_])")
 _DRAWN = str.maketrans(
-    {
-        "½": " 1/2",
-        "¼": " 1/4",
-        "¾": " 3/4",
-        "⅓": " 1/3",
-        "⅔": " 2/3",
-        "€": " euro ",
-        "$": " dollar ",
-        "£": " pound ",
-        "%": " percent ",
-        "&": " and ",
-        "’": "'",
-        "‘": "'",
-        "`": " ",
-        "*": " ",
-        "_": " ",
-        "\0": None,
-        "，": ", ",
-        "。": ". ",
-        "：": ": ",
-        "；": "; ",
-        "（": " (",
-        "）": ") ",
-        "、": ", ",
-    }
+    dict(zip("½¼¾⅓⅔", (" 1/2", " 1/4", " 3/4", " 1/3", " 2/3"), strict=True))
+    | {"€": " euro ", "$": " dollar ", "£": " pound ", "%": " percent ", "&": " and ", "’": "'", "‘": "'"}
+    | {"`": " ", "*": " ", "_": " ", "\0": None}
+    | {"，": ", ", "。": ". ", "：": ": ", "；": "; ", "（": " (", "）": ") ", "、": ", "}
 )
 _SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
 _FROM, _TO = frozenset("from von aus de desde".split()), frozenset("to into nach zu a hasta vers à".split())
-_TURNING = (frozenset(["then", "luego", "dann"]), frozenset(["over", "than"]), frozenset(["not", "no", "nicht"]))
+_TURNING = (frozenset("then luego dann".split()), frozenset("over than".split()), frozenset("not no nicht".split()))
 _BEFORE = frozenset(
     "in at from to with by on of for near about into und mit von bei en con por para de a à chez".split()
 )
 _PLACES = frozenset("in at from near into en".split())
-_HALVES = {
-    "am": False,
-    "morning": False,
-    "uhr": False,
-    "pm": True,
-    "evening": True,
-}  # of a day: whether hours go past noon
+# Of a day: whether hours go past noon.
+_HALVES = {"am": False, "morning": False, "uhr": False, "pm": True, "evening": True}
 _CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where Ana lives" is about Ana
 _BY = frozenset("by por von par durch da".split())
-# What headings are called that name nobody.
-_TITLES = frozenset(
-    """about allergies basics books calendar car checklist contacts contact context conventions daily data dates day decisions
-    deployment details diary docs environment events facts family favourites finance finances food friends general goals habits
-    health history hobbies home house household identity ideas important info infrastructure interests job journal key kids
-    learned lessons links log logs long-term memories memory misc miscellaneous money notes observations open opinions other
-    people personal pets places plans preference preferences profile project projects property questions quotes reading
-    recipes reference reminders retain routine routines rules schedule school security servers service services setup social
-    stack status study style summary tasks team tech things timeline today todo tools topics travel trips user vehicles
-    weekly wishes work yesterday acerca aficiones amigos casa contactos datos decisiones familia fechas gente hechos hogar
-    memoria notas personas planes preferencias proyectos rutinas salud servidores trabajo viajes aufgaben arbeit
-    einstellungen entscheidungen fakten familie freunde gesundheit haus leute notizen personen pläne projekte reisen
-    vorlieben zuhause""".split()
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """That something has a value, of which it has one at a time."""
 
     kind: str
@@ -164,13 +115,13 @@ class Claim:
     proper: bool  # the value begins with a capital
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Read:
     """What a line states, in parts that can be compared."""
 
     line: ToldLine
     text: str  # without its sign, stamp, teller and tail
-    plain: tuple[str, ...]  # its words and dates in their order
+    words: tuple[str, ...]  # in their order, without dates
     bag: frozenset[str]  # what stands for the words that carry meaning
     numbers: tuple[str, ...]
     dates: tuple[str, ...]
@@ -178,20 +129,71 @@ class Read:
     names: frozenset[str]
     roles: tuple[str, ...]  # the names that no preposition leads in, in their order: the first one acts
     passive: bool
-    owners: frozenset[str]  # whose something is, by name
     owned: int  # how often something is somebody's
     stamp: str  # the day it is noted under, where that stands before it
-    whence: frozenset[str]
-    whither: frozenset[str]
     about: frozenset[str]  # whom it speaks of without a name, as its heading tells
-    once: bool  # it tells what happened on the day it is noted under
     happened: bool  # it tells what was done or took place, which may be so again
-    mood: tuple[bool, bool]  # whether it is only to come; whether it was and is no more
-    past: frozenset[str]  # verbs in the past, which another line may have in the present
-    counted: tuple[tuple[str, frozenset[str]], ...]  # each number with the word after it
-    after: tuple[frozenset[str], ...]  # what follows "then", "over" and "not"
     turned: bool  # it has one of the forms of which is known how many there may be
     claim: Claim | None  # of what it says what, where that has one value at a time
+
+    @cached_property
+    def plain(self) -> tuple[str, ...]:
+        """Its words and dates."""
+        return (*self.words, *self.dates)
+
+    @cached_property
+    def once(self) -> bool:
+        """Whether it tells what happened on the day it is noted under."""
+        first = self.words[0] if self.words else ""
+        deed = first in DEEDS or (first.endswith("ed") and len(first) > 4)
+        return deed or (first.startswith("ge") and first.endswith("t")) or not PASSING.isdisjoint(self.words)
+
+    @cached_property
+    def mood(self) -> tuple[bool, bool]:
+        """Whether it is only to come; whether it was and is no more."""
+        over = not WAS.isdisjoint(self.words) and IS.isdisjoint(self.words)
+        return not TO_COME.isdisjoint(self.words), over or not FORMER.isdisjoint(self.words)
+
+    @cached_property
+    def past(self) -> frozenset[str]:
+        """Verbs that end in -ed and are no participle, which another line may have in the present."""
+        verbs = [word for word in self.words if word.endswith("ed") and len(word) > 4]
+        return frozenset(map(canonical, verbs)) if verbs and BE_OR_HAVE.isdisjoint(self.words) else frozenset()
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """Whose something is, by name: before "'s", and after "of"."""
+        if not self.names or not ("'s " in self.text or " of " in self.text):
+            return frozenset()
+        found = {fold(one) for pair in _OWNER.findall(self.text) for one in WORD.findall(pair[0] or pair[1])}
+        return frozenset(found) & self.names
+
+    @cached_property
+    def counted(self) -> dict[str, frozenset[str]]:
+        """Each number with what stands for the word after it, where there are several."""
+        pairs = [(word, after) for word, after in pairwise((*_carrying(self.words), "")) if word[0].isdigit()]
+        return {
+            word: frozenset([canonical(after)] if after and not after[0].isdigit() else ())
+            for word, after in (pairs if len(pairs) > 1 else ())
+        }
+
+    @cached_property
+    def ways(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Whence and whither: the words that such prepositions lead in, articles aside."""
+        carrying = [word for word in self.words if word not in SMALL or word in _FROM or word in _TO]
+        whence, whither = (
+            frozenset(word for before, word in pairwise(carrying) if before in leading) for leading in (_FROM, _TO)
+        )
+        return whence, whither
+
+    @cached_property
+    def after(self) -> tuple[frozenset[str], ...]:
+        """What follows "then", "over" and "not": what stands for the two words after the last one."""
+        found = []
+        for leading in _TURNING:
+            last = max((place for place, word in enumerate(self.words) if word in leading), default=len(self.words))
+            found.append(frozenset(map(canonical, _carrying(self.words[last + 1 :])[:2])))
+        return tuple(found)
 
     @property
     def noted(self) -> str:
@@ -201,10 +203,6 @@ class Read:
         if not self.once:
             return self.stamp if self.happened else ""
         return self.stamp or (self.line.day.isoformat() if self.line.day else "")
-
-    @property
-    def facts(self) -> tuple[object, ...]:
-        return self.bag, self.numbers, self.denied
 
     @property
     def speaks_for_itself(self) -> bool:
@@ -244,10 +242,16 @@ class _Spoken:
 
     def is_ordinary(self, word: str) -> bool:
         """Whether a word with a capital is no name: it is known, or written small elsewhere."""
-        found = self._ordinary.get(word)
-        if found is None:
-            found = self._ordinary[word] = is_known(plain(word)) or word.lower() in self.small
-        return found
+        if word not in self._ordinary:
+            self._ordinary[word] = is_known(fold(word)) or word.lower() in self.small
+        return self._ordinary[word]
+
+    def is_name(self, words: Sequence[str], place: int) -> bool:
+        """Not where the word is an ordinary one, or only begins the line and nowhere else has a capital."""
+        word = words[place].removesuffix("'s")
+        if self.is_ordinary(word):
+            return False
+        return place > 0 or word in self.within or (len(words) > 1 and words[1][:1].isupper())
 
 
 def _stated(text: str) -> tuple[str, str]:
@@ -256,7 +260,10 @@ def _stated(text: str) -> tuple[str, str]:
     found = _STAMP.match(text)
     day = DATES.search(found[0]) if found else None
     text = _untitled(text[found.end() :]) if found else text
-    text = _without_note(text)
+    at = max(text.rfind(sign, -48) for sign in _NOTES) if len(text) > 48 else max(map(text.rfind, _NOTES))
+    if at >= 0:  # when it was noted may stand behind it
+        start = max(0, at - 4)
+        text = text[:start] + _NOTED_TAIL.sub("", text[start:])
     told = _TOLD.match(text)
     if told:
         text = _TOLD_TAIL.sub("", text[told.end() :])
@@ -270,69 +277,55 @@ def _stated(text: str) -> tuple[str, str]:
 def _untitled(text: str) -> str:
     """A statement without the topic it is filed under: "Health: Ana is allergic to nuts"."""
     found = _TITLE.match(text)
-    return text[found.end() :] if found and found[1].lower() in _TITLES else text
-
-
-def _without_note(text: str) -> str:
-    """A statement without when it was noted, where that stands behind it."""
-    at = max(text.rfind(sign, -48) for sign in _NOTES) if len(text) > 48 else max(map(text.rfind, _NOTES))
-    start = max(0, at - 4)
-    return text[:start] + _NOTED_TAIL.sub("", text[start:]) if at >= 0 else text
+    return text[found.end() :] if found and found[1].lower() in TITLES else text
 
 
 def _normal(text: str) -> str:
     drawn = bullet_text(text).translate(_DRAWN)
     whole = drawn if drawn.isascii() else unicodedata.normalize("NFKC", drawn)
     whole = whole.replace(" 's ", "'s ")
-    return " ".join((_SHORT.sub(_spelt_out, whole) if "w/" in whole or "W/" in whole else whole).split())
-
-
-def _spelt_out(found: re.Match[str]) -> str:
-    return "without" if found[0].lower() == "w/o" else "with "
+    if "w/" in whole or "W/" in whole:
+        whole = _SHORT.sub(lambda found: "without" if found[0].lower() == "w/o" else "with ", whole)
+    return " ".join(whole.split())
 
 
 def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
     dates: list[str] = []
+
+    def taken(found: re.Match[str]) -> str:
+        """Takes a date out of the text into the list, as 2026-05-03, or as 05-03 where no year is given."""
+        day = _day(found)
+        dates.extend([day] if day else [])
+        return " \0 " if day else found[0]  # no word, but it parts what stands before it from what follows
+
     bare = text
     if any(map(str.isdigit, text)):
-        bare = _ORDINAL.sub(
-            "", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(lambda found: _taken(found, dates), text)))
-        )
+        bare = _ORDINAL.sub("", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(taken, text))))
     bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
     raw = cut if bare is text else WORD.findall(bare)
-    words = _words(raw, bool(dates))
-    carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
-    turn = turned(bare if raw and _is_name(raw, 0, spoken) else bare[:1].lower() + bare[1:])
-    if turn is None:
-        parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
-    else:
+    words = said = _words(raw, bool(dates))
+    turn = turned(bare if raw and spoken.is_name(raw, 0) else bare[:1].lower() + bare[1:])
+    if turn is not None:
         parted = WORD.findall(turn.words.replace("\0", "0"))
         said = _words(WORD.findall(turn.words), bool(dates))
-        carrying = [word for word in said if word not in SMALL and word not in NEGATIONS]
-    names, roles = _names(parted, spoken)
+    else:
+        parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
+    carrying, (names, roles) = _carrying(said), _names(parted, spoken)
     return Read(
         line,
         text,
-        (*words, *dates),
+        words,
         frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
         tuple(sorted([word for word in carrying if word[0].isdigit()])),
         tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in (said if turn else words)]) % 2 == 1,
+        sum([word in NEGATIONS for word in said]) % 2 == 1,
         names,
         roles,
         turn is None and not _BY.isdisjoint(words),
-        _owners(text, names),
         (turn.words if turn else text).count("'s "),
         stamp,
-        _led(words, _FROM),
-        _led(words, _TO),
         _about(line.under, raw, names, spoken),
-        _is_once(words),
         _has_happened([word.lower() for word in raw]),
-        (not TO_COME.isdisjoint(words), _is_over(words)),
-        _past(words),
-        _counted(words),
-        tuple(_behind(words, row) for row in _TURNING),
         turn is not None and not turn.noun,
         _claim(turn, names),
     )
@@ -342,52 +335,17 @@ def _claim(turn: Turned | None, names: frozenset[str]) -> Claim | None:
     """What a line says of what, where it has a form that tells; of what somebody calls theirs, only what there is one of."""
     if turn is None or not (turn.single or turn.noun):
         return None
-    of, noun, value = (_carrying(part) for part in (turn.of, turn.noun, turn.value))
-    if (
-        not of
-        or of[0][0].isdigit()
-        or (turn.noun and names.issuperset(noun))
-        or not (turn.single or not SINGLE.isdisjoint(map(canonical, noun)))
-    ):
+    of, noun, value = (_carrying(_words(WORD.findall(part), True)) for part in (turn.of, turn.noun, turn.value))
+    if not of or of[0][0].isdigit() or (turn.noun and names.issuperset(noun)):
+        return None
+    if not turn.single and SINGLE.isdisjoint(map(canonical, noun)):
         return None
     kind = "" if turn.noun and not turn.kind.endswith("expires B") else turn.kind
     return Claim(kind, frozenset(map(canonical, (*of, *noun))), value, turn.value[:1].isupper())
 
 
-@lru_cache(maxsize=65_536)
-def _carrying(text: str) -> tuple[str, ...]:
-    return tuple(word for word in _words(WORD.findall(text), True) if word not in SMALL and word not in NEGATIONS)
-
-
-def _is_over(words: Sequence[str]) -> bool:
-    """Whether a line tells what was and is no more."""
-    return not FORMER.isdisjoint(words) or (not WAS.isdisjoint(words) and IS.isdisjoint(words))
-
-
-def _owners(text: str, names: frozenset[str]) -> frozenset[str]:
-    """The names that something belongs to: before "'s", and after "of"."""
-    if not names or not ("'s " in text or " of " in text):
-        return frozenset()
-    found = {plain(one) for pair in _OWNER.findall(text) for one in WORD.findall(pair[0] or pair[1])}
-    return frozenset(found) & names
-
-
-def _past(words: Sequence[str]) -> frozenset[str]:
-    """The verbs of a line that end in -ed and are no participle, by what stands for them."""
-    if not BE_OR_HAVE.isdisjoint(words):
-        return frozenset()
-    return frozenset(canonical(word) for word in words if word.endswith("ed") and len(word) > 4)
-
-
-def _counted(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
-    carrying = [word for word in words if word not in SMALL and word not in NEGATIONS]
-    numbered = [place for place, word in enumerate(carrying) if word[0].isdigit()]
-    if len(numbered) < 2:
-        return ()
-    beside = [
-        frozenset(canonical(word) for word in carrying[at + 1 : at + 2] if not word[0].isdigit()) for at in numbered
-    ]
-    return tuple((carrying[at], near) for at, near in zip(numbered, beside, strict=True))
+def _carrying(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple([word for word in words if word not in SMALL and word not in NEGATIONS])
 
 
 def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
@@ -398,7 +356,9 @@ def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
     words: list[str] = []
     for word in _read_phrases(found):
         if word in _HALVES and words and words[-1][0].isdigit():
-            words[-1] = _hour(words[-1], later=_HALVES[word])
+            hour, colon, minutes = words[-1].partition(":")
+            if hour.isdigit() and int(hour) <= 12:
+                words[-1] = f"{int(hour) % 12 + 12 if _HALVES[word] else int(hour)}{colon}{minutes}"
         else:
             words.append(_number(word) if word[0].isdigit() else word)
     return tuple(words)
@@ -407,9 +367,9 @@ def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
 @lru_cache(maxsize=65_536)
 def _parts(raw: str) -> tuple[str, ...]:
     """The words in one: without accents, what is drawn together apart, and a number that is a word as a number."""
-    word = plain(raw)
+    word = fold(raw)
     if word.endswith("n't"):
-        return ({"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not")
+        return (SHORTENED.get(word[:-3], word[:-3]), "not")
     if word == "cannot":
         return ("can", "not")
     parts = word.removesuffix("'s").split("'") if "'" in word else (word,)
@@ -437,22 +397,6 @@ def _number(word: str) -> str:
     return word.replace(",", ".") if "," in word else word.lstrip("0") or "0"
 
 
-def _hour(word: str, *, later: bool) -> str:
-    clock = _number(word)
-    hour, colon, minutes = clock.partition(":")
-    if not hour.isdigit() or int(hour) > 12:
-        return clock
-    return f"{int(hour) % 12 + 12 if later else int(hour)}{colon}{minutes}"
-
-
-def _is_once(words: Sequence[str]) -> bool:
-    first = words[0] if words else ""
-    deed = (
-        first in DEEDS or (first.endswith("ed") and len(first) > 4) or (first.startswith("ge") and first.endswith("t"))
-    )
-    return deed or not PASSING.isdisjoint(words)
-
-
 def _has_happened(words: Sequence[str]) -> bool:
     """Whether a line tells of the past what is no lasting state."""
     if not LASTING.isdisjoint(words):
@@ -462,36 +406,11 @@ def _has_happened(words: Sequence[str]) -> bool:
     return "did" in words or not DEEDS.isdisjoint(words) or any(word.endswith("ed") and len(word) > 4 for word in words)
 
 
-def _led(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
-    """The words that such a preposition leads in, articles aside."""
-    if leading.isdisjoint(words):
-        return frozenset()
-    carrying = [word for word in words if word not in SMALL or word in _FROM or word in _TO]
-    return frozenset(word for before, word in pairwise(carrying) if before in leading)
-
-
-def _behind(words: Sequence[str], leading: frozenset[str]) -> frozenset[str]:
-    """What stands for the two words that carry meaning after one of these."""
-    if leading.isdisjoint(words):
-        return frozenset()
-    last = max(place for place, word in enumerate(words) if word in leading)
-    carrying = [word for word in words[last + 1 :] if word not in SMALL and word not in NEGATIONS]
-    return frozenset(map(canonical, carrying[:2]))
-
-
-def _taken(found: re.Match[str], dates: list[str]) -> str:
-    """Takes a date out of a text into the list, as 2026-05-03, or as 05-03 where no year is given."""
-    if not (day := _day(found)):
-        return found[0]
-    dates.append(day)
-    return " \0 "  # no word, but it parts what stands before it from what follows
-
-
 def _day(found: re.Match[str]) -> str:
     """A date in one notation; of 12/03/2026 the day comes first, unless it cannot. Nothing for what is no date."""
     parts = found.groupdict()
     year = parts["y"] or parts["y2"] or parts["y3"] or parts["y4"] or ""
-    month = _MONTHS.get((parts["n2"] or parts["n3"] or "").lower(), 0) or int(parts["m"] or parts["m4"] or 0)
+    month = MONTHS.get((parts["n2"] or parts["n3"] or "").lower(), 0) or int(parts["m"] or parts["m4"] or 0)
     day = int(parts["d"] or parts["d2"] or parts["d3"] or parts["d4"])
     if month > 12 >= day and parts["s4"] == "/":
         month, day = day, month
@@ -500,24 +419,25 @@ def _day(found: re.Match[str]) -> str:
 
 def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -> frozenset[str]:
     """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
-    if not under or (raw and plain(raw[0]).removesuffix("'s") in names):
+    found: set[str] = set()
+    if not under or (raw and fold(raw[0]).removesuffix("'s") in names):
         return frozenset()
-    titles = [word for part in under.split(" / ") for word in _title_words(part, spoken) if word.lower() not in _TITLES]
-    found = {plain(word).removesuffix("'s") for word in titles if word[0].isupper() and not spoken.is_ordinary(word)}
+    for title in under.split(" / "):
+        words = WORD.findall(_normal(title))
+        # The first has a capital anyway, so in a longer heading it has to be a name elsewhere.
+        for word in words[len(words) > 2 and words[0].removesuffix("'s") not in spoken.within :]:
+            if word[0].isupper() and word.lower() not in TITLES and not spoken.is_ordinary(word):
+                found.add(fold(word).removesuffix("'s"))
     return frozenset() if found & names else frozenset(found)
-
-
-def _title_words(title: str, spoken: _Spoken) -> list[str]:
-    """The words of a heading that can be names: its first has a capital anyway, so in a longer one it has to be a name elsewhere."""
-    words = WORD.findall(_normal(title))
-    return words[len(words) > 2 and words[0].removesuffix("'s") not in spoken.within :]
 
 
 def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple[str, ...]]:
     found, roles, before = set[str](), list[str](), ""
     for place, word in enumerate(words):
-        if is_label(word) or (word[0].isupper() and _is_name(words, place, spoken)):
-            name = plain(word).removesuffix("'s")
+        # Letters with a number are a name, too, as machines, rooms and parts have one: web-01, C6.
+        is_label = word[-1].isdigit() and not word[0].isdigit()
+        if is_label or (word[0].isupper() and spoken.is_name(words, place)):
+            name = fold(word).removesuffix("'s")
             found.add(name)
             roles += [name] if before not in _BEFORE and name not in roles else []
             # All of "of Ana Paz" is led in; after "in Lima" a new name may begin.
@@ -525,16 +445,3 @@ def _names(words: Sequence[str], spoken: _Spoken) -> tuple[frozenset[str], tuple
             continue
         before = word.lower()
     return frozenset(found), tuple(roles)
-
-
-def is_label(word: str) -> bool:
-    """Whether a word is letters with a number, as machines, rooms and parts are called: web-01, C6."""
-    return word[-1].isdigit() and not word[0].isdigit()
-
-
-def _is_name(words: Sequence[str], place: int, spoken: _Spoken) -> bool:
-    """A capital is no name where the word is an ordinary one, or only begins the line and nowhere else has a capital."""
-    word = words[place].removesuffix("'s")
-    if spoken.is_ordinary(word):
-        return False
-    return place > 0 or word in spoken.within or (len(words) > 1 and words[1][:1].isupper())

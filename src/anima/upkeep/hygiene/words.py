@@ -10,41 +10,37 @@ Not here: what a line is made of (reading).
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
 
-from anima.text.words import read_table, stem
-
-
-def plain(word: str) -> str:
-    """A word without case and accents, as the tables are read."""
-    if word.isascii():
-        return word.lower()
-    bare = unicodedata.normalize("NFD", word.casefold())
-    return "".join(char for char in bare if not unicodedata.combining(char))
-
+from anima.text.words import fold, one_line, read_table, stem
 
 _TABLE = read_table("upkeep/hygiene", "words")
 
 
 def _set(name: str) -> frozenset[str]:
-    return frozenset(plain(word) for word in _TABLE[name].split())
+    return frozenset(fold(word) for word in _TABLE[name].split())
 
 
 SMALL, NEGATIONS, WEEKDAYS, DEEDS = map(_set, ("small", "negations", "weekdays", "deeds"))
 TO_COME, WAS, IS, BE_OR_HAVE = map(_set, ("to_come", "was", "is", "be_or_have"))
 FORMER, LASTING, HAPPENED, PASSING = map(_set, ("former", "lasting", "happened", "passing"))
+TITLES = frozenset(_TABLE["titles"].split())
+MONTHS = {name: number for number, names in enumerate(_TABLE["months"], start=1) for name in names.split()}
 NUMBERS = {word: number for number, words in _TABLE["numbers"].items() for word in words.split()}
 
 
-@lru_cache(maxsize=1)
+def pattern(name: str) -> re.Pattern[str]:
+    return re.compile(one_line(_TABLE["patterns"][name]), re.IGNORECASE)
+
+
+@cache
 def _same() -> tuple[dict[str, str], dict[str, str]]:
     """The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that."""
     words: dict[str, str] = {}
     for row in _TABLE["same"].splitlines():
-        first, *others = (plain(word) for word in row.split())
+        first, *others = (fold(word) for word in row.split())
         for word in (first, *others):
             words.setdefault(word, words.get(first, first))
     stems: dict[str, set[str]] = {}
@@ -54,7 +50,7 @@ def _same() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def is_known(word: str) -> bool:
-    """Whether a word, as `plain` gives it, is one of the tables: no name."""
+    """Whether a word, as `fold` gives it, is one of the tables: no name."""
     words, stems = _same()
     return (
         word in SMALL
@@ -65,7 +61,7 @@ def is_known(word: str) -> bool:
     )
 
 
-@lru_cache(maxsize=1)
+@cache
 def phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
     """First word → phrases that begin with it, longest first, and what each is read as; a denial is "not"."""
     found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
@@ -84,7 +80,7 @@ def phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
 def canonical(word: str) -> str:
     """What stands for a word and all that say the same."""
     words, stems = _same()
-    lower = plain(word)
+    lower = fold(word)
     root = stem(lower)
     return words.get(lower) or stems.get(root) or root
 
@@ -104,7 +100,7 @@ OPPOSITES: dict[str, list[frozenset[str]]] = {
 
 # -- turns of phrase ------------------------------------------------------------------------------------------------------
 
-_BE = "is|are|was|were|be|been|am"
+_BE = "is are was were be been am".split()
 _DENIALS = frozenset(["not", "never", "no"])
 # What may stand anywhere without telling another form.
 _LOOSE = frozenset(
@@ -122,7 +118,7 @@ _ATTRIBUTES = "|".join(
     room size surname target therapist timezone title username vet""".split()
 )
 _TIMES = frozenset("day week month year night hour past morning evening afternoon mornings evenings".split())
-_SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
+SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SLOTS = {
     "P": r"\+?[\d][\d ()/.\-+]{4,24}",
     "M": r"[^ @]+@[^ @]+",
@@ -134,60 +130,34 @@ _SLOTS = {
 _LONGEST = 40  # words; what is longer is no plain statement
 
 
-@dataclass(frozen=True, slots=True)
-class Turned:
+class Turned(NamedTuple):
     """A line in the form that stands for its kind: the words, which kind it is, of what it speaks and what it says of it."""
 
     words: str
-    kind: str = ""
-    single: bool = False  # whether there is only one at a time
-    of: str = ""
-    noun: str = ""  # what of it
-    value: str = ""
+    kind: str
+    single: bool  # whether there is only one at a time
+    of: str
+    noun: str  # what of it
+    value: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     pattern: re.Pattern[str]
     needs: tuple[frozenset[str], ...]  # of each, one word has to stand in the line
     shown: tuple[str, ...]
-    kind: str
     single: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """The forms, by a word that has to stand in a line for each, and all words that forms ask for."""
-
-    by_word: Mapping[str, Sequence[tuple[int, _Form]]]
-    asked: frozenset[str]
-
-
-@lru_cache(maxsize=32_768)  # lines have few of the words that forms are made of, and often the same
-def _near(words: frozenset[str]) -> tuple[_Form, ...]:
-    """The forms all of whose words are among these, what says more of its form first."""
-    by_word = _forms().by_word
-    found = {
-        number: form
-        for word in words & by_word.keys()
-        for number, form in by_word[word]
-        if all(not need.isdisjoint(words) for need in form.needs)
-    }
-    return tuple(found[number] for number in sorted(found))
 
 
 def turned(text: str) -> Turned | None:
     """A statement as the form that stands for its kind, None when it has none of the forms."""
     tokens = _tokens(text)
-    bare = [token for token in tokens if token.lower() not in _DENIALS]
-    if len(bare) == len(tokens):
+    denials = [token for token in tokens if token.lower() in _DENIALS]
+    if not denials:
         return _matched(tokens)
     if found := _matched(tokens, denying=True):
         return found
-    if not (found := _matched(bare)):
-        return None
-    denials = [token for token in tokens if token.lower() in _DENIALS]
-    return replace(found, words=" ".join((*denials, found.words)))
+    found = _matched([token for token in tokens if token.lower() not in _DENIALS])
+    return found and found._replace(words=" ".join((*denials, found.words)))
 
 
 def _matched(tokens: Sequence[str], *, denying: bool = False) -> Turned | None:
@@ -195,21 +165,25 @@ def _matched(tokens: Sequence[str], *, denying: bool = False) -> Turned | None:
     small = whole.lower()
     if not 3 <= len(tokens) <= _LONGEST or not len(small) == len(whole) <= 8 * _LONGEST:
         return None
-    for form in _near(_forms().asked.intersection(small.split())):
+    for form in _near(_forms()[1].intersection(small.split())):
         if denying and not any(need <= _DENIALS for need in form.needs):
             continue
         if found := form.pattern.match(small + " "):
-            return _shown(form, found, whole)
+            slots = {name: whole[slice(*found.span(name))] for name in found.groupdict() if found[name]}
+            words = [slots.get(word, "") if word.isupper() and len(word) == 1 else word for word in form.shown]
+            words += [slots[name] for name in slots if name not in form.shown]
+            of, noun = f"{slots.get('A', '')} {slots.get('C', '')}", slots.get("N") or slots.get("K") or ""
+            value = next((slots[name] for name in "PMIVB" if name in slots), "")
+            return Turned(" ".join(words), " ".join(form.shown), form.single, of, noun, value)
     return None
 
 
-def _shown(form: _Form, found: re.Match[str], whole: str) -> Turned:
-    slots = {name: whole[slice(*found.span(name))] for name in found.groupdict() if found[name]}
-    words = [slots.get(word, "") if word.isupper() and len(word) == 1 else word for word in form.shown]
-    value = next((slots[name] for name in "PMIVB" if name in slots), "")
-    words += [slots[name] for name in slots if name not in form.shown]
-    noun = slots.get("N") or slots.get("K") or ""
-    return Turned(" ".join(words), form.kind, form.single, f"{slots.get('A', '')} {slots.get('C', '')}", noun, value)
+@lru_cache(maxsize=32_768)  # lines have few of the words that forms are made of, and often the same
+def _near(words: frozenset[str]) -> tuple[_Form, ...]:
+    """The forms all of whose words are among these, what says more of its form first."""
+    by_word, _ = _forms()
+    near = {number: form for word in words & by_word.keys() for number, form in by_word[word]}
+    return tuple(form for _, form in sorted(near.items()) if all(not need.isdisjoint(words) for need in form.needs))
 
 
 def _tokens(text: str) -> list[str]:
@@ -221,7 +195,7 @@ def _tokens(text: str) -> list[str]:
             loose = token
             continue
         elif token.endswith("n't"):
-            found += [_SHORTENED.get(token[:-3].lower(), token[:-3]), "not"]
+            found += [SHORTENED.get(token[:-3].lower(), token[:-3]), "not"]
         elif token.endswith("'s") and len(token) > 2:
             found += [token[:-2], "'s"]
         else:
@@ -232,39 +206,30 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=1)
-def _forms() -> _Forms:
-    by_word: dict[str, list[tuple[int, _Form]]] = {}
-    asked: set[str] = set()
-    rows = [
-        (said, tuple(row[0].removeprefix("!").split()), row[0].startswith("!"))
-        for row in _rows()
+@cache
+def _forms() -> tuple[dict[str, list[tuple[int, _Form]]], frozenset[str]]:
+    """The forms, by a word that has to stand in a line for each, and all words that forms ask for."""
+    rows: list[tuple[str, str, bool]] = []
+    table = read_table("upkeep/hygiene", "forms")["forms"]
+    for row in re.sub(r"\n +<", " <", table).strip().splitlines():
+        shown, *others = (form.strip() for form in row.split(" < "))
+        single, shown = shown.startswith("!"), shown.removeprefix("!").strip()
         # "Ana sister is Eva" is said by nobody, but much else looks like it.
-        for said in (*row[1:], *([] if " is B" in row[0] and row[0][0] == "!" else [row[0].removeprefix("!").strip()]))
-    ]
+        said = others if " is B" in shown and single else [*others, shown]
+        rows += [(form, shown, single) for form in said]
+    by_word, asked = dict[str, list[tuple[int, _Form]]](), set[str]()
     # What says more of its form is tried first.
-    for number, (said, shown, single) in enumerate(sorted(rows, key=lambda row: _length(row[0]))):
-        form = _Form(*_compiled(said.split()), shown, " ".join(shown), single)
-        rarest = min(form.needs, key=lambda need: ("'s" in need, "is" in need, len(need)))
-        for word in rarest:
+    for number, (said_so, shown, single) in enumerate(sorted(rows, key=lambda row: _length(row[0]))):
+        form = _Form(*_compiled(said_so.split()), tuple(shown.split()), single)
+        for word in min(form.needs, key=lambda need: ("'s" in need, "is" in need, len(need))):
             by_word.setdefault(word, []).append((number, form))
         asked.update(*form.needs)
-    return _Forms(by_word, frozenset(asked))
+    return by_word, frozenset(asked)
 
 
 def _length(form: str) -> int:
     """How much a form says of itself, less than nothing: words that have to be there, and slots of one kind."""
     return -sum(2 if word[0] in "PMIK" else 1 for word in form.split() if word[0].islower() or word[0] in "'PMIVK")
-
-
-def _rows() -> Iterator[list[str]]:
-    rows: list[str] = []
-    for line in read_table("upkeep/hygiene", "forms")["forms"].strip("\n").splitlines():
-        if line.startswith("  <"):
-            rows[-1] += " " + line.strip()
-        else:
-            rows.append(line.strip())
-    yield from ([form.strip() for form in row.split(" < ")] for row in rows)
 
 
 def _compiled(words: Sequence[str]) -> tuple[re.Pattern[str], tuple[frozenset[str], ...]]:
@@ -276,7 +241,7 @@ def _compiled(words: Sequence[str]) -> tuple[re.Pattern[str], tuple[frozenset[st
             part = f"(?:{slot})" if bare in seen else f"(?P<{bare}>{slot})"
             seen.add(bare)
         else:
-            options = _BE.split("|") if bare == "be" else list(_inflected(bare.split("|")))
+            options = _BE if bare == "be" else list(_inflected(bare.split("|")))
             part = f"(?:{'|'.join(map(re.escape, options))})"
             if bare == word:
                 needs.append(frozenset(options))

@@ -1,10 +1,10 @@
-"""Pages, and how to add one: a module here and a template of the same name.
+"""Pages, the way in, and how to add a page: a function in a module here and a template of the page's name.
 
     # web/pages/dreams.py
     def show(here: Served, request: Request) -> dict[str, Any]:      # runs in a thread; gives the template its names
         return {"title": "Dreams", "diary": here.home.read("DREAMS.md")}
 
-    PAGE = WebPage(name="dreams", title="Dreams", order=60, key="m", views=(PageView(show=show),))
+    PAGES = (WebPage(name="dreams", title="Dreams", order=60, key="m", views=(PageView(show=show),)),)
 
 `templates/dreams.html` begins with `{% extends "layout.html" %}` and fills the blocks `main` and, when it has one,
 `panel` (the third column). A page at /dreams then stands in the navigation; no other file is touched. More views:
@@ -27,13 +27,17 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from anima.web.guard import who_of
+from anima.web.problems import problem
 from anima.web.served import Served
+from anima.web.tokens import PAGE_LIFETIME
 
 Show = Callable[
     [Served, Request], Mapping[str, Any] | Response
@@ -63,30 +67,22 @@ class WebPage:
 @cache
 def all_pages() -> tuple[WebPage, ...]:
     """Every page, in the order of the navigation."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    pages: list[WebPage] = [import_module(f"{__name__}.{name}").PAGE for name in names if name != "entrance"]
-    return tuple(sorted(pages, key=lambda page: (page.order, page.name)))
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return tuple(sorted((page for module in modules for page in module.PAGES), key=lambda page: page.order))
 
 
 def router() -> APIRouter:
     """The routes of every page, and those of the entrance."""
-    from anima.web.pages import entrance
-
     made = APIRouter(include_in_schema=False)
-    made.include_router(entrance.router)
-    made.add_api_route("/", _home, methods=["GET"])
+    made.include_router(_entrance)
     for page in all_pages():
         for view in page.views:
             made.add_api_route(f"/{page.name}{view.path}", _drawn(page, view), methods=["GET"])
     return made
 
 
-async def _home(request: Request) -> Response:
-    return RedirectResponse(f"/{all_pages()[0].name}", status_code=303)
-
-
-def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Any]:
-    def draw(request: Request) -> Response:
+def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:
+    def draw(request: Request) -> Response:  # no coroutine, so it runs in a thread
         shown = view.show(request.app.state.served, request)
         if isinstance(shown, Response):
             return shown
@@ -94,7 +90,47 @@ def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Any]:
         found: HTMLResponse = request.app.state.drawing.page(request, view.template or f"{page.name}.html", given)
         return found
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(draw, request)
+    return draw
 
+
+# -- the entrance: a one-time code becomes a cookie and a key, and both are given back ---------------------------------------
+#
+# The code stands behind the `#` of the link, which browsers keep to themselves, so no log of any server holds it; it works
+# once. The cookie is HttpOnly and SameSite=Strict, and alone it opens nothing; the key is told once, to the script that
+# sent the code, which keeps it where only pages of this origin can read it.
+
+_entrance = APIRouter()
+
+
+@_entrance.get("/")
+async def first(request: Request) -> Response:
+    return RedirectResponse(f"/{all_pages()[0].name}", status_code=303)
+
+
+@_entrance.get("/login")
+async def come_in(request: Request) -> Response:
+    found: Response = request.app.state.drawing.page(request, "login.html", {"title": "Come in"})
+    return found
+
+
+@_entrance.post("/login")
+async def enter(request: Request) -> Response:
+    here: Served = request.app.state.served
+    given = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
+    halves = await run_in_threadpool(here.keyring.redeem, (given.get("code") or [""])[0].strip())
+    if halves is None:
+        said = "Not this code. It was used, or is older than ten minutes."
+        return problem(403, said, hint="anima token link makes a new one")
+    (cookie, key), age = halves, int(PAGE_LIFETIME.total_seconds())
+    answer = JSONResponse({"key": key})
+    answer.set_cookie(here.keyring.cookie, cookie, max_age=age, httponly=True, samesite="strict", path="/")
+    return answer
+
+
+@_entrance.post("/logout")
+async def leave(request: Request) -> Response:
+    here: Served = request.app.state.served
+    await run_in_threadpool(here.keyring.revoke, who_of(request.scope).id)
+    answer = Response(status_code=204)
+    answer.delete_cookie(here.keyring.cookie, httponly=True, samesite="strict", path="/")
     return answer

@@ -32,7 +32,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         given |= {
             **_when(here),
             **_tonight(here),
-            **_diary(here, older),
+            **_diary(here),
             "kept": here.home.dreams.kept()[::-1][:KEPT],
             "back": _last_night(here),
             "curated": here.home.layout.curated,
@@ -81,7 +81,7 @@ def _tonight(here: Served) -> dict[str, Any]:
     return found | {"plan": plan, "candidates": ranked, "many": MANY, "tonight": tonight}
 
 
-def _diary(here: Served, older: int) -> dict[str, Any]:
+def _diary(here: Served) -> dict[str, Any]:
     """The nights, newest first, from the one that is asked for."""
     path, text, unread = here.home.dreams.diary_path.text, "", ""
     try:
@@ -128,4 +128,4 @@ def _undo(here: Served) -> dict[str, Any]:
         return {"change": change, "back": None, "wrong": str(error)}
 
 
-PAGE = WebPage(name="dreams", title="Dreams", order=60, key="d", views=(PageView(show=show),))
+PAGES = (WebPage(name="dreams", title="Dreams", order=60, key="d", views=(PageView(show=show),)),)

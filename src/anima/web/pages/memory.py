@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -83,6 +84,10 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         path = DocPath.parse(asked["open"].strip())
         return RedirectResponse(_address(path.text) + ("" if home.exists(path) else "?as=edit"), status_code=303)
     folder = asked.get("folder", "").strip("/")
+    headings: list[str] = []
+    with suppress(HomeError):
+        found = sections(home.read(home.layout.curated).text)
+        headings = list(dict.fromkeys(s.title for s in found if s.level == 2 and not s.claimed))[:50]
     every = home.list_all(folder)
     entries = [entry for entry in every if not _is_transcript(here, entry.path)]
     return {
@@ -94,7 +99,7 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "changes": here.home.past.changes(limit=_CHANGES),
         "undo": _undo(here, asked.get("undo")),
         "words": WORDS,
-        "headings": _headings(here),
+        "headings": headings,
         "curated": home.layout.curated,
         "today": home.layout.daily_path(home.site.today()).text,
     }
@@ -108,14 +113,6 @@ def _crumbs(path: str) -> list[tuple[str, str]]:
     """The folders above a path, each with its name."""
     parts = path.split("/")[:-1] if path else []
     return [("/".join(parts[: n + 1]), part) for n, part in enumerate(parts)]
-
-
-def _headings(here: Served) -> list[str]:
-    try:
-        found = sections(here.home.read(here.home.layout.curated).text)
-    except HomeError:
-        return []
-    return list(dict.fromkeys(s.title for s in found if s.level == 2 and not s.claimed))[:50]
 
 
 def _undo(here: Served, change: str | None) -> dict[str, Any] | None:
@@ -151,23 +148,14 @@ def _nodes(here: Served, folder: str, entries: Sequence[Entry]) -> list[Node]:
         if slash:
             inside.setdefault(entry.path[: start + len(name)], []).append(entry)
         else:
-            leaves.append(_leaf(here, entry))
+            path = DocPath.parse(entry.path)
+            is_text = path.key.rpartition(".")[2] in _TEXTS
+            kind = _kind_of(here, path) if is_text else "file"
+            leaves.append(Node(name=path.name, path=entry.path, kind=kind, time=entry.time, is_text=is_text))
     months: list[Node] = []
     if _is_daily(here, folder):
         leaves, months = _by_month(here, folder, leaves)
     return [*leaves, *months, *(_folder(here, path, _nodes(here, path, held)) for path, held in inside.items())]
-
-
-def _leaf(here: Served, entry: Entry) -> Node:
-    path = DocPath.parse(entry.path)
-    is_text = path.key.rpartition(".")[2] in _TEXTS
-    return Node(
-        name=path.name,
-        path=entry.path,
-        kind=_kind_of(here, path) if is_text else "file",
-        time=entry.time,
-        is_text=is_text,
-    )
 
 
 def _folder(here: Served, path: str, children: list[Node], *, name: str = "") -> Node:
@@ -240,7 +228,10 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
     if way == "history":
         return given | _history(here, path, found, asked.get("revision"))
     if way == "edit":
-        return given | {"mixed": found is not None and _is_mixed(found.text)}
+        text = found.text if found else ""
+        ends, breaks = text.count("\r\n"), text.count("\n")
+        # Line ends of more than one kind cannot be kept by a text box.
+        return given | {"mixed": "\r" in text and (ends != breaks or text.count("\r") != breaks)}
     assert found is not None
     return given | _read(here, found, way, asked.get("from"), asked.get("line"))
 
@@ -253,11 +244,6 @@ def _found(here: Served, path: DocPath, way: str) -> Document | None:
         if way == "edit" or (way == "history" and here.home.past.log(path, limit=1)):
             return None
         raise
-
-
-def _is_mixed(text: str) -> bool:
-    """Whether line ends are of more than one kind, which a text box cannot keep."""
-    return "\r" in text and (text.count("\r\n") != text.count("\n") or text.count("\r") != text.count("\n"))
 
 
 def _number(raw: str | None, name: str, most: int) -> int:
@@ -275,13 +261,19 @@ def _read(here: Served, found: Document, way: str, start: str | None, chosen: st
     first = _number(start, "from", total) or max(1, (line - 1) // MANY_LINES * MANY_LINES + 1)
     drawn = (source if way == "source" else prose)(found.text)
     marked = list(zip(drawn, marks(here.home.past.sources(found)), strict=True))
+    why: dict[str, Any] | None = None
+    if line:
+        told = here.home.past.why(found.path, line)
+        revisions = here.home.past.log(found.path, limit=_VERSIONS) if told.text.strip() else ()
+        why = {"told": told, "past": list(line_steps(_versions(here, found, revisions), line))}
+        why |= {"revisions": {r.id: r for r in revisions}, "cut": len(revisions) == _VERSIONS}
     return {
         "lines": marked[first - 1 : first - 1 + MANY_LINES],
         "first": first,
         "many": MANY_LINES,
         "total": total,
         "line": line,
-        "why": _why(here, found, line) if line else None,
+        "why": why,
     }
 
 
@@ -320,13 +312,6 @@ class HistoryStep:
     @property
     def diff(self) -> str:
         return "" if self.before is None else unified(self.before + "\n", self.after + "\n")
-
-
-def _why(here: Served, found: Document, line: int) -> dict[str, Any]:
-    told = here.home.past.why(found.path, line)
-    revisions = here.home.past.log(found.path, limit=_VERSIONS) if told.text.strip() else ()
-    steps = list(line_steps(_versions(here, found, revisions), line))
-    return {"told": told, "past": steps, "revisions": {r.id: r for r in revisions}, "cut": len(revisions) == _VERSIONS}
 
 
 def _versions(here: Served, found: Document, revisions: Iterable[Revision]) -> Iterator[tuple[str, str | None]]:
@@ -389,10 +374,12 @@ def _alike(one: str, other: str) -> float:
     return len(words & more) / len(words | more) if words | more else float(one.strip() == other.strip())
 
 
-PAGE = WebPage(
-    name="memory",
-    title="Memory",
-    order=30,
-    key="m",
-    views=(PageView(show=show), PageView(path="/{path:path}", template="document.html", show=document)),
+PAGES = (
+    WebPage(
+        name="memory",
+        title="Memory",
+        order=30,
+        key="m",
+        views=(PageView(show=show), PageView(path="/{path:path}", template="document.html", show=document)),
+    ),
 )

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anima import BadArguments, HomeError, Prompt, Scope
+from anima import BadArguments, HomeError, Scope
 from anima.web.pages import PageView, WebPage
 from anima.web.served import SCOPES, Served
 
@@ -23,6 +23,7 @@ _WORN = 200  # conversations whose soul is told
 
 def show(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
+    prompts = [home.prompt(scope=scope) for scope in Scope]
     return {
         "identity": home.identity.resolved(),
         "avatar": home.identity.avatar(),
@@ -39,13 +40,8 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         ],
         "peers": home.identity.peers(),
         "guide": _place(here, "agents"),
-        "listeners": [_told(home.prompt(scope=scope)) for scope in Scope],
+        "listeners": [(told, Counter(line.status for line in told.manifest)) for told in prompts],
     }
-
-
-def _told(prompt: Prompt) -> tuple[Prompt, Counter[str]]:
-    """A prompt, and how many files were shown, cut and so on."""
-    return prompt, Counter(line.status for line in prompt.manifest)
 
 
 def _place(here: Served, role: str) -> str:
@@ -93,14 +89,16 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
     }
 
 
-PAGE = WebPage(
-    name="self",
-    title="Self",
-    order=20,
-    key="s",
-    views=(
-        PageView(show=show),
-        PageView(path="/picture", show=picture),
-        PageView(path="/{scope}", template="sees.html", show=sees),
+PAGES = (
+    WebPage(
+        name="self",
+        title="Self",
+        order=20,
+        key="s",
+        views=(
+            PageView(show=show),
+            PageView(path="/picture", show=picture),
+            PageView(path="/{scope}", template="sees.html", show=sees),
+        ),
     ),
 )

@@ -241,9 +241,18 @@
     if (open) $("textarea", editor).focus(); else one.focus();
   }
 
+  // Whether what must be typed for a yes stands there.
+  function typed(box) {
+    const word = box && box.dataset.word;
+    const done = !box || (word ? box.value.trim().toLowerCase() === word : box.value);
+    if (!done) box.focus();
+    return done;
+  }
+
   // Noted lines: one, or all on the page in which the scan saw nothing.
   async function review(verb, from, said) {
     const one = from.closest("[data-noted]");
+    if (verb === "keep" && one && !typed($("[name=typed]", one))) return;
     const names = one ? [one.dataset.noted] : $$("[data-noted][data-plain]").map((each) => each.dataset.noted);
     try { await send("POST", `/noted/${verb}`, { names }); say(said); } catch (error) { say(error.message); }
     await settle();
@@ -265,8 +274,8 @@
       const one = card(from), whole = one && $("[data-whole]", one);
       if (whole) { whole.click(); return; }
       const name = one && $("[name=typed]", one);
-      if (name && !name.value) { name.focus(); return; }
-      if (one && await decide(one, "approve", { content: one.dataset.content, typed: name ? name.value : "" })) { say("Approved and written."); await settle(); }
+      if (!typed(name)) return;
+      if (one && await decide(one, "approve", { content: one.dataset.content, typed: name && !name.dataset.word ? name.value : "" })) { say("Approved and written."); await settle(); }
     },
     async deny(from) {
       const one = card(from);
@@ -277,8 +286,8 @@
     async "approve-edited"(from) {
       const one = card(from);
       const text = $("textarea", one).value, name = $("[name=typed]", one);
-      if (name && !name.value) { name.focus(); return; }
-      if (await decide(one, "approve", { content: one.dataset.content, text, typed: name ? name.value : "" })) { say("Approved as you edited it."); await settle(); }
+      if (!typed(name)) return;
+      if (await decide(one, "approve", { content: one.dataset.content, text, typed: name && !name.dataset.word ? name.value : "" })) { say("Approved as you edited it."); await settle(); }
     },
     async "approve-all"(from) { await approveAll(from.dataset.batch); },
     async "deny-all"(from) { await denyAll(from.dataset.batch); },
@@ -394,5 +403,5 @@
     linked();
   });
 
-  window.anima = { send, part, say, refresh, acts, act };
+  window.anima = { ask, blocks, send, part, say, refresh, acts, act };
 })();

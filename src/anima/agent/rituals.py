@@ -1,0 +1,301 @@
+"""Rituals: an agent that is woken by the clock, by a new document or by a start, does what a page says, and tells its owner.
+
+Promise: a run happens once across processes (a lease), counts before it begins, so that a kill repeats none, and never
+uses more tokens than its allowance. It has a session of its own, in the scope of heartbeats or of jobs, and reaches the
+owner alone. A key that does not work, or an account without credit, stops the schedule at once; three failures do too.
+Not here: when (schedule), and how the next conversation learns of what was delivered (news).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic_ai.toolsets import FunctionToolset
+
+from anima.agent.conversation import Conversation, ModelDown
+from anima.agent.messages import tokens_of
+from anima.agent.models import Models
+from anima.agent.schedule import (
+    ROUTINES,
+    STATE,
+    Ritual,
+    Schedule,
+    allowance,
+    digests,
+    heartbeat_of,
+    is_awake,
+    is_due,
+    is_empty,
+    is_silence,
+    routine_of,
+    runs_a_day,
+    state_of,
+)
+from anima.errors import HomeBusy, HomeError, NotFound
+from anima.model import DocPath, Scope
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model as ChatModel
+
+    from anima.home import Home
+    from anima.sessions.session import Session
+
+TALKING = timedelta(minutes=10)  # since the owner said something: a heartbeat waits
+MOST_TOLD = 4_000  # characters of one notice
+LEAST = 500  # tokens beyond the prompt, without which no run begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RitualRun:
+    """What became of a run. `silent`: it had nothing to tell; `failed`: `text` says why; `budget`: no tokens were left."""
+
+    ritual: str
+    status: Literal["delivered", "silent", "failed", "budget"]
+    text: str = ""
+    session: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """About what a day costs, in tokens, should nothing be said: runs, and the prompts they send."""
+
+    runs: int
+    tokens: int
+    most: int  # whatever happens
+
+
+class Rituals:
+    """The rituals of one home. Cheap to make; processes agree by the home's state. `made` gives a model by its name."""
+
+    def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None) -> None:
+        self.home, self._asked, self._store = home, home.config.rituals, home.site.store
+        self._models = Models.of(home)
+        self._made = made or (lambda name: self._models.made(self._models.choice(name)))
+
+    # -- what there is ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> Schedule:
+        return state_of(self._store)
+
+    def pages(self) -> tuple[list[Ritual], list[str]]:
+        """What pages ask for, and what is wrong with those that cannot be read."""
+        found, wrong = list[Ritual](), list[str]()
+        layout = self.home.layout
+        if layout.has("heartbeat"):
+            path = layout.row("heartbeat").path
+            found += filter(None, [heartbeat_of(self._text(path) or "", path, self._asked)])
+        for entry in self.home.list(ROUTINES) if self._store.documents.kind_of(ROUTINES) == "folder" else ():
+            name = entry.path.rpartition("/")[2].removesuffix(".md")
+            if entry.is_folder or not entry.path.endswith(".md"):
+                continue
+            try:
+                routine = routine_of(name, entry.path, self._text(entry.path) or "")
+            except HomeError as error:
+                said = str(error)
+                wrong.append(said if entry.path in said else f"{entry.path}: {said}")
+            else:
+                found += [routine] if routine.text else []
+        return found, wrong
+
+    def boot(self) -> Ritual | None:
+        """What a start of the server asks for."""
+        path = self.home.layout.row("boot").path
+        text = self._text(path) or ""
+        return None if is_empty(text) else Ritual(name="boot", kind="boot", path=path, text=text.strip())
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self.home.read(DocPath.parse(path)).text
+        except HomeError:
+            return None
+
+    def estimate(self) -> Estimate:
+        """What a day would cost with the pages there are."""
+        now, zone = self.now(), self.zone()
+        runs = {each.name: runs_a_day(each, now, zone) for each in self.pages()[0]}
+        prompts = {scope: tokens_of(self.home.prompt(scope=scope).text) for scope in (Scope.HEARTBEAT, Scope.CRON)}
+        tokens = sum(count * prompts[_scope(name)] for name, count in runs.items())
+        return Estimate(runs=sum(runs.values()), tokens=tokens, most=self._asked.day_tokens)
+
+    # -- switches ---------------------------------------------------------------------------------------------------------
+
+    def switch(self, on: bool) -> Schedule:
+        """On, which forgets why it was stopped; or off, which it stays until it is switched on."""
+        return self._change(
+            lambda kept: replace(kept, on=True, stopped="", failures=0) if on else replace(kept, on=False)
+        )
+
+    def pause(self, name: str, *, paused: bool) -> Schedule:
+        """A ritual rests, or runs again. Raises NotFound."""
+        self._named(name)
+        return self._change(
+            lambda state: replace(
+                state, paused=tuple(sorted({*state.paused, name} - ({name} if not paused else set())))
+            )
+        )
+
+    def _named(self, name: str) -> Ritual:
+        found, boot = self.pages()[0], self.boot()
+        for each in [*found, *([boot] if boot else [])]:
+            if each.name == name:
+                return each
+        known = ", ".join(each.name for each in found) or "none"
+        raise NotFound(
+            f"there is no ritual {name!r}; there is: {known}", hint=f"a routine is a page {ROUTINES}/NAME.md"
+        )
+
+    def _change(self, made: Callable[[Schedule], Schedule]) -> Schedule:
+        with self._store.lock():
+            state = made(self.state())
+            self._store.state.put(STATE, state.written())
+            return state
+
+    # -- running ----------------------------------------------------------------------------------------------------------
+
+    def round(self, *, starting: bool = False) -> list[RitualRun]:
+        """Everything that is due now, one after the other; for a server's rounds, `starting` with the first. Whoever does
+        not get the lease does nothing."""
+        state = self.state()
+        if not state.on or state.stopped or not is_awake(self.now(), self._asked):
+            return []
+        try:
+            with self._store.lease("rituals", patience=0):
+                boot = self.boot() if starting else None
+                return self._all_due([*self.pages()[0], *([boot] if boot else [])])
+        except HomeBusy:
+            return []
+
+    def _all_due(self, rituals: Sequence[Ritual]) -> list[RitualRun]:
+        done = list[RitualRun]()
+        before = self.state()
+        state = before.on_day(self.now(), [*rituals, *self._resting(before)])
+        if state != before:
+            self._change(lambda kept: kept.on_day(self.now(), [*rituals, *self._resting(kept)]))
+        for ritual in rituals:
+            known = self._watched(ritual)
+            new = known is not None and not set(known) <= set(state.ran[ritual.name].known or known)
+            if known is not None and state.ran[ritual.name].known is None:
+                self._remember(ritual.name, known)
+            if not is_due(ritual, state, self.now(), self.zone(), new=new) or self._waits(ritual):
+                continue
+            done.append(self._run(ritual, known))
+            state = self.state()
+            if not state.on or state.stopped:
+                break
+        return done
+
+    def _resting(self, state: Schedule) -> list[Ritual]:
+        """What a start did, which is no page of the rounds, is not forgotten by them."""
+        return [Ritual(name="boot", kind="boot", path="", text="")] if "boot" in state.ran else []
+
+    def _remember(self, name: str, known: tuple[str, ...]) -> None:
+        self._change(lambda kept: replace(kept, ran={**kept.ran, name: replace(kept.ran[name], known=known)}))
+
+    def _watched(self, ritual: Ritual) -> tuple[str, ...] | None:
+        """What stands where a routine watches, as digests of names; None for one that does not."""
+        if not ritual.watch:
+            return None
+        if self._store.documents.kind_of(ritual.watch) != "folder":
+            return ()
+        return digests(entry.path for entry in self.home.list_all(ritual.watch))
+
+    def _waits(self, ritual: Ritual) -> bool:
+        """Whether a heartbeat waits, because the owner talks just now."""
+        if ritual.kind != "heartbeat":
+            return False
+        latest = (self.now() - TALKING).timestamp()
+        rows = (row for row in self.home.sessions.list() if row.scope == Scope.MAIN and not row.closed)
+        return any(datetime.fromisoformat(row.updated_at).timestamp() > latest for row in rows)
+
+    def run(self, name: str) -> RitualRun:
+        """One run now, because the owner asks: also where the schedule is off. Raises NotFound and HomeBusy."""
+        ritual = self._named(name)
+        with self._store.lease("rituals"):
+            self._change(lambda kept: kept.on_day(self.now(), [*self.pages()[0], *self._resting(kept), ritual]))
+            return self._run(ritual, self._watched(ritual))
+
+    def _run(self, ritual: Ritual, known: tuple[str, ...] | None) -> RitualRun:
+        most = allowance(ritual, self.state(), self._asked)
+        name = ritual.model or self._asked.model or self._models.choice().name
+        with self.home.sessions.begin(scope=_scope(ritual.name), channel=ritual.kind, model=name) as session:
+            if most < tokens_of(session.prompt.text) + LEAST:
+                done, final = (
+                    RitualRun(ritual=ritual.name, status="budget", text="no tokens are left for it today"),
+                    False,
+                )
+                self._change(lambda kept: kept.begun(ritual, self.now(), 0, known))
+            else:
+                self._change(lambda kept: kept.begun(ritual, self.now(), most, known))
+                done, final = self._done(ritual, session, name, most)
+        outcome = f"failed: {done.text}" if done.status == "failed" else done.status
+
+        def ended(kept: Schedule) -> Schedule:
+            after = kept.ended(ritual, self.now(), outcome=outcome, session=done.session, used=done.tokens)
+            return after.failed(done.text, final=final) if done.status == "failed" else after
+
+        self._change(ended)
+        if ritual.kind == "routine":
+            self.home.note(f"[schedule] {ritual.name}: {done.status}, session {done.session[:8] or 'none'}")
+        return done
+
+    def _done(self, ritual: Ritual, session: Session, name: str, most: int) -> tuple[RitualRun, bool]:
+        """A run's outcome, and whether every other would go wrong too."""
+        told = list[str]()
+        talk = Conversation(session, self._made(name), toolsets=[_notices(told)], only=ritual.tools, most=most)
+
+        async def turn() -> str:
+            async with talk:
+                return (await talk.turn(_asked_of(ritual, session, self.now()))).text
+
+        done = RitualRun(ritual=ritual.name, status="silent", session=session.id)
+        try:
+            said = asyncio.run(turn())
+        except HomeError as error:
+            done = replace(done, status="failed", text=str(error), tokens=talk.spent)
+            return done, isinstance(error, ModelDown) and error.final
+        if text := "\n\n".join(told):
+            session.log("assistant", text)
+        text = text or ("" if is_silence(said) else said.strip())
+        status: Literal["delivered", "silent"] = "delivered" if text and ritual.deliver else "silent"
+        return replace(done, status=status, text=text, tokens=talk.spent), False
+
+    def now(self) -> datetime:
+        return self.home.site.now()
+
+    def zone(self) -> str:
+        return str(self.home.site.zone() or "UTC")
+
+
+def _scope(name: str) -> Scope:
+    return Scope.HEARTBEAT if name == "heartbeat" else Scope.CRON
+
+
+def _notices(told: list[str]) -> FunctionToolset[Any]:
+    """The one tool that a ritual has beside those of its session."""
+
+    def notify(text: str) -> str:
+        """Tell your owner something, in at most three sentences. Only they will read it."""
+        if text.strip():
+            told.append(text.strip()[:MOST_TOLD])
+        return "your owner will read it"
+
+    return FunctionToolset([notify], id="rituals")
+
+
+def _asked_of(ritual: Ritual, session: Session, now: datetime) -> str:
+    """What a run begins with: the hour, and the page, where the prompt does not show it already."""
+    told = [f"It is {now:%A, %Y-%m-%d %H:%M}. Nobody is here: nothing you ask is answered."]
+    if ritual.kind == "heartbeat":
+        told.append(f"You are woken to look around. Do what {ritual.path} says, and nothing that is not there.")
+        told.append("A quiet hour is a good one to propose what the last days' logs have that belongs in your memory.")
+    else:
+        told.append(f"Do what the page {ritual.path} says, once.")
+    if ritual.text not in session.prompt.text:
+        told.append(f"<page>\n{ritual.text.replace('</page', '< /page')}\n</page>")
+    told.append("What your owner must know, tell them with notify. When there is nothing to tell, answer HEARTBEAT_OK.")
+    return "\n\n".join(told)

@@ -1,0 +1,375 @@
+"""Commands that keep memory worth having: forget tidy dream."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anima.cli.command import HOME, SET, Number, Reply, command, day_of, flag, option, unless_dry, words
+from anima.cli.show import (
+    console,
+    counted,
+    flat,
+    inert,
+    need_person,
+    patient,
+    plain,
+    progress_bar,
+    say,
+    shortened,
+    show_diff,
+    show_notes,
+    whisper,
+)
+from anima.errors import BadArguments, Refused
+
+if TYPE_CHECKING:
+    from anima import Candidate, Forgetting, Home, Look, Receipt, Suggestion, Sweep
+
+_LISTED = 60
+_NAMES = {
+    "line": "line{s}",
+    "dreamed": "dreamed line{s}",
+    "layer": "line{s} of other people's layers",
+    "proposal": "waiting change{s}",
+    "transcript": "line{s} of transcripts",
+    "torn": "piece{s} put aside after a crash",
+    "history": "revision{s} of history",
+    "file": "other file{s}",
+    "snapshot": "snapshot{s}",
+}
+
+
+@command(
+    words("text", required=False, help="These words, wherever they stand."),
+    option("--pattern", help="What fits a regular expression."),
+    option("--line", metavar="PATH:LINE", help="One line, and whatever says the same."),
+    option("--session", metavar="ID", help="What was said and written in a session."),
+    option("--sender", metavar="ID", help="What a person said, and their layer."),
+    option("--origin", help="What came from there: web, tool, skill, peer, …"),
+    option("--since", metavar="TIME", help="What was written since a day or moment."),
+    option("--until", metavar="TIME", help="What was written until a day or moment."),
+    flag("--purge", help="Also from history, other files and free pages."),
+    flag("--dry-run", help="Only list what would go, and why."),
+    flag("--yes", help="Do not ask."),
+    owners=unless_dry,
+)
+def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
+    """Forget something wherever it stands, so that it stays forgotten. Exit 1 when something still holds it.
+
+    \b
+    anima forget walnuts --dry-run
+    anima forget "555-0199" --purge
+    anima forget --session 22a7449d --since 2026-05-08
+    """
+    found = home.forget(text=text, **asked, dry_run=True)
+    if not json:
+        _show_forgetting(found)
+    if not dry_run:
+        if not yes:
+            need_person(
+                "forgetting needs a person at a terminal, or --yes; nothing was forgotten",
+                hint="--dry-run only lists what would go",
+            )
+            purged = " History cannot bring back what is purged." if found.purge else ""
+            click.confirm(f"Forget {counted(sum(found.counts.values()), 'thing')}?{purged}", abort=True, err=True)
+        found = home.forget(text=text, **asked)
+    value = {**plain(found), "counts": found.counts}
+    return Reply(value, lambda: None if dry_run else _show_forgotten(found), 1 if found.done and found.left else 0)
+
+
+def _show_forgetting(found: Forgetting) -> None:
+    if not found.touched:
+        say("Nothing holds it.")
+    for each in found.touched[:_LISTED]:
+        more, text = f" ({each.count})" if each.count > 1 else "", f"  {flat(each.text)}" if each.text else ""
+        say(f"{each.place:10} {inert(each.where)}{more}  {inert(each.why)}{text}")
+    if len(found.touched) > _LISTED:
+        say(f"… and {len(found.touched) - _LISTED:,} more; --json lists them all")
+    _show_left(found)
+    show_notes(found.notes, "note")
+
+
+def _show_left(found: Forgetting) -> None:
+    for where, why in found.left:
+        whisper(f"left: {inert(where)}: {inert(why)}")
+
+
+def _show_forgotten(found: Forgetting) -> None:
+    found_in = ((count, _NAMES.get(place, place)) for place, count in found.counts.items())
+    told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
+    say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
+    # the other notes were told before it was asked
+    show_notes([note for note in found.notes if "older snapshots are removed" in note], "note")
+    _show_left(found)
+    if not found.left:
+        say("Every byte was read again: nothing holds it." if found.purge else "Looked again: nothing there holds it.")
+
+
+_PARTS = ("stale", "duplicates", "contradictions")
+_TWINS = 5
+_WIDTH = 96
+_ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the archive?"}
+
+
+@command(
+    option("--days", type=Number(), help="After how many days a log is old. Default: the configuration's, 90."),
+    option("--only", metavar="KINDS", help="Some of stale, duplicates, contradictions, with commas."),
+    flag("--fix", help="Ask about each suggestion, and carry out those you say yes to."),
+    flag("--yes", help="Carry out all of them without asking; contradictions stay."),
+    option("--all", "every", default=False, help="Show everything."),
+    option("--limit", type=Number(int, 1, 100_000), default=10, help="How many to show of each kind."),
+    HOME,
+    SET,
+    owners=lambda given: given["fix"] or given["yes"],
+)
+def tidy(
+    home: Home, days: int | None, only: str | None, fix: bool, yes: bool, every: bool, limit: int, json: bool
+) -> Reply:
+    """Show what memory could do without: old logs, lines that are said twice, lines that contradict each other.
+
+    Nothing is changed until you say so. What is carried out is one change, which `anima undo` takes back; logs are moved to
+    the archive, where search still finds them, and never deleted.
+
+    \b
+    anima tidy
+    anima tidy --only duplicates --all
+    anima tidy --fix
+    anima tidy --only stale --days 180 --yes
+    """
+    asked = [name.strip() for name in only.split(",")] if only else list(_PARTS)
+    if unknown := [name for name in asked if name not in _PARTS]:
+        raise BadArguments(f"--only {only}: {unknown[0]!r} is none of {', '.join(_PARTS)}")
+    parts: Any = tuple(part for part in _PARTS if part in asked)
+    if fix and not yes and (json or not sys.stdin.isatty()):
+        raise Refused(
+            "--fix asks a person at a terminal; nothing was changed",
+            rule="terminal",
+            hint="--yes carries out all suggestions without asking",
+        )
+    with progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
+        found = home.upkeep.look(days=days, parts=parts, progress=progress)
+    if not json:
+        _show_found(found, parts, limit=sys.maxsize if every else limit, done=fix or yes)
+    receipts = _carry_out(home, found, ask=not yes) if fix or yes else ()
+    names = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to", "diff")
+    value = {name: getattr(found, name) for name in ("lines", "documents", *_PARTS, "notes")}
+    value["suggestions"] = [{name: getattr(one, name) for name in names} for one in found.suggestions if json]
+    return Reply(value | {"receipts": receipts}, ())
+
+
+# -- what there is to tidy ---------------------------------------------------------------------------------------------------------------
+
+
+def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) -> None:
+    if "stale" in parts:
+        to = {one.path: one.to for one in found.suggestions if one.to}
+        rows = [[f"  {inert(log.path):<34} {log.age:>6,} days  → {inert(to[log.path])}"] for log in found.stale]
+        _section("Old logs", "older than their folder keeps them", rows, limit)
+    if "duplicates" in parts:
+        going, staying = _twins(found)
+        _section("Said twice", "one line is enough", going, limit)
+        if staying:
+            _section("Said twice, and left", "in the archive, noted on several days, or marked", staying, limit)
+    if "contradictions" in parts:
+        _section("Contradictions", "both cannot hold; only you can tell which does", _contradictions(found), limit)
+    show_notes(map(flat, found.notes), "note")
+    verb = "was" if found.lines == 1 else "were"
+    seen = f"{counted(found.lines, 'line')} of {counted(found.documents, 'document')} {verb} compared."
+    say(seen if done else f"{seen} {_advice(found)}")
+
+
+def _section(title: str, told: str, blocks: Sequence[Sequence[str]], limit: int) -> None:
+    out = console()
+    out.print(f"{title}  {len(blocks):,}", style="bold", end="  " if blocks else "\n")
+    if blocks:
+        out.print(told, style="dim")
+    for block in blocks[:limit]:
+        for line in block:
+            out.print(line, soft_wrap=True)
+    if len(blocks) > limit:
+        out.print(f"  … and {len(blocks) - limit:,} more (--all)", style="dim")
+    out.print()
+
+
+def _twins(found: Look) -> tuple[list[list[str]], list[list[str]]]:
+    """The groups of lines that say the same: those of which a line would go, and the others."""
+    gone = {(line.path, line.number) for one in found.suggestions for line in one.remove}
+    going: list[list[str]] = []
+    staying: list[list[str]] = []
+    for group in found.duplicates:
+        stays = {twin.line: (twin.line.path, twin.line.number) not in gone for twin in group.twins}
+        shown = [f"  {_placed(group.keep)}"]
+        for twin in group.twins[:_TWINS]:
+            shown.append(f"  = {_placed(twin.line)}")
+            shown.append(f"      {twin.how}, {flat(twin.evidence)}{'  (stays)' if stays[twin.line] else ''}")
+        if len(group.twins) > _TWINS:
+            shown.append(f"  = … and {len(group.twins) - _TWINS:,} more")
+        (staying if all(stays.values()) else going).append(shown)
+    return going, staying
+
+
+def _contradictions(found: Look) -> list[list[str]]:
+    blocks = []
+    for each in found.contradictions:
+        newer = (each.newer.path, each.newer.number) if each.newer else None
+        block = []
+        for sign, line in (("", each.one), ("≠ ", each.other)):
+            mark = ", newer" if newer == (line.path, line.number) else ""
+            day = f"  ({line.day}{mark})" if line.day else ""
+            block.append(f"  {sign}{_placed(line)}{day}")
+        blocks.append([*block, f"      {flat(each.why)}"])
+    return blocks
+
+
+def _placed(line: Any) -> str:
+    return f"{inert(line.path)}:{line.number}  {shortened(flat(line.text), _WIDTH)}"
+
+
+def _advice(found: Look) -> str:
+    kinds = Counter(one.kind for one in found.suggestions)
+    lines = sum(len(one.remove) for one in found.suggestions if one.kind == "merge")
+    told = [f"move {counted(kinds['archive'], 'log')} to the archive"] if kinds["archive"] else []
+    told += [f"take out {counted(lines, 'line')}"] if lines else []
+    told += [f"ask you about {counted(kinds['choose'], 'contradiction')}"] if kinds["choose"] else []
+    if not told:
+        return "There is nothing to do."
+    return "anima tidy --fix would " + (", ".join(told[:-1]) + " and " if len(told) > 1 else "") + told[-1] + "."
+
+
+# -- tidying ----------------------------------------------------------------------------------------------------------------
+
+
+def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:
+    """Carries out what was agreed to, as one change."""
+    agreed = _ask(home, found.suggestions) if ask else [one for one in found.suggestions if one.kind != "choose"]
+    if not agreed:
+        whisper("Nothing was changed.")
+        return ()
+    receipts = home.upkeep.tidy(agreed)
+    refused = next((each for each in receipts if each.status != "written"), None)
+    if refused is not None:
+        raise Refused(f"{refused.path}: {refused.reason}; nothing was changed", rule=refused.rule)
+    lines, logs = sum(len(one.remove) for one in agreed), sum(bool(one.to) for one in agreed)
+    done = [f"{counted(lines, 'line')} taken out"] if lines else []
+    done += [f"{counted(logs, 'log')} archived"] if logs else []
+    whisper(f"{' and '.join(done)}: change {receipts[0].change}; anima undo takes it back.")
+    return receipts
+
+
+def _ask(home: Home, suggestions: Sequence[Suggestion]) -> list[Suggestion]:
+    """What a person at a terminal says yes to. `q` ends the questions; what was agreed to before still counts."""
+    agreed: list[Suggestion] = []
+    every = False
+    for number, one in enumerate(suggestions, start=1):
+        if not (every and one.kind != "choose"):
+            say(f"\n{number} of {len(suggestions)}  {flat(one.sentence)}")
+        answer = "y" if every and one.kind != "choose" else _answer(one)
+        if answer == "q":
+            break
+        if answer == "k":
+            home.upkeep.keep_all(one)
+        every = every or answer == "a"
+        if answer in ("y", "a"):
+            agreed.append(one)
+        elif answer in ("1", "2"):
+            agreed.append(one.keeping(one.between[int(answer) - 1]))
+    return agreed
+
+
+def _answer(one: Suggestion) -> str:
+    if one.kind == "choose":
+        for number, line in enumerate(one.between, start=1):
+            say(f"  {number}  {_placed(line)}" + (f"  ({line.day})" if line.day else ""))
+        question, answers = "Which one stays? (1), (2), (k)eep both and do not ask again, (s)kip, (q)uit", "12ksq"
+    else:
+        show_diff(one.diff)
+        keep = ", (k)eep all and do not ask again" if one.kind == "merge" else ""
+        question = f"{_ASKS[one.kind]} (y)es, (n)o, (a)ll that follow{keep}, (q)uit"
+        answers = "ynaqk" if keep else "ynaq"
+    while True:
+        given = click.prompt(question, err=True, prompt_suffix=": ").strip().lower()[:1]
+        if given and given in answers:
+            return str(given)
+        whisper(f"Answer with one of {', '.join(answers)}.")
+
+
+MOST_EXPLAINED = 40
+
+
+@command(
+    flag("--dry-run", help="Only show what would change, as a diff."),
+    flag("--explain", help="Show each candidate: its score in parts, and each gate."),
+    option("--since", metavar="DAY", help="Count only searches from this day on."),
+    option("--preset", help="By whose rules: anima, nexo or openclaw. Default: the configuration's."),
+    HOME,
+    SET,
+)
+def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
+    """Dream now: what searches speak for becomes memory, what is no longer so leaves it.
+
+    It reads the daily logs and what the agent searched for, and writes MEMORY.md, DREAMS.md, memory/topics/ and bank/ in
+    one change, which `anima undo --sweep` takes back. Your own lines are never touched.
+
+    \b
+    anima dream --dry-run
+    anima dream --explain
+    anima dream --since 2026-04-01 --preset nexo --dry-run
+    """
+    with patient("dreaming: reading what was noted and asked for"):
+        swept = home.dream(dry_run=dry_run, preset=preset, since=day_of(since, "--since"))
+
+    def show() -> None:
+        for candidate in swept.plan.considered[:MOST_EXPLAINED] if explain and swept.plan else ():
+            _show_candidate(candidate)
+        if swept.diff:
+            show_diff(swept.diff)
+        if swept.status in ("nothing", "busy", "refused") or (plan := swept.plan) is None:
+            return say(f"{swept.status}: {inert(swept.said)}")
+        kept, gone, moved = len(plan.promotions), len(plan.retirements), len(plan.moves)
+        counts = f"{kept} kept, {gone} no longer so, {moved} moved out, {len(plan.considered)} considered"
+        waiting = f"; {len(swept.proposals)} wait for you: anima review" if swept.proposals else ""
+        back = f" (change {swept.change}; anima undo --sweep takes it back)" if swept.change else ""
+        return say(f"{swept.status}: {counts}{back}{waiting}")
+
+    return Reply(_swept(swept), show)
+
+
+def _show_candidate(candidate: Candidate) -> None:
+    note, parts = candidate.note, candidate.score
+    mark = "+" if candidate.passed else " "
+    say(f"{mark} {parts.total:.2f}  {inert(note.text[:100])}  ({inert(note.path)}:{note.line})")
+    names = ("frequency", "relevance", "diversity", "recency", "consolidation", "conceptual")
+    say("        " + "  ".join(f"{name} {getattr(parts, name):.2f}" for name in names))
+    for reason in candidate.reasons:
+        say(f"        {inert(reason)}")
+    for gate in candidate.gates:
+        say(f"        {'pass' if gate.passed else 'STOP'}  {gate.name}: {inert(gate.said[:120])}")
+
+
+def _swept(swept: Sweep) -> dict[str, Any]:
+    names = ("status", "change", "revision", "said", "proposals", "diff")
+    found: dict[str, Any] = {name: getattr(swept, name) for name in names}
+    if (plan := swept.plan) is None:
+        return found
+    retired = [{"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements]
+    return found | {
+        "preset": plan.rules.name,
+        "recalls": plan.recalls,
+        "themes": plan.themes,
+        "promoted": [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions],
+        "retired": retired,
+        "moved": [held.fact for held in plan.moves],
+        "diary": plan.diary,
+        "considered": [_candidate(candidate) for candidate in plan.considered],
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    note, names = candidate.note, ("score", "evidence", "lasting", "reasons", "gates")
+    found = {"text": note.text, "path": note.path, "line": note.line}
+    return found | {name: getattr(candidate, name) for name in names}

@@ -1,0 +1,139 @@
+"""Commands that give a home its place in other programs: connect hook."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anima.cli.command import Reply, argument, command, flag, need_trust, option
+from anima.cli.show import flat, inert, plain, say
+from anima.errors import BadArguments, Refused
+
+if TYPE_CHECKING:
+    from anima import Home
+    from anima.connect.change import Step
+    from anima.connect.connections import Connecting
+
+
+@command(
+    argument("host", metavar="HOST", default=None, help="Which program; without it, all are listed."),
+    flag("--remove", help="Take the host out; its files are as they were before."),
+    flag("--dry-run", help="Show what would change, and change nothing."),
+    flag("--yes", help="Do not ask."),
+    owners=lambda given: bool(given["host"]) and not given["dry_run"],
+)
+def connect(home: Home, host: str | None, remove: bool, dry_run: bool, yes: bool, json: bool) -> Reply | None:
+    """Give the home a place in a program you have: its agent wakes up there, and keeps what you tell it.
+
+    Shows the exact change of the program's files, then makes it. Hosts: claude-code codex cursor vscode gemini openclaw
+    hermes nanobot generic. Called again, it changes nothing and tells whether a session of the program reached the home.
+
+    \b
+    Examples:
+      anima connect
+      anima connect claude-code
+      anima connect codex --dry-run
+      anima connect codex --remove --yes
+    """
+    from anima.connect.connections import contact_of, host_of
+    from anima.connect.hosts import HOSTS
+    from anima.connect.settle import spool_of
+
+    if host is None:
+        found = [contact_of(spool_of(home, each.name), each) for each in HOSTS.values()]
+        lines = [f"{stands.host:<12} {stands.said}" for stands in found]
+        return Reply([plain(stands) | {"said": stands.said} for stands in found], lines)
+    chosen = host_of(host)
+    if not remove:
+        need_trust(home, may_ask=not json and not dry_run)
+    connecting = _connecting(home, chosen)
+    steps = connecting.plan(remove=remove)
+    if not json:
+        for step in steps:
+            say(inert(step.diff).rstrip("\n"))
+    if not dry_run:
+        _ask(steps, yes=yes, json=json)
+        (connecting.remove if remove else connecting.connect)(steps)
+    return Reply(*_told(home, connecting, steps, remove=remove, dry_run=dry_run))
+
+
+def _connecting(home: Home, host: Any) -> Connecting:
+    from anima.connect.connections import Connecting
+    from anima.connect.wiring import Wiring
+
+    wiring = Wiring(
+        program=_program(),
+        home=home.name,
+        config=os.fspath(home.site.register.file.parent.absolute()),
+        agent=home.identity.name,
+        env=os.environ,
+    )
+    store = home.site.store
+    return Connecting(wiring, host, identity=store.identity, index=store.scratch("index.sqlite"), now=home.clock())
+
+
+def _program() -> tuple[str, ...]:
+    """How a host starts us: by where this program stands, since hosts have search paths of their own."""
+    here = os.path.abspath(sys.argv[0])
+    if os.path.basename(here) == "anima" and os.access(here, os.X_OK):
+        return (here,)
+    beside = os.path.join(os.path.dirname(sys.executable), "anima")
+    return (beside,) if os.access(beside, os.X_OK) else (sys.executable, "-P", "-m", "anima.cli")
+
+
+def _ask(steps: tuple[Step, ...], *, yes: bool, json: bool) -> None:
+    if not steps or yes:
+        return
+    if json or not sys.stdin.isatty():
+        raise Refused(
+            "this changes files of another program; nothing was changed", rule="needs-a-yes", hint="say --yes"
+        )
+    click.confirm("Change these files?", abort=True, err=True)
+
+
+def _told(home: Home, connecting: Connecting, steps: tuple[Step, ...], *, remove: bool, dry_run: bool) -> Any:
+    from anima.connect.connections import contact_of
+
+    host, stands = connecting.host, contact_of(connecting.spool, connecting.host)
+    then = host.then.format(bundle=connecting.wiring.bundle)
+    value = plain(stands) | {"said": stands.said, "changed": [str(step.path) for step in steps], "dry_run": dry_run}
+    value |= {"diff": "".join(step.diff for step in steps), "then": "" if remove else then}
+    if dry_run:
+        return value, "nothing was changed" if steps else "there is nothing to change"
+    if remove:
+        return (
+            value,
+            f"{host.title} is as it was before" if steps else f"nothing of {flat(home.name)} is in {host.title}",
+        )
+    lines = [f"{host.title}: {stands.said}."]
+    if stands.reports and (steps or stands.heard is None or stands.is_silent):
+        lines += [then, f"Then say anima connect {host.name}: it tells whether that session reached this home."]
+    elif steps:
+        lines.append(then)
+    return value, lines
+
+
+@command(
+    argument("host", metavar="HOST", help="Which program asks."),
+    argument("event", metavar="EVENT", help="Which of its events it is."),
+    option("--config", metavar="PATH", help="The folder of your configuration; connect writes it down."),
+    option("--home", metavar="PATH", help="The home; connect writes it down."),
+    opens=False,
+)
+def hook(host: str, event: str, config: str | None, home: str | None) -> int:
+    """Answer a hook of another program, which gives its JSON on standard input; connect sets it up.
+
+    Whatever is wrong, the answer is empty and the exit code 0: a conversation is never stopped by it.
+
+    \b
+    Examples:
+      anima hook claude-code SessionStart --home ~/aria --config ~/.config/anima < event.json
+    """
+    from anima.connect.hook import main
+
+    if not home or not config:
+        raise BadArguments("a hook says its --home and --config", hint="anima connect writes the whole line")
+    return main([host, event, "--home", home, "--config", config])

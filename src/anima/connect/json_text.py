@@ -1,0 +1,238 @@
+"""A host's JSON file as text: a member or an element is put in or taken out, and nothing else in it changes.
+
+Promise: pure. Comments, commas at ends, single quotes and names without quotes are read as hosts read them; order, blanks
+and line ends stay. What was put in is taken out by the same span. What is no such file, or holds something else where a
+list or an object should be, raises BadInput, and nothing is changed. Not here: files (change).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anima.errors import BadInput
+
+_SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)*")
+_ATOM = re.compile(r"[^\s,:\[\]{}'\"/]+")
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+@dataclass(slots=True)
+class JsonNode:
+    """A value with where it stands. Of an object, `members` has the span of each member from its name on; of a list,
+    `items`."""
+
+    start: int
+    end: int
+    value: Any
+    members: dict[str, tuple[int, JsonNode]] = field(default_factory=dict)
+    items: list[JsonNode] = field(default_factory=list)
+
+
+def parse(text: str) -> JsonNode:
+    """The file's value. Raises BadInput."""
+    start = _after(text, 1 if text.startswith("\ufeff") else 0)
+    try:
+        node = _value(text, start, 0)
+    except (IndexError, ValueError, RecursionError):
+        raise BadInput("it cannot be read as JSON") from None
+    if _after(text, node.end) != len(text):
+        raise BadInput("it cannot be read as JSON")
+    return node
+
+
+def _after(text: str, at: int) -> int:
+    found = _SKIP.match(text, at)
+    return found.end() if found else at
+
+
+def _value(text: str, at: int, depth: int) -> JsonNode:
+    if depth > 100:
+        raise ValueError
+    if text[at] == "{":
+        return _object(text, at, depth)
+    if text[at] == "[":
+        return _list(text, at, depth)
+    if text[at] in "\"'":
+        end = _string_end(text, at)
+        return JsonNode(at, end, _string(text[at:end]))
+    word = _ATOM.match(text, at)
+    if word is None:
+        raise ValueError
+    value = _WORDS[word[0]] if word[0] in _WORDS else _number(word[0])
+    return JsonNode(at, word.end(), value)
+
+
+def _number(word: str) -> Any:
+    return float(word) if any(sign in word for sign in ".eE") else int(word, 0)
+
+
+def _string_end(text: str, at: int) -> int:
+    quote, end = text[at], at + 1
+    while text[end] != quote:
+        end += 2 if text[end] == "\\" else 1
+    return end + 1
+
+
+def _string(raw: str) -> str:
+    inner = raw[1:-1]
+    if raw[0] == "'":
+        inner = inner.replace("\\'", "'").replace('"', '\\"')
+    return str(json.loads(f'"{inner}"', strict=False))
+
+
+def _object(text: str, at: int, depth: int) -> JsonNode:
+    node, here = JsonNode(at, at, {}), _after(text, at + 1)
+    while text[here] != "}":
+        start = here
+        if text[here] in "\"'":
+            here = _string_end(text, here)
+            name = _string(text[start:here])
+        else:
+            word = _ATOM.match(text, here)
+            if word is None:
+                raise ValueError
+            name, here = word[0], word.end()
+        here = _after(text, here)
+        if text[here] != ":":
+            raise ValueError
+        found = _value(text, _after(text, here + 1), depth + 1)
+        node.members[name], node.value[name] = (start, found), found.value
+        here = _next(text, found.end, "}")
+    node.end = here + 1
+    return node
+
+
+def _list(text: str, at: int, depth: int) -> JsonNode:
+    node, here = JsonNode(at, at, []), _after(text, at + 1)
+    while text[here] != "]":
+        found = _value(text, here, depth + 1)
+        node.items.append(found)
+        node.value.append(found.value)
+        here = _next(text, found.end, "]")
+    node.end = here + 1
+    return node
+
+
+def _next(text: str, at: int, closing: str) -> int:
+    here = _after(text, at)
+    if text[here] == ",":
+        return _after(text, here + 1)
+    if text[here] != closing:
+        raise ValueError
+    return here
+
+
+# -- putting in and taking out ---------------------------------------------------------------------------------------------
+
+
+def put(text: str, path: Sequence[str], value: object) -> str:
+    """The text with a member put in, or another value in its place; objects on the way are made where they are missing."""
+    node = parse(text)
+    for depth, name in enumerate(path):
+        if not isinstance(node.value, dict):
+            raise BadInput(f"{'.'.join(path[:depth]) or 'the file'} is no object")
+        if name not in node.members:
+            for missing in reversed(path[depth + 1 :]):
+                value = {missing: value}
+            return _added(text, node, f"{json.dumps(name)}: ", value, depth + 1, closing="}")
+        node = node.members[name][1]
+    if node.value == value:
+        return text
+    return text[: node.start] + _drawn(text, value, len(path)) + text[node.end :]
+
+
+def put_item(text: str, path: Sequence[str], value: object) -> str:
+    """The text with an element at the end of a list, which is made where it is missing; unless it holds it already."""
+    node = _found(parse(text), path)
+    if node is None:
+        return put(text, path, [value])
+    if not isinstance(node.value, list):
+        raise BadInput(f"{'.'.join(path)} is no list")
+    return text if value in node.value else _added(text, node, "", value, len(path) + 1, closing="]")
+
+
+def take(text: str, path: Sequence[str]) -> str:
+    """The text without a member; as it is where there is none."""
+    node = _found(parse(text), path[:-1])
+    if node is None or path[-1] not in node.members:
+        return text
+    start, found = node.members[path[-1]]
+    return _without(text, node, start, found.end)
+
+
+def take_item(text: str, path: Sequence[str], value: object) -> str:
+    """The text without an element of a list; as it is where there is none."""
+    node = _found(parse(text), path)
+    found = next((item for item in node.items if item.value == value), None) if node else None
+    return _without(text, node, found.start, found.end) if node and found else text
+
+
+def at(text: str, path: Sequence[str]) -> Any:
+    """The value that stands there; None where there is none."""
+    node = _found(parse(text), path)
+    return node.value if node else None
+
+
+def _found(node: JsonNode | None, path: Sequence[str]) -> JsonNode | None:
+    for name in path:
+        node = node.members[name][1] if node and name in node.members else None
+    return node
+
+
+def _added(text: str, node: JsonNode, name: str, value: object, depth: int, *, closing: str) -> str:
+    """With something put in behind the last member or element of a node."""
+    spans = [(start, found.end) for start, found in node.members.values()] or [(i.start, i.end) for i in node.items]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    step = _step(text)
+    drawn = name + _drawn(text, value, depth)
+    if spans:
+        at, before = spans[-1][1], _indent_of(text, spans[-1][0])
+        lead = f"{newline}{before}" if before is not None else " "
+        return f"{text[:at]},{lead}{drawn}{text[at:]}"
+    inside = f"{newline}{step * depth}{drawn}{newline}{step * (depth - 1)}"
+    return text[: node.start + 1] + inside + text[node.end - 1 :]
+
+
+def _without(text: str, node: JsonNode, start: int, end: int) -> str:
+    """Without a member or element: with the comma before it, or, of the first, with the one after it."""
+    before = _comma_before(text, node, start)
+    if before is not None:
+        return text[:before] + text[end:]
+    after = _after(text, end)
+    if text[after] == ",":
+        return text[:start] + text[_after(text, after + 1) :]
+    return text[: node.start + 1] + text[node.end - 1 :]
+
+
+def _comma_before(text: str, node: JsonNode, start: int) -> int | None:
+    """The comma that stands before a member, when another comes before it."""
+    others = [found.end for at, found in node.members.values() if at < start]
+    others += [item.end for item in node.items if item.start < start]
+    if not others:
+        return None
+    here = _after(text, max(others))
+    return here if text[here] == "," else None
+
+
+def _drawn(text: str, value: object, depth: int) -> str:
+    """A value as it is written at this depth of the file."""
+    step, newline = _step(text), "\r\n" if "\r\n" in text else "\n"
+    lines = json.dumps(value, ensure_ascii=False, indent=step).split("\n")
+    return newline.join([lines[0], *(step * depth + line for line in lines[1:])])
+
+
+def _step(text: str) -> str:
+    """How the file indents."""
+    found = re.search(r"\{[ \t]*\r?\n([ \t]+)\S", text)
+    return found[1] if found else "  "
+
+
+def _indent_of(text: str, at: int) -> str | None:
+    """The blanks before what stands first on its line; None where something else stands before it."""
+    start = text.rfind("\n", 0, at) + 1
+    before = text[start:at]
+    return before if start and not before.strip() else None

@@ -1,0 +1,178 @@
+"""Settling: what hooks reported and hosts wrote down becomes a session of ours.
+
+Promise: a host's conversation is one session, by the host's own id. Words count as the owner's only where two say so: the
+hook, before the model saw them, and the host's transcript. What a transcript says alone, or a report, is kept as a
+tool's. The session always carries `host`, since not all of the conversation is seen here. What is worth keeping is written
+down before a cut and at the end; doing it again, also after a crash, writes nothing twice.
+Not here: reading reports (events) and transcripts (transcripts).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from anima import Home, HomeError, Origin, Scope, Session
+from anima.connect.events import EVENTS, parsed
+from anima.connect.spool import Spool
+from anima.connect.transcripts import READERS, Utterance, is_own, lines_from, said_in
+
+KEPT = 400  # prompts of a conversation that are known by their digests
+OLD = 30 * 24 * 3600  # seconds after which the records of a conversation go
+IDLE = 3600  # seconds of silence after which a conversation is written down, whether or not it ended
+_WEB = ("webfetch", "websearch", "web_fetch", "web_search", "google_web_search")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The process that works through everything that waits for one home."""
+    _, _, home, config = parsed(["generic", "settle", *arguments])
+    env = {**os.environ, "ANIMA_CONFIG": config}
+    with Home.open(home, env=env) as opened:
+        settle_all(opened)
+        if opened.is_vouched_for:
+            opened.index.bring_up()  # for what is recalled next
+    return 0
+
+
+def spool_of(home: Home, host: str) -> Spool:
+    """The records of a host, of this home."""
+    return Spool(str(home.site.register.file.parent), home.name, host)
+
+
+def settle_all(home: Home) -> None:
+    """Works through every conversation of every host that something waits of."""
+    for host in EVENTS:
+        spool = spool_of(home, host)
+        if spool.connection is None:
+            continue
+        for id, heard in spool.ids().items():
+            silent = time.time() - heard
+            if spool.waiting(id):
+                with suppress(HomeError, OSError), conversation(home, spool, id) as session:
+                    if session is not None and silent > IDLE:
+                        session.flush("idle")
+            if silent > OLD:
+                spool.drop(id)
+
+
+@contextmanager
+def conversation(home: Home, spool: Spool, id: str) -> Iterator[Session | None]:
+    """The session of a host's conversation with everything in it that is known by now, for one at a time; None where the
+    conversation is not the host's own. Afterwards it is let go, or closed where the host ended it."""
+    with spool.alone(id):
+        session = _opened(home, spool.host, id)
+        if session is None:
+            yield None
+            return
+        try:
+            ended = _Settling(home, spool, id, session).run(spool.take(id))
+            spool.done(id)
+            yield session
+            if ended:
+                session.close()
+        finally:
+            session.leave()
+
+
+def _opened(home: Home, host: str, id: str) -> Session | None:
+    """The session: resumed, or begun with the host's id. One that another door began is not a host's to go on with."""
+    if not home.is_vouched_for:
+        return None
+    if home.sessions.has(id):
+        session = home.resume(id)
+        if session.channel != host or session.listener.scope is not Scope.MAIN:
+            session.leave()
+            return None
+    else:
+        session = home.sessions.begin(scope=Scope.MAIN, channel=host, id=id)
+    session.taint(Origin.HOST)
+    return session
+
+
+def digest(text: str) -> str:
+    """What a prompt is known by; blanks apart, since hosts trim them."""
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+class _Settling:
+    """One working through of one conversation."""
+
+    def __init__(self, home: Home, spool: Spool, id: str, session: Session) -> None:
+        self._home, self._spool, self._id, self._session = home, spool, id, session
+        self._state = spool.state(id)
+        self._known: set[str] | None = None  # ids of what the session holds; asked for after a crash
+
+    def run(self, reports: Sequence[Mapping[str, Any]]) -> bool:
+        """Takes everything in; whether the host ended the conversation."""
+        self._hear(reports)
+        if self._state.get("dirty"):
+            self._known = self._held()
+        self._state["dirty"] = True
+        self._spool.put_state(self._id, self._state)
+        self._read()
+        for report in reports:
+            self._do(report)
+        self._state["dirty"] = False
+        self._spool.put_state(self._id, self._state)
+        return bool(reports) and reports[-1].get("event") == "end"
+
+    def _held(self) -> set[str]:
+        """The ids of what the session holds already."""
+        if not self._home.sessions.has(self._id):
+            return set()
+        entries = self._home.sessions.read(self._id, limit=1_000_000).entries
+        return {turn.message_id for turn in entries if turn.message_id}
+
+    def _hear(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """What reports say of the conversation: which prompts a person typed, and where it is written down."""
+        typed = [digest(str(r["text"])) for r in reports if _is_typed(r)]
+        self._state["typed"] = [*self._state.get("typed", []), *typed][-KEPT:]
+        for report in reports:
+            if isinstance(path := report.get("path"), str) and path:
+                self._state["path"] = path
+            self._state |= {"heard": report.get("at"), "above": report.get("above", [])}
+
+    def _read(self) -> None:
+        """What the host wrote down since."""
+        connection, path = self._spool.connection or {}, self._state.get("path")
+        if self._spool.host not in READERS or not path:
+            return
+        offset = int(self._state.get("offset", 0))
+        raw, after = lines_from(path, offset, within=str(connection.get("transcripts", "")), id=self._id)
+        tools = dict(self._state.get("tools", {}))
+        for said in said_in(self._spool.host, raw, tools):
+            if self._known is None or said.id not in self._known:
+                self._take_in(said)
+        self._state |= {"offset": after, "tools": tools}
+
+    def _take_in(self, said: Utterance) -> None:
+        is_owners = said.role == "user" and digest(said.text) in self._state.get("typed", [])
+        name = said.tool or (self._spool.host if said.role == "user" and not is_owners else None)
+        self._session.log(said.role, said.text, message_id=said.id[:120] or None, name=name)
+
+    def _do(self, report: Mapping[str, Any]) -> None:
+        """What one report asks for, once everything that was said is in."""
+        match report.get("event"):
+            case "tool" if not is_own(tool := str(report.get("tool", ""))):
+                self._session.taint(Origin.WEB if tool.casefold() in _WEB else Origin.TOOL)
+            case "turn" if self._spool.host not in READERS and (text := str(report.get("text", ""))):
+                self._session.log("user", text, name=self._spool.host)
+                if reply := str(report.get("reply", "")):
+                    self._session.log("assistant", reply)
+            case "cut":
+                self._session.flush("compaction")
+            case "summary":
+                self._session.after_compaction(summary=str(report.get("text", "")) or None)
+
+
+def _is_typed(report: Mapping[str, Any]) -> bool:
+    return report.get("event") == "prompt" and not report.get("machine") and isinstance(report.get("text"), str)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,176 @@
+"""The tables of the index in PostgreSQL: one row a part, packed as it is packed for SQLite.
+
+Promise: the same rows give the same answers, bit for bit; ids are given by the home's own row, so none is used twice and no
+sequence is shared by tenants. A reading is one statement and sees one generation. Transactions are the index's own, never
+those of a change. Not here: arrays and ranking (`field`, `rank`), connections (anima.store.postgres).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from anima.errors import HomeError
+from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
+from anima.store.postgres.database import HomeRows
+
+_MADE = "select epoch, made_for, generation, last_part, last_document from anima.made where [own]"
+_SINCE = """
+    with made as (select * from anima.made where [own]),
+    seen as (select case when epoch = %(epoch)s then %(part)s else 0 end as part,
+        case when epoch = %(epoch)s then %(document)s else 0 end as document from made)
+    select 0, last_part, last_document, generation, epoch, made_for, null, null::bytea, null::bytea from made
+    union all select 1, id, day, null, path, kind, layer, null, null from anima.document
+        where [own] and id > (select document from seen)
+    union all select 2, id, document, null, null, null, null, packed, vectors from anima.part
+        where [own] and id > (select part from seen)
+    union all select 3, id, document, null, null, null, null, null, null from anima.part where [own]
+    order by 1, 2
+"""
+_PARTS = """
+    select d.path, p.id from anima.document d join anima.part p
+    on p.tenant = d.tenant and p.home = d.home and p.document = d.id
+    where [own d] and d.path = any(%(paths)s) order by p.id
+"""
+_SHOWN = """
+    select p.id, d.digest, p.said from anima.part p join anima.document d
+    on d.tenant = p.tenant and d.home = p.home and d.id = p.document
+    where [own p] and p.id = any(%(parts)s)
+"""
+_PUT_DOCUMENT = """
+    insert into anima.document values(%(tenant)s, %(home)s, %(id)s, %(path)s, %(digest)s, %(kind)s, %(layer)s, %(day)s)
+"""
+_PUT_PART = """
+    insert into anima.part values(%(tenant)s, %(home)s, %(id)s, %(document)s, %(packed)s, %(vectors)s, %(said)s)
+"""
+
+
+class PostgresTables:
+    """`Tables` in a database. What the server cannot do now is `IndexDown`."""
+
+    def __init__(self, rows: HomeRows) -> None:
+        self._rows = HomeRows(rows.database, rows.tenant, rows.home)
+        self._notes: list[str] = []
+
+    @property
+    def exists(self) -> bool:
+        with _down():
+            return bool(self._rows.ask(_MADE))
+
+    def begin(self, made_for: str, *, anew: bool = False) -> None:
+        with _down():
+            held = self._rows.one(_MADE)
+            if held is not None and held[1] == made_for and not anew:
+                return
+            with self._rows.transaction():
+                sql = "insert into anima.made values(%(tenant)s, %(home)s, '', '', 0, 0, 0) on conflict do nothing"
+                self._rows.tell(sql)
+                held = self._rows.one(f"{_MADE} for update")
+                if held is not None and held[1] == made_for and not anew:
+                    return
+                if held is not None and held[1] and held[1] != made_for:
+                    self._notes.append("the index is being rebuilt for another model or cutting")
+                for table in ("part", "document"):
+                    self._rows.tell(f"delete from anima.{table} where [own]")
+                sql = (
+                    "update anima.made set epoch = anima.moment(), made_for = %(made_for)s, generation = 0 where [own]"
+                )
+                self._rows.tell(sql, made_for=made_for)
+
+    def known(self) -> dict[str, str]:
+        with _down():
+            return dict(self._rows.ask("select path, digest from anima.document where [own] order by path"))
+
+    def since(self, mark: Mark) -> Changes:
+        with _down():
+            made = self._rows.one(_MADE)
+            if made is not None and (made[0], made[2]) == (mark.epoch, mark.generation):
+                return Changes(mark=mark)
+            rows = self._rows.ask(_SINCE, epoch=mark.epoch, part=mark.part, document=mark.document)
+        if not rows:
+            raise IndexDown("the tables were not begun")
+        _, part, document, generation, epoch, made_for, *_ = rows[0]
+        return Changes(
+            mark=Mark(epoch, made_for, generation, part, document),
+            alive={row[1]: row[2] for row in rows if row[0] == 3},
+            documents=[DocumentRow(row[1], row[4], row[5], row[6], row[2]) for row in rows if row[0] == 1],
+            parts=[PartRow(row[1], row[2], row[7], row[8]) for row in rows if row[0] == 2],
+        )
+
+    def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
+        with _down(), self._rows.transaction():
+            made = self._rows.one(f"{_MADE} for update")
+            if made is None or made[0] != epoch:
+                return [one.row.path for one in documents]
+            held: dict[str, list[int]] = {}
+            for path, part in self._rows.ask(_PARTS, paths=[one.row.path for one in documents]):
+                held.setdefault(path, []).append(part)
+            refused = [one.row.path for one in documents if held.get(one.row.path, []) != list(one.before)]
+            self._put([one for one in documents if one.row.path not in refused], *made[3:])
+            return refused
+
+    def _put(self, documents: Sequence[Writing], part: int, document: int) -> None:
+        rows, gone = self._rows, [key for one in documents for key in one.before[one.kept :]]
+        kept = [one for one in documents if one.kept]
+        paths = [one.row.path for one in kept]
+        sql = "select path, id from anima.document where [own] and path = any(%(paths)s)"
+        ids = dict(rows.ask(sql, paths=paths)) if paths else {}
+        rows.tell("delete from anima.part where [own] and id = any(%(gone)s)", gone=gone)
+        new = [one for one in documents if not one.kept]
+        sql = "delete from anima.document where [own] and path = any(%(paths)s)"
+        rows.tell(sql, paths=[one.row.path for one in new])
+        ids |= {one.row.path: number for number, one in enumerate(new, document + 1)}
+        sql = "update anima.document set digest = %(digest)s where [own] and path = %(path)s"
+        rows.tell_all(sql, [{"digest": one.digest, "path": one.row.path} for one in kept])
+        rows.tell_all(
+            _PUT_DOCUMENT, [{**one.row._asdict(), "id": ids[one.row.path], "digest": one.digest} for one in new]
+        )
+        parts = [(ids[one.row.path], each) for one in documents for each in one.parts]
+        rows.tell_all(
+            _PUT_PART,
+            [
+                {"id": n, "document": key, "packed": each.packed, "vectors": each.vectors, "said": each.said.encode()}
+                for n, (key, each) in enumerate(parts, part + 1)
+            ],
+        )
+        self._next(bool(parts or gone), parts=len(parts), documents=len(new))
+
+    def _next(self, is_other: bool, *, parts: int = 0, documents: int = 0) -> None:
+        sql = """
+            update anima.made set generation = generation + %(step)s, last_part = last_part + %(parts)s,
+            last_document = last_document + %(documents)s where [own]
+        """
+        self._rows.tell(sql, step=int(is_other), parts=parts, documents=documents)
+
+    def drop(self, paths: Collection[str]) -> int:
+        if not paths:
+            return 0
+        with _down(), self._rows.transaction():
+            self._rows.ask(f"{_MADE} for update")
+            sql = "delete from anima.document where [own] and path = any(%(paths)s) returning id"
+            gone = [row[0] for row in self._rows.ask(sql, paths=list(paths))]
+            self._rows.tell("delete from anima.part where [own] and document = any(%(gone)s)", gone=gone)
+            self._next(bool(gone))
+            return len(gone)
+
+    def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
+        with _down():
+            rows = self._rows.ask(_SHOWN, parts=list(parts)) if parts else []
+        return {row[0]: ShownPart(row[1], row[2].decode()) for row in rows}
+
+    def notes(self) -> tuple[str, ...]:
+        said, self._notes = tuple(self._notes), []
+        return said
+
+    def close(self) -> None:
+        """Nothing is held; connections are the process's."""
+
+
+@contextmanager
+def _down() -> Iterator[None]:
+    try:
+        yield
+    except IndexDown:
+        raise
+    except HomeError as error:
+        raise IndexDown(str(error)) from error

@@ -1,0 +1,114 @@
+"""Whose homes a database holds: found by tenant and agent, their keys sealed by a key from the environment.
+
+Promise: a tenant nobody made is an error and never a default; an address may say whose home is meant, so that one variable
+is enough. What vouches for a home stands in its row, where no archive reaches. Not here: tenants being made (tenants).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from anima.errors import BadArguments, BadConfig, Damaged, NoSuchHome
+from anima.store.folder import MACHINE
+from anima.store.postgres.database import HomeRows, database
+from anima.store.postgres.files import FileRows, RowDocuments
+
+KEY, TENANT = "ANIMA_KEY", "ANIMA_TENANT"
+_LEAST_KEY = 32
+_TRIES = 20
+_NEW_HOME = """
+    insert into anima.home(tenant, home, agent, identity)
+    select %(tenant)s, coalesce(max(home), 0) + 1, %(agent)s, %(identity)s from anima.home where tenant = %(tenant)s
+    on conflict do nothing
+"""
+
+
+class Seal:
+    """Closes and opens the keys of homes by a key from the environment, so that a dump of the database tells no digest."""
+
+    def __init__(self, given: str | None, bound: str) -> None:
+        if not given or len(given) < _LEAST_KEY:
+            what = "is too short" if given else "is not set"
+            raise BadConfig(
+                f"{KEY} {what}: it seals the keys of homes in a database, and has {_LEAST_KEY} characters or more",
+                where=KEY,
+                hint="make one with: openssl rand -hex 32, and keep it where backups of the database are not",
+            )
+        self._bound, self._key = bound.encode(), hashlib.blake2b(given.encode(), digest_size=32).digest()
+
+    def closed(self, secret: bytes) -> bytes:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = secrets.token_bytes(12)
+        return nonce + AESGCM(self._key).encrypt(nonce, secret, self._bound)
+
+    def opened(self, sealed: bytes) -> bytes:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self._key).decrypt(sealed[:12], sealed[12:], self._bound)
+        except InvalidTag:
+            raise Damaged(f"{KEY} is not the key that this home's key was sealed with; nothing was read") from None
+
+
+class RowPlace(NamedTuple):
+    """A home's place in a database."""
+
+    rows: HomeRows
+    name: str
+    identity: str
+    seal: Seal
+
+    @property
+    def documents(self) -> RowDocuments:
+        return RowDocuments(FileRows(self.rows), name=self.name, identity=self.identity)
+
+    @property
+    def made_as(self) -> str:
+        """The dialect we made this home in; "" where we did not."""
+        return (FileRows(self.rows).content(f"{MACHINE}/made") or b"").decode("utf-8", "replace").strip()
+
+    @property
+    def is_trusted(self) -> bool:
+        found = self.rows.one("select trusted from anima.home where [own]")
+        return bool(found and found[0])
+
+    def trust(self, is_trusted: bool) -> None:
+        with self.rows.transaction():
+            self.rows.tell("update anima.home set trusted = %(trusted)s where [own]", trusted=is_trusted)
+
+
+def find_home(
+    address: str, *, tenant: str | None, agent: str | None, env: Mapping[str, str], create: bool = False
+) -> RowPlace:
+    """The home of a tenant's agent; with `create` an empty one is made where there is none. Raises NoSuchHome.
+
+    An address may say both itself, as `postgresql://host/db#tenant/agent`; ANIMA_TENANT is asked before a default is.
+    """
+    address, _, whose = address.partition("#")
+    tenant = tenant or whose.partition("/")[0] or env.get(TENANT)
+    agent = agent or whose.partition("/")[2] or "main"
+    if not tenant:
+        hint = f"say tenant=…, set {TENANT}, or write it into the address: postgresql://host/db#tenant"
+        raise BadArguments("a home in a database belongs to a tenant, and none is named", hint=hint)
+    db = database(address)
+    rows = HomeRows(db, db.tenant(tenant), 0)
+    sql = "select home, identity from anima.home where tenant = %(tenant)s and agent = %(agent)s"
+    found = rows.one(sql, agent=agent)
+    for _ in range(_TRIES if create else 0):  # two that are made at once want the same number
+        if found is not None:
+            break
+        with rows.transaction():
+            rows.tell(_NEW_HOME, agent=agent, identity=str(uuid.uuid4()))
+        found = rows.one(sql, agent=agent)
+    if found is None:
+        hint = f"anima init --database makes one; in Python, Home.open(…, tenant={tenant!r}, create=True)"
+        raise NoSuchHome(f"{db.name}: the tenant {tenant!r} has no agent {agent!r}", hint=hint)
+    return RowPlace(
+        HomeRows(db, rows.tenant, found[0]), f"{db.name} {tenant}/{agent}", found[1], Seal(env.get(KEY), found[1])
+    )

@@ -1,0 +1,506 @@
+"""The store of a home in PostgreSQL.
+
+Promise: a change is one transaction under the home's row lock, about ten statements sent together: bases compared, texts,
+ledger records, revision and the chain's head, all or nothing; nothing is embedded, asked or waited for inside. A lost
+connection before COMMIT is tried again; after a lost answer the intent's record tells whether it stands. The home's key is
+sealed by a key from the environment. Not here: rows (files, logs, history), connections (database).
+"""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+
+from anima.config import FILE
+from anima.errors import (
+    BadText,
+    Damaged,
+    HomeBusy,
+    HomeError,
+    NoSuchDocument,
+    Refused,
+    StaleWrite,
+)
+from anima.ledger.chain import Edit, Key, Ledger, Record
+from anima.ledger.proof import parse
+from anima.ledger.provenance import Provenance
+from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
+from anima.store import Batch, Mend, Whole, Written, never_whole
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
+from anima.store.folder import MACHINE
+from anima.store.lock import PATIENCE
+from anima.store.place import Rules
+from anima.store.postgres.database import LostConnection
+from anima.store.postgres.files import FileRows, RowDocuments, RowState
+from anima.store.postgres.history import RowHistory
+from anima.store.postgres.homes import RowPlace
+from anima.store.postgres.logs import RecordLog, RowLogs
+
+_TRIES = 3
+_WORDS = 50  # changes whose words are kept until they have a revision
+_LEASE = 60.0  # seconds that a lease outlives its holder
+_CHANGED = ("intent", "outside", "found")
+_FOLDED = (*_CHANGED, "done", "failed", "format")
+
+
+class PostgresStore:
+    """The canonical state of one home in a database. Bound to its tenant and home when it is opened."""
+
+    def __init__(
+        self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[PostgresStore], Whole] | None = None
+    ) -> None:
+        """`shelf` is the folder of this machine in which the home's snapshots stand; `whole` is what treats the home as a
+        heap of files, where anybody does."""
+        self.rows, self.name, self.identity, self._seal = rows, *_ = place
+        self.rules, self.author, self.clock, self.shelf = rules, rules.author, rules.clock, shelf
+        self.files = FileRows(rows)
+        self.documents = RowDocuments(self.files, name=self.name, identity=self.identity)
+        self.state = RowState(rows, self.files, self._special)
+        self.log = RecordLog(rows)
+        self._epoch = self._number("epoch")
+        self._mutex = threading.RLock()
+        self._key: Key | None = None
+        self._ledger: Ledger | None = None
+        self._view: Provenance | None = None
+        self._newest = 0  # the last record of a change
+        self._words: dict[str, str] = {}  # of changes that no revision holds yet
+        self._leases: dict[str, int] = {}
+        self._whole = whole(self) if whole else None
+
+    def _number(self, column: str) -> int:
+        found = self.rows.one(f"select {column} from anima.home where [own]")
+        return int(found[0]) if found else 0
+
+    def _special(self, name: str) -> tuple[bytes, str] | None:
+        """What stands in tables of its own, though a folder keeps it as a file."""
+        if name == "key":
+            found = self.rows.one("select key from anima.home where [own]")
+            return (self._seal.opened(found[0]), "key") if found and found[0] else None
+        if name == "ledger.jsonl" and (size := self.log.size()):
+            return b"", f"{self._epoch}.{size}"
+        return None
+
+    # -- the lock ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, *, patience: float = PATIENCE) -> Iterator[None]:
+        """The home's lock: a transaction that has the home's row. What is done inside stands when it is left."""
+        with self.rows.transaction(patience=patience) as held:
+            assert held.row is not None
+            if held.row[4] != self._epoch:
+                raise Refused(
+                    "this home was restored from a snapshot while it was open here; nothing was changed",
+                    rule="restored",
+                    hint="open it again; a server is started again",
+                )
+            if held.depth == 1 and self._leases:
+                self._check_leases()
+            yield
+
+    @contextmanager
+    def lease(self, name: str, *, patience: float = PATIENCE) -> Iterator[int]:
+        """A lock for long work. It is renewed while its holder lives and ends a minute after; its number only rises, and
+        whoever lost it writes nothing more."""
+        holder, until = secrets.token_hex(8), time.monotonic() + patience
+        while (token := self._take(name, holder)) is None:
+            if time.monotonic() >= until:
+                raise HomeBusy("another process", seconds=patience)
+            time.sleep(0.05)
+        ended = threading.Event()
+        renewing = threading.Thread(target=self._renew, args=(name, holder, ended), daemon=True)
+        renewing.start()
+        self._leases[name] = token
+        try:
+            yield token
+        finally:
+            del self._leases[name]
+            ended.set()
+            renewing.join()
+            with suppress(HomeError), self.rows.transaction():
+                sql = "update anima.lease set until = now() where [own] and name = %(name)s and holder = %(holder)s"
+                self.rows.tell(sql, name=name, holder=holder)
+
+    def _take(self, name: str, holder: str) -> int | None:
+        sql = """
+            insert into anima.lease values(%(tenant)s, %(home)s, %(name)s, %(holder)s, 1, now() + %(span)s)
+            on conflict(tenant, home, name) do update set holder = excluded.holder, until = excluded.until,
+                token = lease.token + (lease.holder != excluded.holder)::int
+            where lease.until <= now() or lease.holder = excluded.holder returning token
+        """
+        with self.rows.transaction():
+            found = self.rows.one(sql.replace("%(span)s", f"interval '{_LEASE} seconds'"), name=name, holder=holder)
+        return int(found[0]) if found else None
+
+    def _renew(self, name: str, holder: str, ended: threading.Event) -> None:
+        while not ended.wait(_LEASE / 3):
+            with suppress(HomeError):
+                self._take(name, holder)
+
+    def _check_leases(self) -> None:
+        held = dict(self.rows.ask("select name, token from anima.lease where [own] and until > now()"))
+        if lost := [name for name, token in self._leases.items() if held.get(name) != token]:
+            raise HomeBusy(f"somebody else has the lease {lost[0]} by now and", seconds=0)
+
+    # -- ledger ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def whole(self) -> Whole:
+        assert self._whole is not None
+        return self._whole
+
+    @property
+    def begun(self) -> bool:
+        return self.log.size() > 0
+
+    @property
+    def key(self) -> Key:
+        with self._mutex:
+            if self._key is None:
+                found = self.state.get("key")
+                if found is None and self.begun:
+                    raise Damaged("the key of the ledger is gone; nothing was written", hint="restore a snapshot")
+                self._key = Key(found or self._new_key())
+            return self._key
+
+    def _new_key(self) -> bytes:
+        """The home's secret, made once: whoever comes second finds it."""
+        with self.lock():
+            if (found := self.state.get("key")) is not None:
+                return found
+            made = secrets.token_bytes(48)
+            self.put_key(made)
+            return made
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, begun if it was not. A transaction has one of its own, which the others get when it stands."""
+        key, held = self.key, self.rows.held
+        if held is None or held.row is None:
+            if self._ledger is None:
+                self.need_ledger()
+                with self.lock():
+                    return self.ledger
+            return self._ledger
+        own: Ledger | None = held.kept.get("ledger")
+        if own is None:
+            shared = self._ledger
+            own = copy.copy(shared) if shared else Ledger(self.log, key=key, clock=self.clock)
+            held.kept["ledger"] = own
+            held.after.append(lambda done: self._settled(own, done))
+            held.before.append(self._note_head)
+            if shared is None:
+                own.begin(key.id[:16])
+        return own
+
+    def _settled(self, own: Ledger, done: bool) -> None:
+        with self._mutex:
+            if done:
+                self._ledger = own
+            else:
+                self._view, self._newest = None, 0
+
+    def _note_head(self) -> None:
+        """The end of the chain, where the application may only add."""
+        if (last := self.log.last()) is not None:
+            self._note(last["n"], self.ledger.tip.hash)
+
+    def _note(self, n: int, digest: str) -> None:
+        sql = """
+            insert into anima.head(tenant, home, seq, n, hash) select %(tenant)s, %(home)s,
+                coalesce(max(seq), 0) + 1, %(n)s, %(hash)s from anima.head where [own]
+        """
+        self.rows.tell(sql, n=n, hash=digest)
+
+    def _heads(self) -> list[tuple[int, str]]:
+        sql = """
+            select n, hash from anima.head where [own] and seq > coalesce((select max(seq) from anima.head
+            where [own] and n = 0), 0) order by seq
+        """
+        return [(row[0], row[1]) for row in self.rows.ask(sql)]
+
+    def had_ledger(self) -> bool:
+        return not self.begun and bool(self._heads())
+
+    def anchors(self) -> list[tuple[int, str]]:
+        return [*self._heads(), *RowHistory(self.rows).anchors()]
+
+    def need_ledger(self) -> None:
+        if self.had_ledger():
+            raise Damaged("the ledger of this home is gone; nothing was written", hint="restore a snapshot")
+
+    def finish(self) -> None:
+        """Nothing: a change stands or does not."""
+
+    sweep = finish
+
+    @property
+    def provenance(self) -> Provenance:
+        """Provenance, folded up to the ledger's end."""
+        ledger = self.ledger
+        with self._mutex:
+            if self._view is None:
+                self._view, self._newest = Provenance(self.key), 0
+            self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
+            return self._view
+
+    def _noticed(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            if record.kind in _CHANGED:
+                self._newest = record.n
+            yield record
+
+    # -- writing --------------------------------------------------------------------------------------------------------
+
+    def write(self, batch: Batch) -> Written:
+        """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
+        if batch.verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        for left in reversed(range(_TRIES if self.rows.held is None else 1)):
+            try:
+                with self.lock():
+                    return self._write(batch)
+            except LostConnection:
+                if not left:
+                    raise
+        raise AssertionError
+
+    def _write(self, batch: Batch) -> Written:
+        if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
+            return Written(digests=(None,) * len(batch.changes), repeated=True)
+        view, present = self.provenance, self._standing(batch)
+        for change in batch.changes:
+            if seen := seen_record(view, change.path, present[change.path.key], key=self.key):
+                self.ledger.add(*seen)
+            change.check_base(present[change.path.key].text)
+        if not batch.is_log:
+            self.commit()  # what stood there before is in history by then, so that this batch can be taken back alone
+        edits = [self._edit(change, present, batch) for change in batch.changes]
+        if not any(edits):
+            return Written(digests=(None,) * len(edits))
+        intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
+        self.ledger.intend(intent)
+        digests = tuple(
+            self._apply(change, present[change.path.key], edit) if edit else None
+            for change, edit in zip(batch.changes, edits, strict=True)
+        )
+        self.ledger.done(intent.id, sync=False)
+        if batch.words:
+            self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
+        revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
+        return Written(change=intent.id, revision=revision, digests=digests)
+
+    def _standing(self, batch: Batch) -> dict[str, Present]:
+        """What stands at every path of a batch, by key, in one question."""
+        paths = {path.key: path for change in batch.changes for path in (change.path, change.to) if path}
+        found = self.files.contents(path.text for path in paths.values())
+        standing = {}
+        for key, path in paths.items():
+            if key in found:
+                actual, data = found[key]
+                standing[key] = Present(actual=actual, text=_text(path, data), size=len(data))
+            else:
+                standing[key] = Present(actual=self.documents.spelt(path) if path.parent else path.text, text=None)
+        return standing
+
+    def _edit(self, change: Change, present: Mapping[str, Present], batch: Batch) -> Edit | None:
+        found = present[change.path.key]
+        if batch.is_log and found.text is not None:
+            piece = _gap(found.text) + change.text
+            return edit_of_append(change, actual=found.actual, size=found.size, piece=piece, key=self.key)
+        there = None
+        if change.kind is Kind.MOVE and change.to is not None:
+            there = present[change.to.key]
+            if found.text is None:
+                raise NoSuchDocument(change.path.text)
+            if there.text is not None:
+                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text)
+        return edit_of(change, found, key=self.key, there=there)
+
+    def _apply(self, change: Change, found: Present, edit: Edit) -> str | None:
+        version = self.next_version()
+        if edit.kind is Kind.APPEND:
+            data = (_gap(found.text or "") + change.text).encode("utf-8")
+            self.files.add(found.actual, found.size, data, version=version)
+            return None
+        new = found.text if edit.kind is Kind.MOVE else change.after(found.text)
+        if new is not None:
+            self.files.put(edit.to or found.actual, new.encode("utf-8"), version=version)
+        if edit.kind is not Kind.WRITE:
+            self.files.remove(found.actual)
+            sql = "insert into anima.gone values(%(tenant)s, %(home)s, %(version)s, %(path)s)"
+            self.rows.tell(sql, version=version, path=found.actual)
+        return "" if new is None else digest_of(new)
+
+    def next_version(self) -> int:
+        """The number of a document that changes now. Under the lock."""
+        held = self.rows.held
+        assert held is not None and held.row is not None
+        if "version" not in held.kept:
+            sql, held.kept["version"] = "update anima.home set version = %(version)s where [own]", held.row[0]
+            held.before.append(lambda: self.rows.tell(sql, version=held.kept["version"]))
+        held.kept["version"] += 1
+        return int(held.kept["version"])
+
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
+        if verdict.answer is not Answer.ALLOW:
+            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        with self.lock():
+            if self.documents.actual(path) is not None:
+                return False
+            self.files.put(self.documents.spelt(path), b"".join(pieces), version=self.next_version(), mode=mode)
+            return True
+
+    def make(self, path: str, text: str, dialect: str) -> None:
+        """A first document where there is none, such as the configuration, and in which dialect the home is made."""
+        with self.lock():
+            if self.files.look(path) is None:
+                self.files.put(path, text.encode("utf-8"), version=self.next_version())
+            self.state.put("made", f"{dialect}\n".encode())
+
+    def check_writable(self, path: DocPath) -> None:
+        """Every document here is ours to write."""
+
+    def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
+        with self.lock():
+            return self.ledger.add(kind, fields, sync=sync)
+
+    # -- history --------------------------------------------------------------------------------------------------------
+
+    @property
+    def history(self) -> RowHistory | None:
+        return RowHistory(self.rows) if self.rules.history else None
+
+    @property
+    def history_problem(self) -> str | None:
+        return None
+
+    @contextmanager
+    def kept_history(self) -> Iterator[RowHistory | None]:
+        history = RowHistory(self.rows)
+        yield history if history.head() else None
+
+    def reset_history(self) -> None:
+        """Nothing is held."""
+
+    def commit(self, *, reason: str = "") -> str | None:
+        """Gives every change that no revision holds yet its revision; None when there is nothing, or history is off."""
+        if (history := self.history) is None or not self.begun:
+            return None
+        try:
+            with self.lock():
+                return self._commit_late(history, reason)
+        except HomeError:
+            if self.rows.held is not None:
+                raise
+            return None  # it may be late: it was restored meanwhile, or the server is away
+
+    def _commit_late(self, history: RowHistory, reason: str) -> str | None:
+        held, _ = self.rows.held, self.provenance
+        assert held is not None and held.row is not None
+        anchored = held.kept.get("anchored", held.row[3])
+        late = list(self.ledger.records(anchored, kinds=_CHANGED)) if self._newest > anchored else []
+        if not late:
+            return None
+        note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
+        found = self.files.contents((*paths, FILE))
+        files = {path: self._held(path, found) for path in paths}
+        if FILE in found:
+            files[FILE] = found[FILE][1]  # no verb writes it, but whoever looks back should see it
+        held.kept["anchored"] = late[-1].n
+        self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=late[-1].n)
+        return history.commit(files, note)
+
+    def _held(self, path: str, found: Mapping[str, tuple[str, bytes]]) -> bytes | None:
+        checked = DocPath.parse(path)
+        return None if self.rules.is_closed(checked) or checked.key not in found else found[checked.key][1]
+
+    # -- other contents in the place of these, when a home is restored -------------------------------------------------------
+
+    def put_key(self, secret: bytes) -> None:
+        self.rows.tell("update anima.home set key = %(key)s where [own]", key=self._seal.closed(secret))
+
+    def put_ledger(self, data: bytes) -> None:
+        """Another chain. Its end is noted after a mark that says that the one before is over."""
+        self.rows.tell("delete from anima.record where [own]")
+        at, rows = 0, list[dict[str, object]]()
+        for n, line in enumerate(re.findall(rb"[^\n]*\n|[^\n]+", data), 1):
+            rows.append({"at": at, "n": n, "line": line})
+            at += len(line)
+        self.rows.tell_all("insert into anima.record values(%(tenant)s, %(home)s, %(at)s, %(n)s, %(line)s)", rows)
+        sql = "update anima.home set records = %(n)s, bytes = %(size)s where [own]"
+        self.rows.tell(sql, n=len(rows), size=len(data))
+        last = parse(data.rstrip(b"\n").rpartition(b"\n")[2].decode("latin-1"))
+        self._note(0, "")
+        if last is not None:
+            self._note(last.n, last.hash)
+        self.log.forget()
+
+    def put_history(self, revisions: Iterable[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]) -> None:
+        history = RowHistory(self.rows)
+        history.take_in(revisions)
+        anchored = max((n for n, _ in history.anchors()), default=0)
+        self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=anchored)
+
+    # -- the rest -------------------------------------------------------------------------------------------------------
+
+    def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> RowLogs:
+        return RowLogs(self.rows, self.files, folder, suffix, mend)
+
+    def place_of(self, name: str) -> str:
+        return f"{MACHINE}/{name}"
+
+    def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
+        sql = """
+            select version, null from anima.home where [own] union all
+            select 0, path from anima.file where [own] and is_document and version > %(since)s::bigint union all
+            select 0, path from anima.gone where [own] and version > %(since)s::bigint
+        """
+        rows = self.rows.ask(sql, since=since)
+        mark = str(max(version for version, _ in rows))
+        return mark, tuple(sorted({path for _, path in rows if path})) if since is not None else None
+
+    def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
+        """Something after each change, looked for once a second."""
+        mark, stop = self.changed(None)[0], stop or threading.Event()
+        while not stop.wait(1.0):
+            now, paths = self.changed(mark)
+            if paths:
+                yield paths
+            mark = now
+
+    def scratch(self, name: str, *, make: bool = False) -> str:
+        return f"{scratch_of(self.identity, os.getpid())}/{name}"
+
+    def close(self) -> None:
+        """Lets go of what is held; connections are the process's."""
+        self._ledger = self._view = None
+
+
+@cache
+def scratch_of(identity: str, process: int) -> str:
+    """A folder for what is derived of one home, for as long as this process lives."""
+    made = tempfile.mkdtemp(prefix="anima-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def _text(path: DocPath, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})") from None
+
+
+def _gap(text: str) -> str:
+    return "" if not text or text.endswith("\n") else "\n"

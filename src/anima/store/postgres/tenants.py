@@ -1,0 +1,114 @@
+"""The tenants of a database, for whoever owns it: made, listed, suspended and erased.
+
+Promise: what is done here needs the owner's role, which serves no home. Erasing deletes every row of a tenant in one
+transaction and then counts what is left in every table; what dead rows, the write-ahead log and backups still hold is the
+server's, and said. Not here: homes (homes), tables (schema).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from anima.errors import BadArguments, Damaged, MissingExtra, NoSuchHome
+from anima.store.postgres.database import shown
+from anima.store.postgres.schema import as_owner, bring_up
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_TABLES = "home file line gone record head revision version lease made document part".split()
+_LEFT = "dead rows until the server vacuums, its log until it is recycled, and backups until they expire still hold it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A tenant, and what it has."""
+
+    name: str
+    made: datetime
+    suspended: datetime | None
+    agents: tuple[str, ...]
+    rows: int
+    bytes: int
+
+
+class Tenants:
+    """The tenants of the database at an address of its owner's."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self.name = address.partition("#")[0], shown(address)
+
+    def create(self, name: str) -> bool:
+        """Makes a tenant, and brings the tables up to date first; False where there is one of that name."""
+        if not name.strip() or "/" in name or "#" in name or len(name) > 200:
+            raise BadArguments("a tenant's name has 1 to 200 characters, without / and #")
+        with self._owning() as db:
+            bring_up(db)
+            sql = "insert into anima.tenant(name) values(%s) on conflict do nothing"
+            return bool(db.execute(sql, (name,)).rowcount)
+
+    def all(self) -> list[Tenant]:
+        with self._owning() as db:
+            names = [row[0] for row in db.execute("select name from anima.tenant order by name").fetchall()]
+            return [self._shown(db, name) for name in names]
+
+    def show(self, name: str) -> Tenant:
+        with self._owning() as db:
+            return self._shown(db, name)
+
+    def suspend(self, name: str, *, again: bool = False) -> None:
+        """Lets nobody open a home of this tenant's; with `again`, lets them once more."""
+        with self._owning() as db:
+            self._number(db, name)
+            sql = "update anima.tenant set suspended = case when %s then null else now() end where name = %s"
+            db.execute(sql, (again, name))
+
+    def erase(self, name: str) -> tuple[int, str]:
+        """Deletes everything a tenant has, and the tenant; how many rows went, and what is out of reach. Raises Damaged
+        where a table still has one."""
+        with self._owning() as db:
+            number = self._number(db, name)
+            with as_owner(db, number):
+                gone = sum(db.execute(f"delete from anima.{table}").rowcount for table in _TABLES)
+                left = [table for table in _TABLES if db.execute(f"select 1 from anima.{table} limit 1").fetchone()]
+                if left:
+                    raise Damaged(f"{name} still has rows in {', '.join(left)}; nothing was erased")
+                db.execute("delete from anima.tenant where tenant = %s", (number,))
+        return gone, _LEFT
+
+    def _shown(self, db: Connection[Any], name: str) -> Tenant:
+        number = self._number(db, name)
+        sql = "select made, suspended from anima.tenant where tenant = %s"
+        made, suspended = next(iter(db.execute(sql, (number,)).fetchall()))
+        with as_owner(db, number):
+            agents = tuple(row[0] for row in db.execute("select agent from anima.home order by agent").fetchall())
+            rows = bytes = 0
+            for table in _TABLES:
+                sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each"
+                found = db.execute(sql).fetchone() or (0, 0)
+                rows, bytes = rows + int(found[0]), bytes + int(found[1])
+        return Tenant(name=name, made=made, suspended=suspended, agents=agents, rows=rows, bytes=bytes)
+
+    def _number(self, db: Connection[Any], name: str) -> int:
+        found = db.execute("select tenant from anima.tenant where name = %s", (name,)).fetchone()
+        if found is None:
+            raise NoSuchHome(f"{self.name}: there is no tenant {name!r}", hint=f"anima tenant create {name}")
+        return int(found[0])
+
+    @contextmanager
+    def _owning(self) -> Iterator[Connection[Any]]:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra("postgres", "a home in PostgreSQL") from None
+        try:
+            with psycopg.connect(self._address, autocommit=True, connect_timeout=10) as db:
+                yield db
+        except psycopg.Error as error:
+            said = (str(error).strip().splitlines() or [""])[0]
+            hint = "tenants are made by whoever owns the database, who may make roles or has anima_owner"
+            raise Damaged(f"{self.name}: {said}", hint=hint) from None

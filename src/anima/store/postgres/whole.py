@@ -1,0 +1,320 @@
+"""A home in PostgreSQL as a heap of files: kept in an archive, put back from one, and searched when something must go.
+
+Promise: the archive is the one a folder would give, history as a git repository included, so it moves both ways. Other
+files take the place of a home's in one transaction, all or none, and homes that were open meanwhile are told. What is
+deleted stays in dead rows until the server vacuums, and in its log and backups; nothing here claims otherwise.
+Not here: the archive itself (backup).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, BinaryIO
+
+import pygit2
+
+from anima.model import File, FoundFile
+from anima.store import census as censuses
+from anima.store.census import BARE, GIT, LATEST
+from anima.store.folder import MACHINE, Folder
+from anima.store.git import History
+from anima.store.postgres.files import RowState, key_of
+from anima.store.postgres.history import RowHistory
+from anima.store.private import ASIDE
+from anima.store.revision import Note
+
+if TYPE_CHECKING:
+    from anima.store.postgres.store import PostgresStore
+
+KEY, LEDGER = f"{MACHINE}/key", f"{MACHINE}/ledger.jsonl"
+_HISTORIES = (f"{GIT}/", f"{BARE}/")
+Seen = dict[str, tuple[File, int]]
+Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id, person, message, changed files
+
+
+class RowWhole:
+    """All files of one home in the database, the ledger, the key and history among them."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store, self._files = store, store.files
+        self._staged = ""
+        self._repository: tuple[str, str] | None = None  # the head of history, and where it stands as a repository
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    @property
+    def identity(self) -> str:
+        return self._store.identity
+
+    @property
+    def state(self) -> RowState:
+        return self._store.state
+
+    @property
+    def snapshots(self) -> str:
+        return self._store.shelf
+
+    def lock(self) -> AbstractContextManager[None]:
+        return self._store.lock()
+
+    def key(self) -> bytes:
+        _ = self._store.key
+        return self._store.state.get("key") or b""
+
+    def last_record(self) -> bytes:
+        data = self._store.log.read(max(0, self._store.log.size() - (1 << 20)))
+        return data[data.rfind(b"\n", 0, max(0, len(data) - 1)) + 1 :]
+
+    def resolved(self, path: str) -> str:
+        return os.path.abspath(os.path.expanduser(path))
+
+    # -- what there is ----------------------------------------------------------------------------------------------------
+
+    def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]:
+        rows = [found for found in self._files.beneath("") if not censuses.refusal(found.path)]
+        found = [
+            FoundFile(row.path, row.size, censuses.own_mode(row.path, row.mode), min(int(row.time.timestamp()), LATEST))
+            for row in rows
+        ]
+        found += [FoundFile(path, len(self.read(path) or b""), 0o600, 0) for path in (KEY, LEDGER) if self.read(path)]
+        if (place := self._as_repository()) is not None:
+            with closing(Folder(place)) as folder:
+                found += [each._replace(mtime=0) for each in censuses.census(folder)[0]]
+        return sorted(found), []
+
+    def survey(self) -> Seen:
+        seen: Seen = {}
+        for each in self.census()[0]:
+            if (data := self.read(each.path)) is not None:
+                digest = hashlib.sha256(data).hexdigest()
+                seen[each.path] = (File(each.path, len(data), digest, each.mode), each.mtime)
+        return seen
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        yield from ((found.path, found.size) for found in self._files.beneath(""))
+        yield from ((path, len(data)) for path in (KEY, LEDGER) if (data := self.read(path)))
+
+    def traces(self) -> Iterator[str]:
+        yield from (path for path, _ in self.files() if path not in (KEY, f"{MACHINE}/forgotten"))
+
+    def read(self, path: str) -> bytes | None:
+        if path == KEY:
+            return self._store.state.get("key")
+        if path == LEDGER:
+            return self._store.log.read(0) or None
+        if path.startswith(_HISTORIES) and self._repository is not None:
+            with open(f"{self._repository[1]}/{path}", "rb") as file:
+                return file.read()
+        return self._files.content(path)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
+        data = self.read(path)
+        if data is None:
+            raise FileNotFoundError(path)
+        yield io.BytesIO(data), len(data)
+
+    @contextmanager
+    def scratch(self) -> Iterator[BinaryIO]:
+        with tempfile.TemporaryFile() as file:
+            yield file
+
+    def replace(self, path: str, data: bytes) -> None:
+        with self._store.lock():
+            found = self._files.look(path)
+            self._files.put(path, data, version=self._store.next_version(), mode=found.mode if found else 0o600)
+
+    def is_machinery(self, path: str) -> bool:
+        return path.startswith(f"{MACHINE}/")
+
+    def set_aside(self) -> Iterator[str]:
+        yield from (found.path for found in self._files.beneath(f"{MACHINE}/{ASIDE}"))
+
+    def drop_set_aside(self, path: str) -> None:
+        self._store.state.remove(path.removeprefix(f"{MACHINE}/"))
+
+    # -- what only a folder has ---------------------------------------------------------------------------------------------
+
+    has_foreign_git = False
+
+    def names_of(self, path: str) -> int:
+        return 1 if self._files.look(path) else 0
+
+    def is_swapping(self) -> bool:
+        return False
+
+    def check_outside(self, folder: str) -> None:
+        """Every folder lies outside."""
+
+    def check_space(self, sizes: Iterable[int]) -> None:
+        """The server says so itself, and nothing is written then."""
+
+    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
+        """Nothing stands in the way of a row."""
+
+    def drop_staged(self) -> None:
+        """What is staged is never part of the home."""
+
+    drop_old_histories = drop_staged
+
+    # -- history as a repository ----------------------------------------------------------------------------------------------
+
+    def _as_repository(self) -> str | None:
+        """A folder in which history stands as a folder's home has it; None where there is none."""
+        history = RowHistory(self._store.rows)
+        if (head := history.head()) is None:
+            return None
+        if self._repository is None or self._repository[0] != head:
+            place = self._store.scratch(f"history-{head}")
+            shutil.rmtree(place, ignore_errors=True)
+            is_made = self._store.state.get("made") is not None
+            to_git(history.revisions(), place, GIT if is_made else BARE)
+            self._repository = (head, place)
+        return self._repository[1]
+
+    # -- other files in their place -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def swapping(self) -> Iterator[RowSwap]:
+        with tempfile.TemporaryDirectory(prefix="anima-") as place:
+            self._staged = place
+            yield RowSwap(self._store, place, self._as_repository())
+
+    def rewrite_staged(
+        self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
+    ) -> None:
+        for place in (f"{self._staged}/{name}" for name in (GIT, BARE)):
+            if os.path.isfile(f"{place}/{censuses.OWN_MARK}"):
+                with closing(History.open(place)) as history:
+                    history.rewrite(clean, message, note)
+
+
+class RowSwap:
+    """Files that stand ready in a folder of this machine, to take the place of a home's in one transaction."""
+
+    def __init__(self, store: PostgresStore, place: str, repository: str | None) -> None:
+        self._store, self._place, self._repository = store, place, repository
+        self._stamps: list[dict[str, object]] = []
+
+    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
+        target = f"{self._place}/{path}"
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+        os.chmod(target, mode)
+        os.utime(target, (mtime, mtime))
+
+    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
+        self._stamps.append({"key": key_of(path), "mode": mode, "time": datetime.fromtimestamp(mtime, UTC)})
+
+    def survey(self) -> Seen:
+        with closing(Folder(self._place)) as folder:
+            return censuses.survey(folder)
+
+    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
+        store, files, puts, gone = self._store, self._store.files, tuple(puts), tuple(gone)
+        with store.lock():
+            store.rows.tell("update anima.home set epoch = epoch + 1 where [own]")
+            for path in gone:
+                files.remove(path)
+            for path in puts:
+                if not path.startswith((*_HISTORIES, KEY, LEDGER)):
+                    self._put(path)
+            sql = "update anima.file set mode = %(mode)s, time = %(time)s where [own] and key = %(key)s"
+            store.rows.tell_all(sql, self._stamps)
+            if KEY in puts:
+                store.put_key(self._bytes(KEY))
+            if LEDGER in (*puts, *gone):
+                store.put_ledger(self._bytes(LEDGER) if LEDGER in puts else b"")
+            if any(path.startswith(_HISTORIES) for path in (*puts, *gone)):
+                self._put_history(gone)
+            store.state.put("restored", (store.state.get("restored") or b"") + said.encode() + b"\n")
+
+    def _bytes(self, path: str) -> bytes:
+        with open(f"{self._place}/{path}", "rb") as file:
+            return file.read()
+
+    def _put(self, path: str) -> None:
+        found, version = os.stat(f"{self._place}/{path}"), None
+        if not path.startswith(f"{MACHINE}/"):
+            version = self._store.next_version()
+        moment = datetime.fromtimestamp(found.st_mtime, UTC)
+        self._store.files.put(path, self._bytes(path), version=version, mode=found.st_mode & 0o777, time=moment)
+
+    def _put_history(self, gone: Sequence[str]) -> None:
+        """History as the repository has it that stands there now, without what is gone and with what is staged."""
+        for top in (GIT, BARE):
+            held = f"{self._repository}/{top}" if self._repository else ""
+            for folder, _, names in os.walk(held) if os.path.isdir(held) else ():
+                for name in names:
+                    path = os.path.relpath(f"{folder}/{name}", self._repository)
+                    if path not in gone and not os.path.exists(f"{self._place}/{path}"):
+                        os.makedirs(os.path.dirname(f"{self._place}/{path}"), exist_ok=True)
+                        shutil.copyfile(f"{folder}/{name}", f"{self._place}/{path}")
+            if os.path.isfile(f"{self._place}/{top}/{censuses.OWN_MARK}"):
+                self._store.put_history(from_git(f"{self._place}/{top}"))
+                return
+        self._store.put_history(())
+
+
+# -- git ----------------------------------------------------------------------------------------------------------------------
+
+
+def to_git(revisions: Iterable[Change], folder: str, name: str) -> None:
+    """Writes a history as a repository of ours beneath a folder; the same revisions give the same bytes."""
+    os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
+    exclude = (f"{MACHINE}/", "/sessions/", ".*") if name == GIT else ()
+    History.create(f"{folder}/{name}", bare=name != GIT, exclude=exclude).close()
+    repository, index, head = pygit2.Repository(f"{folder}/{name}"), pygit2.Index(), b""
+    for _, person, message, files in revisions:
+        for path, data in files.items():
+            if data is not None:
+                blob = repository.create_blob(data)
+                index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode.BLOB))
+            elif path in index:
+                index.remove(path)
+        above = b"parent %s\n" % head if head else b""
+        tree = str(index.write_tree(repository)).encode()
+        commit = b"tree %s\n%sauthor %s\ncommitter %s\n\n%s" % (tree, above, person, person, message)
+        head = str(repository.write(pygit2.enums.ObjectType.COMMIT, commit)).encode()
+    if head:
+        with open(f"{folder}/{name}/refs/heads/main", "wb") as file:
+            file.write(head + b"\n")
+    repository.free()
+
+
+def from_git(place: str) -> Iterator[Change]:
+    """Every revision of the branch main of a repository, the oldest first, as rows take them in."""
+    repository, held = pygit2.Repository(place), dict[str, str]()
+    if "refs/heads/main" not in repository.references:
+        return
+    head = repository.references["refs/heads/main"].target
+    order = pygit2.enums.SortMode.TOPOLOGICAL | pygit2.enums.SortMode.REVERSE
+    for commit in repository.walk(head, order):
+        tree = dict(_blobs(commit.tree, ""))
+        changed = {path for path in {*tree, *held} if tree.get(path) != held.get(path)}
+        files = {path: repository[tree[path]].read_raw() if path in tree else None for path in changed}
+        head_of, _, message = commit.read_raw().partition(b"\n\n")
+        person = next((line[7:] for line in head_of.split(b"\n") if line.startswith(b"author ")), b"")
+        yield str(commit.id), person, message, files
+        held = tree
+    repository.free()
+
+
+def _blobs(tree: pygit2.Tree, above: str) -> Iterator[tuple[str, str]]:
+    for entry in tree:
+        path = f"{above}{entry.name}"
+        if isinstance(entry, pygit2.Tree):
+            yield from _blobs(entry, f"{path}/")
+        else:
+            yield path, str(entry.id)

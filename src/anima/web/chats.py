@@ -1,0 +1,403 @@
+"""Chats: the conversations that go on in this server, whoever listens.
+
+Promise: a turn runs here and not in a request, so that it goes on when its listener goes away; what is said while one runs
+is heard in it or right after it. The transcript is the record: a chat that this server does not hold is taken up from there,
+after a kill too, and one that somebody else went on with meanwhile is read again. Everything of a chat happens on one loop
+of our own. Not here: routes (talking, completions), what a turn is (agent).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from starlette.exceptions import HTTPException
+
+from anima import ForReview, Home, HomeError, Proposal, Scope, Session
+from anima.agent import STOPPED, need_chat
+from anima.errors import NoSuchSession, http_status
+from anima.web.events import Feed
+
+if TYPE_CHECKING:
+    from anima.agent.conversation import Conversation, Happening
+    from anima.agent.models import ModelChoice, Models
+
+log = logging.getLogger("anima.web")
+T = TypeVar("T")
+
+CHANNEL = "chat"  # the owner's own conversations, as at a terminal
+MOST_CHATS = 256
+IDLE = timedelta(minutes=30)
+MOST_WAITING = 16  # turns of one chat
+GUEST_TURNS, GUESTS = 8, 64  # turns of agents at once, and how many chats of theirs may wait for one
+MOST_SHOWN = 20_000  # characters of a tool's answer
+WAITS = "(It waits for a yes of the owner's.)"  # where a turn ends with a call of a tool from outside
+
+
+Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
+
+
+class Queued(NamedTuple):
+    """A turn that somebody wants: its number, what the person says, and what came along with that."""
+
+    number: int
+    text: str
+    brought: Brought = ()
+
+
+class Chat:
+    """One conversation. But for its feed, it is used on the loop of the chats alone."""
+
+    def __init__(self, home: Home, session: Session, *, gate: asyncio.Semaphore) -> None:
+        self.id, self.session, self.feed = session.id, session, Feed(int(home.clock().timestamp() * 1_000))
+        self.seen = home.clock()
+        self._home, self._gate = home, gate
+        self._count, self._running, self._wishes = 0, 0, deque[Queued]()
+        self._work: asyncio.Task[None] | None = None
+        self._turn: asyncio.Task[dict[str, Any]] | None = None
+        self._talk: Conversation | None = None
+        self._hearing: Conversation | None = None  # the same, while its turn runs
+        self._choice: ModelChoice | None = None
+        self._entries, self._began = 0, self.feed.last  # in the transcript; and the event, before the turn that runs
+        self._told, self._brought = set[str](), set[str]()
+        self._look: asyncio.Task[None] | None = None
+        self.used: dict[str, Any] | None = None
+        self.holder = ""  # the credential of the agent whose conversation it is
+
+    @property
+    def is_running(self) -> bool:
+        return self._work is not None and not self._work.done()
+
+    @property
+    def model(self) -> str:
+        return self._choice.name if self._choice else self.session.model or ""
+
+    # -- what is said ---------------------------------------------------------------------------------------------------
+
+    async def say(self, text: str, *, apart: bool = False, brought: Brought = ()) -> tuple[int, int]:
+        """The number of the turn in which it is heard, and that of the last event before. While a turn runs it is heard in
+        that one or right after it, unless it is to be `apart`."""
+        after = self.feed.last
+        if self._hearing is not None and not apart:
+            self._hearing.steer(text)
+            self.feed.tell("steer", turn=self._running, text=text)
+            return self._running, after
+        if len(self._wishes) >= MOST_WAITING:
+            raise HTTPException(429, headers={"Retry-After": "5"})
+        self._count += 1
+        self._wishes.append(Queued(self._count, text, brought))
+        if not self.is_running:
+            self._work = asyncio.create_task(self._go_on())
+        return self._count, after
+
+    async def stop(self, number: int | None = None) -> None:
+        """Stops a turn, or the one that runs; what was said is kept. One that only waits is not begun."""
+        self._wishes = deque(wish for wish in self._wishes if wish.number != number)
+        if self._turn is not None and number in (None, self._running):
+            self._turn.cancel()
+
+    async def _go_on(self) -> None:
+        while self._wishes:
+            wish = self._wishes.popleft()
+            async with self._gate if self.session.guest else nullcontext():
+                await self._held(wish)
+
+    async def _held(self, wish: Queued) -> None:
+        """One turn, whatever becomes of it. Its end is told when everything of it stands."""
+        self._running, self._began = wish.number, self.feed.last
+        self.feed.tell("turn", turn=wish.number, text=wish.text)
+        kind, told = await self._outcome(wish)
+        self._turn = self._hearing = None
+        await self._look_for_cards()
+        self._entries, self.seen = await asyncio.to_thread(self._total), self._home.clock()
+        if self._talk is not None and (unheard := self._talk.unheard()):
+            self._count += 1
+            self._wishes.appendleft(Queued(self._count, unheard))
+        if kind == "error":
+            await self._let_go()  # another key, say, counts from the next turn on
+        lost = kind != "done" or told["early"]  # an end that no transcript has: whoever comes next hears of it, too
+        self._began = self.feed.last + (not lost)
+        self.feed.tell(kind, turn=wish.number, **told)
+
+    async def _outcome(self, wish: Queued) -> tuple[str, dict[str, Any]]:
+        self._turn = asyncio.create_task(self._answered(wish))
+        try:
+            return "done", await self._turn
+        except asyncio.CancelledError:
+            if (me := asyncio.current_task()) is not None and me.cancelling():
+                raise  # the server ends, and not the turn alone
+            return "stopped", {}
+        except HomeError as error:
+            return "error", {"text": str(error), "hint": error.hint, "status": http_status(error)}
+        except Exception:
+            log.exception("an error of ours in a conversation")
+            return "error", {"text": "something went wrong here; what was said is kept", "status": 500}
+
+    async def _answered(self, wish: Queued) -> dict[str, Any]:
+        """What a turn came to: whether it ends early, its tokens, those of the conversation since this server took it up,
+        and the cost where a price is known."""
+        talk = await self._ready()
+        await asyncio.to_thread(self._bring, talk, wish.brought)
+        self._hearing = talk
+        answer = await talk.turn(wish.text)
+        total = talk.usage
+        cost = float(total.cost) if total.cost else None
+        self.used = {"input": total.input_tokens, "output": total.output_tokens, "cost": cost}
+        tokens = {"input": answer.input_tokens, "output": answer.output_tokens}
+        if answer.waiting:
+            self.feed.tell("waits", turn=wish.number, text=WAITS)
+        return {"early": answer.early, "model": self.model, "tokens": tokens, "used": self.used}
+
+    def _happened(self, what: Happening) -> None:
+        turn = self._running
+        match what.kind:
+            case "tool":
+                self.feed.tell("tool", turn=turn, name=what.name, arguments=_cut(what.data))
+            case "tool_result":
+                self.feed.tell("tool_result", turn=turn, name=what.name, answer=_cut(what.data))
+                if what.data.get("status") in ("pending", "noted"):
+                    self._look = asyncio.create_task(self._look_for_cards())
+            case kind:
+                self.feed.tell(kind, turn=turn, text=what.text)
+
+    # -- taking it up ---------------------------------------------------------------------------------------------------
+
+    async def _ready(self) -> Conversation:
+        """The conversation with the model that is used now, made anew where the model or the record changed."""
+        choice, entries = await asyncio.to_thread(lambda: (models_of(self._home).choice(), self._total()))
+        if self._talk is None or choice != self._choice or entries != self._entries:
+            await self._let_go()
+            if entries and choice.name != self.session.model:
+                self.session.leave()
+                self.session = await asyncio.to_thread(self._home.resume, self.id, model=choice.name)
+            talk = await asyncio.to_thread(self._made, choice)
+            self._talk, self._choice, self._entries = await talk.__aenter__(), choice, entries
+        return self._talk
+
+    def _made(self, choice: ModelChoice) -> Conversation:
+        from anima.agent.conversation import Conversation
+
+        return Conversation(self.session, models_of(self._home).made(choice), heard=self._happened)
+
+    def _total(self) -> int:
+        """How many entries the transcript has."""
+        talks = self._home.sessions
+        return talks.get(self.id).entries if talks.kept and talks.has(self.id) else 0
+
+    def _bring(self, talk: Conversation, brought: Brought) -> None:
+        """What a program brought along and what is not on record yet is text from outside; it is told once."""
+        from anima.agent.messages import brought as framed
+
+        known = self._on_record() if brought else set()
+        for role, text in brought:
+            if _squeezed(text) not in known and _squeezed(framed(role, text)) not in known:
+                talk.bring("client", framed(role, text))
+                self._brought.add(_squeezed(text))  # on record a secret in it is struck out
+
+    def _on_record(self) -> set[str]:
+        """Everything that was said here, and what the agent said in one turn as a whole, without blanks."""
+        talks, answer, known = self._home.sessions, "", {"", *self._brought}
+        kept = talks.kept and talks.has(self.id)
+        for turn in talks.read(self.id, limit=1_000_000).entries if kept else ():
+            said = _squeezed(turn.content)
+            answer = answer + said if turn.role == "assistant" else answer if turn.call is not None else ""
+            known |= {said, answer, answer.removesuffix(_squeezed(STOPPED)), answer + _squeezed(WAITS)}
+        return known
+
+    async def snapshot(self) -> tuple[int, int]:
+        """How many entries a listener reads, and after which event it goes on listening: before the turn that runs, or
+        before the end of one that failed or was stopped."""
+        while not self.is_running:
+            last = self.feed.last
+            entries = await asyncio.to_thread(self._total)
+            if not self.is_running and last == self.feed.last:
+                return entries, self._began
+        return self._entries, self._began
+
+    # -- cards ----------------------------------------------------------------------------------------------------------
+
+    async def _look_for_cards(self) -> None:
+        if self.session.guest is not None:
+            return
+        for card in await asyncio.to_thread(cards, self._home, self.id):
+            if card["mark"] not in self._told:
+                self._told.add(card["mark"])
+                self.feed.tell("card", turn=self._running, **card)
+
+    # -- the end --------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Lets it go; whoever takes it up goes on."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        self.feed.end()
+        await self._let_go()
+        with suppress(HomeError):  # what was said is in the transcript; whoever takes it up flushes it
+            await asyncio.to_thread(self.session.flush, "left")
+        self.session.leave()
+
+    async def _let_go(self) -> None:
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            await talk.__aexit__(None, None, None)
+
+
+def waiting(home: Home, session: str) -> tuple[list[Proposal], list[ForReview]]:
+    """What a conversation left for the owner to decide: changes that wait, and lines that were noted. What a first
+    conversation agrees on grows with it, and is shown once it says who both are."""
+    asked = [each for each in home.inbox.all() if each.session == session]
+    asked = [each for each in asked if not each.is_first or home.inbox.confirmed_by(each)]
+    return asked, [each for each in home.inbox.noted() if each.entry.session == session]
+
+
+def cards(home: Home, session: str) -> list[dict[str, str]]:
+    """The same, told."""
+    asked, noted = waiting(home, session)
+    told = [("call", one.id, one.call["name"], one.id) for one in asked if one.call]
+    told += [("proposal", one.id, one.path.text, one.content) for one in asked if not one.call]
+    told += [("noted", entry.id, entry.to.text, entry.id) for entry, *_ in noted]
+    return [dict(zip(("card", "id", "path", "mark"), each, strict=True)) for each in told]
+
+
+class Chats:
+    """The chats of one home, and their loop. Closing it stops what runs and lets every conversation go."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._open: OrderedDict[str, Chat] = OrderedDict()
+        self._mutex = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._opening, self._gate = asyncio.Lock(), asyncio.Semaphore(GUEST_TURNS)
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Does something on the loop of the chats, for whoever is on another."""
+        return await asyncio.wrap_future(self.soon(work))
+
+    def soon(self, work: Coroutine[Any, Any, T]) -> Any:
+        """The same, for whoever does not wait."""
+        with self._mutex:
+            if self._thread is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="anima-chats", daemon=True)
+                self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def listeners(self) -> int:
+        return sum(len(chat.feed.waiting) for chat in tuple(self._open.values()))
+
+    # -- which one --------------------------------------------------------------------------------------------------------
+
+    async def begin(self) -> Chat:
+        """A new conversation of the owner's own."""
+        return await self._held("", partial(self._home.session, scope=Scope.MAIN, channel=CHANNEL))
+
+    async def get(self, id: str) -> Chat:
+        """A conversation of the owner's own, taken up where this server does not hold it. Raises NoSuchSession, also for one
+        with somebody else: there the owner would speak as that person."""
+        return await self._held(id, partial(self._home.resume, id), lambda session: session.listener.sees_all)
+
+    async def go_on(self, id: str) -> None:
+        """Lets a conversation of the owner's go on whose call from outside they decided."""
+        await (await self.get(id)).say("", apart=True)
+
+    async def guest(self, id: str, credential: str, begin: Callable[..., Session]) -> Chat:
+        """The conversation of this id that an agent elsewhere holds; `begin` makes one where there is none. Whoever knows an
+        id, or brought a transcript of that name, is nobody else for it: credential and listener must be the same."""
+        if id in self._open and self._open[id].holder == credential:
+            return self._open[id]
+        if sum(chat.is_running and bool(chat.holder) for chat in self._open.values()) >= GUESTS:
+            raise HTTPException(429, headers={"Retry-After": "5"})
+        talks, fresh = self._home.sessions, await asyncio.to_thread(self._made, begin)
+        mine = (fresh.guest and fresh.guest.mark, fresh.listener)
+        make = partial(self._home.resume, id) if talks.kept and talks.has(id) else lambda model: fresh
+        chat = await self._held(id, make, lambda one: (one.guest and one.guest.mark, one.listener) == mine)
+        chat.holder = credential
+        return chat
+
+    async def _held(
+        self, id: str, make: Callable[..., Session], fits: Callable[[Session], bool] = lambda session: True
+    ) -> Chat:
+        """The chat of this id, if its session fits whoever asks; two who ask at once get the same."""
+        async with self._opening:
+            chat = self._open.get(id)
+            session = chat.session if chat else await asyncio.to_thread(self._made, make)
+            if not fits(session):
+                if chat is None:
+                    session.leave()
+                raise NoSuchSession("there is no such conversation of yours")
+            if chat is None:
+                chat = self._open[session.id] = Chat(self._home, session, gate=self._gate)
+                for old in self._idle():
+                    await old.close()
+            self._open.move_to_end(chat.id)
+            return chat
+
+    def _made(self, make: Callable[..., Session]) -> Session:
+        return make(model=models_of(self._home).choice().name)
+
+    def rows(self, limit: int) -> list[dict[str, Any]]:
+        """The owner's own conversations as the list shows them, the latest first."""
+        running = {chat.id for chat in tuple(self._open.values()) if chat.is_running}
+        talks = self._home.sessions
+        own = replace(talks.asker(self._home.site.listener(Scope.MAIN)), scopes=frozenset({str(Scope.MAIN)}))
+        rows = [row for row in talks.list(own) if row.source_plugin == CHANNEL][:limit]
+        return [{**row._asdict(), "running": row.id in running} for row in rows]
+
+    def _idle(self) -> list[Chat]:
+        """Takes off the list what nobody spoke in for long, and the longest unused where there are too many."""
+        now, over, found = self._home.clock(), len(self._open) - MOST_CHATS, list[Chat]()
+        for chat in list(self._open.values())[:-1]:
+            if not chat.is_running and (now - chat.seen > IDLE or len(found) < over):
+                found.append(self._open.pop(chat.id))
+        return found
+
+    # -- the end --------------------------------------------------------------------------------------------------------
+
+    def hush(self) -> None:
+        """Ends every stream."""
+        for chat in tuple(self._open.values()):
+            chat.feed.end()
+
+    def close(self) -> None:
+        with self._mutex:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result(timeout=20)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join(timeout=5)
+            self._loop.close()
+
+    async def _ended(self) -> None:
+        chats, self._open = list(self._open.values()), OrderedDict()
+        for chat in chats:
+            await chat.close()
+        await self._loop.shutdown_default_executor()
+
+
+def models_of(home: Home) -> Models:
+    """Which models there are. Raises MissingExtra."""
+    from anima.agent.models import Models
+
+    need_chat()
+    return Models.of(home)
+
+
+def _cut(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's arguments or answer, as far as a page shows it."""
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    return json.loads(text) if len(text) <= MOST_SHOWN else {"cut": text[:MOST_SHOWN]}
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
