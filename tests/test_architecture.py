@@ -47,7 +47,7 @@ ROOMS: dict[str, set[str]] = {
     "folders": HOME,
     "compat": HOME,
     "aio": {"home"},
-    "agent": GROUND | {"store", "prompt", "sessions", "dream", "home"},
+    "agent": GROUND | {"store", "memory", "prompt", "sessions", "dream", "home"},
     "connect": GROUND | {"layout", "home", "folders", "agent"},
     "mcp": {"errors", "model", "home", "agent"},
     "web": {"errors", "model", "home", "folders", "agent", "connect"},

@@ -16,6 +16,7 @@
     ├── Refused             understood, and not allowed
     │   └── NewerFormat     a newer anima wrote it; says which file, and what is read here
     ├── HomeBusy            the lock is held; names the holder
+    ├── TooMany             too much of a kind goes on already
     ├── Damaged             the disk, or a file of ours, is not what it must be
     └── MissingExtra        an optional part is not installed; names the extra
 
@@ -140,6 +141,10 @@ class HomeBusy(HomeError):
         )
 
 
+class TooMany(HomeError):
+    """Too much of a kind goes on already; a little later it can be asked for again."""
+
+
 class Damaged(HomeError):
     """The disk, or a file of ours, is not what it must be. Documents are left as they are."""
 
@@ -162,6 +167,7 @@ _MEANS: dict[type[HomeError], tuple[int, int]] = {  # exit code, HTTP status
     Refused: (5, 403),
     NewerFormat: (5, 501),
     HomeBusy: (6, 423),
+    TooMany: (6, 429),
     Damaged: (7, 500),
     MissingExtra: (8, 501),
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anima.agent.chats import waiting
 from anima.cli.command import AGENT, HOME, SET, command
 from anima.cli.memory import show_receipts
 from anima.cli.review import decided_call, show_noted
@@ -192,11 +193,9 @@ class _Chat:
     # -- cards ----------------------------------------------------------------------------------------------------------
 
     def _cards(self) -> None:
-        """What this turn left for the person to decide: changes that wait, and lines that were noted. What a first
-        conversation agrees on grows with it, and is shown once it says who both are."""
-        inbox, mine = self._home.inbox, self._session.id
-        asked = [each for each in inbox.all() if not self._seen & {each.id, each.content} and each.session == mine]
-        asked = [each for each in asked if not each.is_first or inbox.confirmed_by(each)]
+        """What this turn left for the person to decide."""
+        inbox, (asked, noted) = self._home.inbox, waiting(self._home, self._session.id)
+        asked = [each for each in asked if not self._seen & {each.id, each.content}]
         calls, asked = [each for each in asked if each.call], [each for each in asked if not each.call]
         for number, proposal in enumerate(asked, start=1):
             show_proposal(proposal, number, len(asked))
@@ -208,8 +207,7 @@ class _Chat:
                 partial(inbox.deny, proposal.id),
                 name,
             )
-        noted = [each for each in inbox.noted() if each.entry.id not in self._seen and each.entry.session == mine]
-        for each in noted:
+        for each in (each for each in noted if each.entry.id not in self._seen):
             show_noted([each], 1)
             named = each.entry.id
             keeping = partial(inbox.keep, named, approver="terminal")

@@ -19,9 +19,9 @@ from fastapi import APIRouter, Header
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from anima.agent.chats import Chat
+from anima.agent.feed import Event
 from anima.errors import BadArguments, printable
-from anima.web.chats import Chat
-from anima.web.events import Event
 from anima.web.problems import of_openai, openai_error
 from anima.web.served import Here, Me, Served
 

@@ -16,7 +16,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from anima.errors import HomeError, Refused, StaleWrite, http_status, printable
+from anima.errors import HomeError, Refused, StaleWrite, TooMany, http_status, printable
 from anima.model import Receipt, digest_of
 
 MEDIA = "application/problem+json"
@@ -79,7 +79,7 @@ def of_openai(status: int, said: str, *, headers: Mapping[str, str] | None = Non
 
 def of_error(error: HomeError, **more: Any) -> Response:
     """An error of ours: its nearest ancestor in the table decides the status."""
-    headers = {}
+    headers = {"Retry-After": "5"} if isinstance(error, TooMany) else {}
     if isinstance(error, StaleWrite):
         more |= {"path": error.path, "theirs": error.theirs, "ours": error.ours}
         if error.theirs is not None:

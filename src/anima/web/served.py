@@ -36,8 +36,8 @@ from anima import (
     StaleWrite,
     Suggestion,
 )
+from anima.agent.chats import Chats
 from anima.errors import printable
-from anima.web.chats import Chats
 from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
+from anima.agent.chats import cards
 from anima.web import bodies
-from anima.web.chats import cards
 from anima.web.problems import problem
 from anima.web.served import Here, Me
 

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.requests import Request
 
 from anima.agent import PRACTICE
+from anima.agent.chats import models_of, waiting
 from anima.errors import HomeError
-from anima.web.chats import models_of, waiting
 from anima.web.pages import PageView, WebPage
 from anima.web.pages.deciding import card_of
 from anima.web.served import Served

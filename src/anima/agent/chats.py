@@ -3,7 +3,7 @@
 Promise: a turn runs here and not in a request, so that it goes on when its listener goes away; what is said while one runs
 is heard in it or right after it. The transcript is the record: a chat that this server does not hold is taken up from there,
 after a kill too, and one that somebody else went on with meanwhile is read again. Everything of a chat happens on one loop
-of our own. Not here: routes (talking, completions), what a turn is (agent).
+of our own. Not here: who asks (web, connect.channels), what a turn is (conversation).
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from starlette.exceptions import HTTPException
-
-from anima import ForReview, Home, HomeError, Proposal, Scope, Session
 from anima.agent import STOPPED, need_chat
-from anima.errors import NoSuchSession, http_status
-from anima.web.events import Feed
+from anima.agent.feed import Feed
+from anima.errors import HomeError, NoSuchSession, TooMany, http_status
+from anima.model import Scope
 
 if TYPE_CHECKING:
     from anima.agent.conversation import Conversation, Happening
     from anima.agent.models import ModelChoice, Models
+    from anima.home import Home
+    from anima.memory.inbox import ForReview
+    from anima.memory.proposals import Proposal
+    from anima.sessions.session import Session
 
-log = logging.getLogger("anima.web")
+log = logging.getLogger("anima.agent")
 T = TypeVar("T")
 
 CHANNEL = "chat"  # the owner's own conversations, as at a terminal
@@ -92,7 +94,7 @@ class Chat:
             self.feed.tell("steer", turn=self._running, text=text)
             return self._running, after
         if len(self._wishes) >= MOST_WAITING:
-            raise HTTPException(429, headers={"Retry-After": "5"})
+            raise TooMany("too much waits to be said here; wait a little")
         self._count += 1
         self._wishes.append(Queued(self._count, text, brought))
         if not self.is_running:
@@ -317,7 +319,7 @@ class Chats:
         if id in self._open and self._open[id].holder == credential:
             return self._open[id]
         if sum(chat.is_running and bool(chat.holder) for chat in self._open.values()) >= GUESTS:
-            raise HTTPException(429, headers={"Retry-After": "5"})
+            raise TooMany("too much waits to be said here; wait a little")
         talks, fresh = self._home.sessions, await asyncio.to_thread(self._made, begin)
         mine = (fresh.guest and fresh.guest.mark, fresh.listener)
         make = partial(self._home.resume, id) if talks.kept and talks.has(id) else lambda model: fresh
