@@ -32,7 +32,7 @@ CEILINGS = {
     "store": 8_330,
     "testing": 2_020,
     "text": 2_720,
-    "upkeep": 2_620,
+    "upkeep": 2_240,
     "web": 4_450,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

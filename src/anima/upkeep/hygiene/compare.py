@@ -1,8 +1,8 @@
 """Two lines compared: which say the same, in groups with the evidence, and which cannot both hold.
 
 Promise: two lines are twins only with the same numbers, dates and denials, the same names, and the same one acting; where
-that cannot be told they are not. Of what there may be several of (likes, friends, visits), and of what happened, nothing
-contradicts anything. Time grows with the number of lines, not with its square. Pure.
+that cannot be told they are not. Paraphrases are found by meaning, not by grammar. Of what there may be several of (likes,
+friends, visits), and of what happened, nothing contradicts anything. Time grows with the lines, not with their square. Pure.
 Not here: how a line is read (reading), what becomes of a twin (the package's own front), which of two is right.
 """
 
@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from anima.upkeep.hygiene.lines import Contradiction, Group, Sameness, ToldLine, Twin
-from anima.upkeep.hygiene.reading import WORD, Read, as_read
+from anima.upkeep.hygiene.reading import WORD, Read, Tense, as_read
 from anima.upkeep.hygiene.words import (
-    DEEDS,
-    IS,
+    LEAD_IN,
     LIGHT,
     LIMITS,
     NEGATIONS,
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 MEANING = 0.905  # the least cosine of two lines that say the same in other words
 CROWD = 40  # neighbours one key may bring; a key with more says little
 _RIVALS = 4  # of more values than this, none is the one that holds
-_NEAR = 8  # denials that one pair of words brings
-_STEADY, _SEVERAL, _SEVERAL_OF = map(pattern, ("steady", "several", "several_of"))
-_LASTING = frozenset(["A born B", "A written in B", "A graduated B", "A bought B for V", "A started job B"])
+_STEADY, _SEVERAL = map(pattern, ("steady", "several"))
 
 
 def find_duplicates(lines: Sequence[ToldLine] | Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
@@ -61,10 +58,10 @@ def find_contradictions(lines: Sequence[ToldLine] | Sequence[Read]) -> tuple[Con
     """Pairs of lines of one frame that say different things where only one can hold, or of which one denies the other."""
     seen = as_read(lines)
     whys: dict[tuple[int, int], str] = {}
-    for one, other in _denials(seen):
-        whys.setdefault((min(one, other), max(one, other)), "one denies what the other says")
-    for one, other, left, right in (*_claims(seen), *_opposites(seen), *_values(seen)):
-        whys.setdefault((min(one, other), max(one, other)), f"one says {left}, the other {right}")
+    for one, other, left, right in _rivals(seen):
+        denies = "not" in (left, right)
+        why = "one denies what the other says" if denies else f"one says {left}, the other {right}"
+        whys.setdefault((min(one, other), max(one, other)), why)
     found = []
     for (one, other), why in sorted(whys.items()):
         pair = seen[one].line, seen[other].line
@@ -109,48 +106,26 @@ def _equal(seen: Sequence[Read]) -> Iterator[list[int]]:
 
 
 def _same_roles(one: Read, other: Read) -> bool:
-    if one.names != other.names or not _same_about(one, other) or not _same_mood(one, other):
+    """Whether nothing but their words keeps two lines apart: they hold at one time, of the same, and the same one acts."""
+    if one.names != other.names or not _same_about(one, other):
+        return False
+    if one.tense is not other.tense and Tense.ANY not in (one.tense, other.tense):
         return False
     if one.noted and other.noted and one.noted != other.noted:
         return False
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
     if not (noted or _same_days(one.dates, other.dates)):
         return False
-    if one.ways[0] & other.ways[1] or one.ways[1] & other.ways[0]:
-        return False
-    for mine, theirs in zip(one.after, other.after, strict=True):  # what comes then, or is left for something better
-        if mine and theirs and mine.isdisjoint(theirs) and (mine & other.bag or theirs & one.bag):
-            return False
     if not SYMMETRIC.isdisjoint(one.bag & other.bag):
         return True
-    if one.claim and other.claim and one.claim.of == other.claim.of and {*one.claim.value} == {*other.claim.value}:
-        return True
-    if one.owners and other.owners:
-        return not one.owners.isdisjoint(other.owners)
-    if one.passive != other.passive or len(one.names) < 2 or not one.roles or not other.roles:
-        return True
-    shared = {*one.roles} & {*other.roles}
-    in_order = [name for name in one.roles if name in shared] == [name for name in other.roles if name in shared]
-    return in_order and one.roles[:1] == other.roles[:1]
-
-
-def _same_mood(one: Read, other: Read) -> bool:
-    """Whether both tell what is, what was, or what may come; and count the same things."""
-    if one.claim and other.claim and one.claim.kind == other.claim.kind == "A born B":
-        return True  # a birth is past, and holds
-    if one.mood[0] != other.mood[0]:
+    shared = one.tied.keys() & other.tied.keys()
+    if any(one.tied[key].isdisjoint(other.tied[key]) for key in shared):
         return False
-    for a, b in ((one, other), (other, one)):
-        if a.mood[1] and not b.mood[1] and not IS.isdisjoint(b.plain) and not b.past:
-            return False
-        if a.past and not b.mood[1] and not b.happened and (told := a.past & b.bag):
-            # What a line has as a past or a participle agrees with a past elsewhere.
-            in_past = (canonical(word) for word in b.plain if word.endswith(("ed", "en")) or word in DEEDS)
-            if not told <= {*in_past}:
-                return False
-    counts = [(thing, other.counted[number]) for number, thing in one.counted.items() if other.counted.get(number)]
-    counts = [(thing, there) for thing, there in counts if thing]
-    return len(counts) < 2 or any(thing & there for thing, there in counts)
+    if "of" in shared or len(one.names) < 2 or not one.roles or not other.roles:
+        return True
+    both = {*one.roles} & {*other.roles}
+    in_order = [name for name in one.roles if name in both] == [name for name in other.roles if name in both]
+    return in_order and one.roles[:1] == other.roles[:1]
 
 
 def _same_about(one: Read, other: Read) -> bool:
@@ -185,11 +160,10 @@ def _near(
     seen: Sequence[Read], places: Sequence[int], vectors: Vectors | None
 ) -> Iterator[tuple[int, int, Sameness, float]]:
     """Pairs of which one says all the other says and little more, or that mean the same in other words."""
-    habits = _Habits.of(seen, places) if vectors is not None else None
     pairs: list[tuple[int, int, bool]] = []
     for one, other in _neighbours(seen, places):
         a, b = seen[one], seen[other]
-        if _same_roles(a, b) and ((contained := _is_contained(a, b)) or (habits is not None and habits.allow(a, b))):
+        if _same_roles(a, b) and ((contained := _is_contained(a, b)) or (vectors and _may_mean_the_same(a, b))):
             pairs.append((one, other, contained))
     asked = sorted({place for *pair, contained in pairs if not contained for place in pair})
     rows = dict(zip(asked, vectors([seen[n].line.text for n in asked]), strict=True)) if vectors and asked else {}
@@ -207,7 +181,12 @@ def _is_contained(a: Read, b: Read) -> bool:
     differ only in verbs that say little: what serves something, and where it can be reached."""
     extra = a.bag ^ b.bag
     nested = (a.bag <= b.bag or b.bag <= a.bag) and min(len(a.bag), len(b.bag)) >= 4
-    if nested and len(extra) <= 0.25 * len(a.bag | b.bag) and not extra & LIMITS and a.owned == b.owned:
+    if (
+        nested
+        and len(extra) <= 0.25 * len(a.bag | b.bag)
+        and not extra & LIMITS
+        and len(a.tied.get("of", ())) == len(b.tied.get("of", ()))
+    ):
         return True
     held = len(a.bag & b.bag) + len(a.numbers) + len(a.dates)
     return 0 < len(extra) <= 3 and held >= 3 and bool(a.names or a.numbers) and extra <= LIGHT
@@ -231,43 +210,16 @@ def _neighbours(seen: Sequence[Read], places: Sequence[int]) -> Iterator[tuple[i
         yield from ((other, place) for other in sorted(met))
 
 
-class _Habits(NamedTuple):
-    """How this home speaks: pairs of words that stand for each other, and words that are values."""
-
-    pairs: frozenset[frozenset[str]]
-    values: frozenset[str]
-
-    def allow(self, a: Read, b: Read) -> bool:
-        """Whether two lines differ in their manner alone, so that their meaning may be asked.
-
-        One word for another is a manner only where the home has the habit; else it may be another value. More words may
-        differ when a name or number holds the lines together and what they share stands in another order.
-        """
-        more, less, shared = a.bag - b.bag, b.bag - a.bag, a.bag & b.bag
-        if len(more) == len(less) == 1:
-            return more | less in self.pairs
-        anchored = bool(a.names or a.numbers) and len(shared) >= max(2, 0.5 * min(len(a.bag), len(b.bag)))
-        if not anchored or (more | less) & (self.values | LIMITS):
-            return False
-        mine, yours = ([root for word in one.plain if (root := canonical(word)) in shared] for one in (a, b))
-        return mine != yours
-
-    @classmethod
-    def of(cls, seen: Sequence[Read], places: Sequence[int]) -> _Habits:
-        """Words that change places in several frames, and hardly with any other, are a habit; with many, they are values."""
-        frames: dict[tuple[object, ...], set[str]] = defaultdict(set)
-        for place in places:
-            one = seen[place]
-            whole = sum(map(hash, one.bag))  # less one word's: the same for all that have the rest, whatever the order
-            for word in one.bag - one.names:
-                frames[whole - hash(word), len(one.bag), one.numbers, one.dates].add(word)
-        pairs = Counter(frozenset(words) for words in frames.values() if len(words) == 2)
-        partners: dict[str, set[str]] = defaultdict(set)
-        for words in frames.values():
-            for word in words if 1 < len(words) < CROWD else ():
-                partners[word] |= words - {word}
-        habit = (pair for pair, count in pairs.items() if count >= 3 and all(len(partners[w]) < 3 for w in pair))
-        return cls(frozenset(habit), frozenset(word for word, others in partners.items() if len(others) >= 3))
+def _may_mean_the_same(a: Read, b: Read) -> bool:
+    """Whether two lines may differ in their manner alone, so that their meaning may be asked: one word for another may be
+    another value; more may differ when a name or number holds them together and what they share stands in another order.
+    """
+    differ, shared = a.bag ^ b.bag, a.bag & b.bag
+    anchored = bool(a.names or a.numbers) and len(shared) >= max(2, 0.5 * min(len(a.bag), len(b.bag)))
+    if not anchored or differ & LIMITS or len(a.bag - b.bag) == len(b.bag - a.bag) == 1:
+        return False
+    mine, yours = ([root for word in one.plain if (root := canonical(word)) in shared] for one in (a, b))
+    return mine != yours
 
 
 class _Homes:
@@ -317,107 +269,13 @@ def _evidence(one: Read, other: Read) -> str:
 # -- what cannot both hold ---------------------------------------------------------------------------------------------
 
 
-def _denials(seen: Sequence[Read]) -> Iterator[tuple[int, int]]:
-    """A line that denies, and the latest that says just that, or a little more than that."""
-    by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
-    denying = [place for place, one in enumerate(seen) if one.denied and len(one.bag) > 1]
-    saying = [place for place, one in enumerate(seen) if not one.denied and len(one.bag) > 1] if denying else []
-    exact = {(seen[place].bag, seen[place].about): place for place in saying}
-    met: dict[int, int] = {}
-    for place in denying:
-        one = seen[place]
-        for pair in combinations(sorted(one.bag)[:6], 2):
-            by_pair[pair].append(place)
-        same = exact.get((one.bag, one.about))
-        if same is not None and _is_denied(seen[same], one):
-            met[place] = same
-    for place in saying:
-        one = seen[place]
-        near = {other for pair in combinations(sorted(one.bag)[:12], 2) for other in by_pair.get(pair, ())[-_NEAR:]}
-        met |= {other: place for other in near if _is_denied(one, seen[other])}
-    yield from met.items()
-
-
-def _is_denied(said: Read, denied: Read) -> bool:
-    fewer, more = sorted((said, denied), key=lambda one: len(one.bag))
-    extra = more.bag - fewer.bag
-    if not fewer.bag <= more.bag or len(extra) > (2 if len(fewer.bag) > 2 else 1) or extra & LIMITS:
-        return False
-    if not fewer.names <= more.names or said.about != denied.about or said.roles[:1] != denied.roles[:1]:
-        return False
-    return set(fewer.numbers) <= set(more.numbers) and set(fewer.dates) <= set(more.dates)
-
-
-def _claims(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
-    """Lines that say of one thing what it has only one of, each another: where somebody lives, what a port is."""
-    by_key: dict[tuple[object, ...], dict[object, int]] = defaultdict(dict)
-    for place, one in enumerate(seen):
-        if (claim := one.claim) and not one.denied and _holds_now(one, claim.kind) and not _SEVERAL_OF.search(one.text):
-            said = frozenset(map(canonical, claim.value)), one.dates
-            by_key[claim.kind, claim.of, one.about].setdefault(said, place)
-    for firsts in by_key.values():
-        for first, second in combinations(firsts.values(), 2) if len(firsts) <= _RIVALS else ():
-            if told := _other_value(seen[first], seen[second]):
-                yield first, second, *told
-
-
-def _holds_now(one: Read, kind: str) -> bool:
-    """Whether a line tells what is, not what was or may come; a birth is past and holds. Of what is owned, one certain
-    thing has to be told of: two may own a camera each, and people belong to several things."""
-    if kind == "B owns A":
-        belongs = not {"belongs", "belong"}.isdisjoint(one.plain)
-        if one.plain[0] not in ("the", "this", "our", "my") if belongs else not {"a", "an"}.isdisjoint(one.plain):
-            return False
-    lasting = kind in _LASTING or not {"named", "called"}.isdisjoint(one.plain)
-    return not one.mood[0] and not one.once and (lasting or not (one.mood[1] or one.past or one.happened))
-
-
-def _other_value(one: Read, other: Read) -> tuple[str, str] | None:
-    """The values of two claims, if they are of one kind and neither says the other's: both dates, numbers, names or words."""
-    assert one.claim and other.claim
-    left, right = one.claim.value, other.claim.value
-    if one.dates and other.dates:
-        same = any(_same_day(a, b) for a in one.dates for b in other.dates)
-        return None if same or set(left) ^ set(right) else (one.dates[0], other.dates[0])
-    if not left or not right or one.dates or other.dates:
-        return None
-    numbers = [[word for word in value if word[0].isdigit()] for value in (left, right)]
-    mine, theirs = ({canonical(word) for word in value} for value in (left, right))
-    words = [{root for root in value if not root[0].isdigit()} for value in (mine, theirs)]
-    if all(numbers) and {*numbers[0]}.isdisjoint(numbers[1]) and (words[0] == words[1] or len(words[0] | words[1]) < 5):
-        return " ".join(numbers[0]), " ".join(numbers[1])
-    if canonical(left[0]) in theirs or canonical(right[0]) in mine:
-        return (" ".join(left), " ".join(right)) if len(left) == len(right) > 1 and len(mine ^ theirs) == 2 else None
-    begun = left[0] == one.plain[0] or right[0] == other.plain[0]
-    alike = left[0][0].isdigit() == right[0][0].isdigit() and (one.claim.proper == other.claim.proper or begun)
-    return (left[0], right[0]) if alike else None
-
-
-def _opposites(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
-    """Lines alike but for a word and its opposite."""
-    frames: dict[tuple[object, ...], dict[str, int]] = defaultdict(dict)
-    for place, one in enumerate(seen):
-        if not one.once and not one.mood[0]:
-            for word, pair in ((said, pair) for said in one.bag & OPPOSITES.keys() for pair in OPPOSITES[said]):
-                key = (one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied, one.about)
-                frames[key].setdefault(word, place)
-    for found in frames.values():
-        if len(found) == 2:
-            (left, first), (right, second) = found.items()
-            yield first, second, left, right
-
-
-def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
-    """Lines alike but for one number, one date or one word, of something that has only one at a time."""
+def _rivals(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
+    """Lines alike but for what only one of them can be right about, with what each of the two says."""
     frames: dict[tuple[object, ...], dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, one in enumerate(seen):
-        if not (one.numbers or one.dates or not SINGLE.isdisjoint(one.bag)):
-            continue
-        passes = one.once or one.happened or one.denied or any(one.mood) or _SEVERAL.search(one.text)
-        if not passes and (one.names or _STEADY.search(one.text)):
-            for key, value in _slots(one):
-                # The first line for a value is the one to rather keep; it is told as that line spells it.
-                frames[*key, one.about, one.denied].setdefault(canonical(value), (place, value))
+        for key, value in _slots(one) if len(one.bag) > 1 or one.numbers else ():
+            # The first line for a value is the one to rather keep; it is told as that line spells it.
+            frames[*key, one.about].setdefault(canonical(value), (place, value))
     for values in frames.values():
         if 2 <= len(values) <= _RIVALS:
             (first, left), *others = values.values()
@@ -425,24 +283,41 @@ def _values(seen: Sequence[Read]) -> Iterator[tuple[int, int, str, str]]:
                 one, other = seen[first], seen[second]
                 # Both are names, or neither; and nobody else acts.
                 alike = (left in one.names) == (right in other.names)
-                acting = [role for role in one.roles[:1] if role != left]
-                if first != second and alike and acting == [role for role in other.roles[:1] if role != right]:
+                acting = [
+                    role for read, value in ((one, left), (other, right)) for role in read.roles[:1] if role != value
+                ]
+                if first != second and alike and len({*acting}) < 2:
                     yield first, second, left, right
 
 
 def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
-    """The frame of a line without one of its numbers, its date, or one word that is not the one it is about."""
-    bare = one.bag - LIGHT
-    if one.numbers and bare:
-        for place, number in enumerate(one.numbers[:4]):
-            rest = one.numbers[:place] + one.numbers[place + 1 :]
-            yield ("number", bare, rest, one.dates), number
-    if len(one.dates) == 1 and len(one.bag) > 1 and _STEADY.search(one.text):
+    """The frames of a line, each without what it says where another may say something else: whether it is so, a word that
+    has an opposite, and of what there is one at a time a number, a date or a word."""
+    if one.tense is Tense.COMING:
+        return
+    yield ("is", one.bag - LIGHT, one.numbers, one.dates), "not" if one.denied else ""
+    for word, pair in ((said, pair) for said in one.bag & OPPOSITES.keys() for pair in OPPOSITES[said]):
+        if not one.once:
+            yield ("opposite", one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied), word
+    passes = one.once or one.denied or one.tense is Tense.PAST or _SEVERAL.search(one.text)
+    if passes or not (one.names or _STEADY.search(one.text)):
+        return
+    for place, number in enumerate(one.numbers[:4]) if one.bag - LIGHT else ():
+        yield ("number", one.bag - LIGHT, one.numbers[:place] + one.numbers[place + 1 :], one.dates), number
+    if len(one.dates) == 1 and _STEADY.search(one.text):
         yield ("date", one.bag, one.numbers), one.dates[0]
-    if len(one.bag) > 2 and not one.turned and not SINGLE.isdisjoint(one.bag):
-        carrying = [word for word in one.plain if canonical(word) in one.bag]
-        # The last word may be a value, and in a longer line names and the last but one.
-        for word in dict.fromkeys([*carrying[-1:], *carrying[-2:], *(w for w in carrying[1:] if w in one.names)]):
-            fixed = {*one.roles[:2], *carrying[:1], *one.names}
-            if word not in fixed and canonical(word) not in SINGLE:
-                yield ("value", one.bag - {canonical(word)}, one.numbers, one.dates), word
+    for word in _single(one) if len(one.bag) > 2 else ():
+        yield ("value", one.bag - {canonical(word)}, one.numbers, one.dates), word
+
+
+def _single(one: Read) -> set[str]:
+    """The words that may be the value of something that has one at a time: where somebody lives, whose boss somebody is."""
+    leads = frozenset[str]().union(*(LEAD_IN[verb] for verb in LEAD_IN.keys() & one.bag))
+    found = {name for name, lead in one.led.items() if lead in leads}
+    if not SINGLE.isdisjoint(one.words):
+        # What is somebody's has a name of its own; else the last word may be a value, and in a longer line the last but one.
+        carrying = [word for word in one.words if canonical(word) in one.bag]
+        fixed = {*one.roles[:2], *carrying[:1], *one.names}
+        found |= {word for word in carrying[-2:] if word not in fixed and word not in SINGLE}
+        found |= {*one.roles} - one.tied["of"] if "of" in one.tied else set()
+    return found
