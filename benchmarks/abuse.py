@@ -280,15 +280,29 @@ def door_open() -> Iterator[Door]:
         said = {**os.environ, "ANIMA_CONFIG": str(config)}
         program = [sys.executable, "-m", "anima.cli"]
         subprocess.run([*program, "init", str(folder), "--name", "Aria"], env=said, check=True, capture_output=True)
-        line = [*program, "token", "make", "--scope", "group", "--name", "a", "--home", str(folder), "--json"]
+        line = [
+            *program,
+            "token",
+            "make",
+            "--scope",
+            "group",
+            "--name",
+            "a",
+            "--home",
+            str(folder),
+            "--json",
+            "--as-owner",
+        ]
         agent = json.loads(subprocess.run(line, env=said, check=True, capture_output=True).stdout)["token"]
         line = [*program, "up", "--home", str(folder), "--port", "0"]
         with subprocess.Popen(line, env=said, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
-                link = next(said for said in server.stdout if said.startswith("Open:")).split()[1]
+                link = next(said for said in server.stdout if said.startswith("Open:"))
                 [owner] = config.glob("serve/*/owner.token")
-                yield Door(int(link.split(":")[2].partition("/")[0]), owner.read_text().strip(), agent)
+                yield Door(
+                    int(link.split(":")[3].partition(",")[0].partition("/")[0]), owner.read_text().strip(), agent
+                )
             finally:
                 server.terminate()
 

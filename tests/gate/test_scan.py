@@ -539,6 +539,16 @@ def test_a_text_without_secrets_is_returned_as_it_is() -> None:
     assert redact(text)[0] is text
 
 
+def test_a_text_of_a_thousand_secrets_is_struck_out_whole() -> None:
+    told = json.dumps([f"contraseña: a1b2c3d4{number}" for number in range(3000)])
+    shown, findings = redact_said(told)
+
+    assert shown == "[REDACTED:crowded]" and [each.kind for each in findings] == ["secret:crowded"]
+    assert redact_said(shown) == (shown, ())
+    few = json.dumps([f"contraseña: a1b2c3d4{number}" for number in range(30)])
+    assert redact_said(few)[0].count("[REDACTED:password]") == 30
+
+
 def test_a_placeholder_is_not_a_secret() -> None:
     text = "password: [REDACTED:password] and api_key=[REDACTED:api-key]"
     assert redact(text, compile_patterns(["[A-Z]{4,}"])) == (text, ())

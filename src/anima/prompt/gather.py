@@ -25,7 +25,7 @@ from anima.prompt.fields import render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
 from anima.site import Site
-from anima.text.markdown import View, front_matter, lines_of, may_be_marked, sections
+from anima.text.markdown import Marks, View, front_matter, lines_of, may_be_marked, sections
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
@@ -60,20 +60,29 @@ class Prompts:
         )  # whether another soul is ever worn
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
-        self._large: dict[str, tuple[str, Document]] = {}  # by path: a version, and the document that it was of
+        # By path: a version, the document that it was of, and whether that may be marked.
+        self._large: dict[str, tuple[str, Document, bool]] = {}
 
     def document(self, path: str) -> Document:
         """A document; a very large one is read again only when it changed."""
         documents = self.site.store.documents
-        version, (held, document) = documents.version(path), self._large.get(path, ("", None))
-        if document is not None and version == held:
-            return document
+        version, held = documents.version(path), self._large.get(path)
+        if held is not None and version == held[0]:
+            return held[1]
         self._large.pop(path, None)
         document = documents.read(DocPath.parse(path))
         is_settled = self.site.clock() - document.time > _SETTLED  # times of files are coarse
         if len(document.text) >= _LARGE and is_settled and version and version == documents.version(path):
-            self._large = {**dict(list(self._large.items())[-3:]), path: (version, document)}
+            self._large = {
+                **dict(list(self._large.items())[-3:]),
+                path: (version, document, may_be_marked(document.text)),
+            }
         return document
+
+    def is_marked(self, document: Document) -> bool:
+        """Whether marks may stand in a document."""
+        held = self._large.get(document.path.text)
+        return held[2] if held is not None and held[1] is document else may_be_marked(document.text)
 
     def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
         """The prompt for a listener, from what stands in the store now.
@@ -257,12 +266,10 @@ class _Gathering:
         shows what it shows in the whole of it.
         """
         view = partial(self._listener.view, self._layout, document.path, visible=visible)
-        if (
-            len(document.text) <= self._most_marked
-            or document.text.startswith("---")
-            or (not may_be_marked(document.text) or self._listener.sees_all)
-        ):
+        if len(document.text) <= self._most_marked or document.text.startswith("---") or self._listener.sees_all:
             return view(document.text), True
+        if not self._prompts.is_marked(document):
+            return view(document.text, marked=Marks()), True
         part = view(document.text[: document.text.rfind("\n", 0, self._most_marked) + 1])
         return part, False
 

@@ -474,7 +474,7 @@ def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks |
     A private section is for the owner in MAIN alone; a shared one also for the scopes it names. Private wins.
     """
     own = owner and scope is Scope.MAIN
-    if visible and (own or "<" not in text or not _PRIVATE.search(text)):
+    if visible and (own or (marked is None and not ("<" in text and _PRIVATE.search(text)))):
         return View(text=text, hidden=0, whole=True, spans=((0, len(text)),))  # nothing in it can be kept back
     marked = marks_in(text) if marked is None else marked
     if not marked:

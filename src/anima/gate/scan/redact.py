@@ -1,6 +1,7 @@
 """Redaction: the secrets of a text as findings, and the text without them.
 
-Promise: `redact` leaves no finding behind, never touches a placeholder, and does the same when done twice. A finding
+Promise: `redact` leaves no finding behind, never touches a placeholder (but in a text that is struck out whole, for it holds
+a thousand secrets and hardly anything else), and does the same when done twice. A finding
 shows a few first characters and no more. Pieces between placeholders are read at once, and only what stands around a find
 is looked at again. Not here: what is a secret (secrets).
 """
@@ -16,7 +17,7 @@ from itertools import accumulate
 from re import Pattern
 
 from anima.errors import BadConfig
-from anima.gate.scan.secrets import BORDER, CROWDED, Found, apart, found_in, own
+from anima.gate.scan.secrets import BORDER, CROWDED, Found, Overcrowded, apart, found_in, own
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
 from anima.text.words import visible
@@ -54,7 +55,9 @@ def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, 
     shown, found = redact(text, patterns)
     if any(finding.kind == CROWDED for finding in found) or not (said := _Strings(shown)).text:
         return shown, found
-    inside = said.places(_all(said.text, patterns))
+    secrets = _all(said.text, patterns)
+    is_whole = secrets == [(0, len(said.text), CROWDED)]
+    inside = [(0, len(shown), CROWDED)] if is_whole else said.places(secrets)
     return (_struck(shown, inside), (*found, *findings(shown, _spans(shown, inside)))) if inside else (shown, found)
 
 
@@ -177,7 +180,10 @@ def _all(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:
     marks = [found.span() for found in PLACEHOLDER.finditer(text)] if "[REDACTED:" in text else []
     pieces = _between(0, len(text), marks)
     for _ in range(_ROUNDS):
-        fresh = _in_pieces(text, pieces, patterns)
+        try:
+            fresh = _in_pieces(text, pieces, patterns)
+        except Overcrowded:
+            return [(0, len(text), CROWDED)]
         if not fresh:
             break
         done += fresh

@@ -2,8 +2,8 @@
 
 Promise: few false alarms: a commit, a UUID, a digest, a reference to a vault, a type, a placeholder and "password: ask
 Ana" are none; but where words for secrets stand so close that no person can have written them, whatever follows a
-separator is one unread. Built-in rules read a text in linear time, and none reads over `BORDER`; the owner's own patterns
-are as fast as the owner wrote them.
+separator is one unread, and where they are a thousand, all of the text is. Built-in rules read a text in linear time,
+and none reads over `BORDER`; the owner's own patterns are as fast as the owner wrote them.
 Not here: the text without them (redact), the shapes of keys and the words (tables/secrets.toml), and what becomes of a
 text with a secret, which is the gate's to say.
 """
@@ -28,6 +28,7 @@ BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over 
 _CROWD = 200  # so many secrets, or words for them, and then one in
 _OFTEN = 50  # characters, are more than anybody writes
 _GAP = 40  # what stands between two secrets of a crowd goes with them
+_HOPELESS = 1_000  # so many values apart from one another in a crowd, and nothing of the text is kept
 CROWDED = "crowded"
 
 Found = tuple[int, int, str]
@@ -95,6 +96,10 @@ def _pattern(name: str) -> Pattern[str]:
     return re.compile(one_line(_table().patterns[name]))
 
 
+class Overcrowded(Exception):
+    """A text holds so many secrets that it is not worth reading: whoever asked takes all of it for one."""
+
+
 def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
     words = "\n".join(set(text.split()))  # each word once: what no word holds need not be looked for in the text
     if "PRIVATE" in words:
@@ -148,8 +153,8 @@ def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
             if head is None:
                 continue
             start -= head.end()
-        line = text[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
-        if shape.line and not compiled(shape.line).search(line):
+        before = text[max(0, found.start() - 200) : found.start()] if shape.line else ""
+        if shape.line and not compiled(shape.line).search(before.rpartition("\n")[2]):
             continue
         # A key that is made of crosses, as in a manual, or is only a long name, is none.
         value, needs = text[start:end], kind in _NEED_MIXTURE
@@ -217,12 +222,14 @@ _DENSE = 16  # one word for a secret in so many characters leaves no room for an
 
 def _crowd(text: str) -> Iterator[Found]:
     """Whatever can be a value, in a text that is too crowded to weigh each of them."""
-    first = last = 0
+    first = last = count = 0
     for found in _pattern("crowd").finditer(text):
         start, end = found.span(found.lastgroup or 0)
         if last and (start > last + _GAP or text.find(BORDER, last, start) >= 0):
             yield first, last, CROWDED
-            last = 0
+            last, count = 0, count + 1
+            if count == _HOPELESS:
+                raise Overcrowded
         first, last = (first if last else start), end
     if last:
         yield first, last, CROWDED
@@ -371,8 +378,8 @@ def _is_password(value: _Value, grade: Grade) -> bool:
         return not _pattern("year").fullmatch(text) and (value.direct or (value.purpose and len(text) >= 6))
     if _pattern("quantity").fullmatch(low):
         return False
-    symbols = compiled(r"[\x00-\x2b:-@\[-^`{-\x7f]").search(text.replace("'", "")) is not None
-    if _has_letter(text) and (_has_digit(text) or symbols):
+    symbols = compiled(r"[\x00-\x26\x28-\x2b:-@\[-^`{-\x7f]")
+    if _has_letter(text) and (_has_digit(text) or symbols.search(text)):
         return len(text) >= (5 if value.direct else 6)
     if low.count("-") >= 3 or grade is Grade.CODE:
         return value.direct and grade is Grade.PASSWORD
