@@ -67,8 +67,10 @@ def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: S
 
 
 def new_with_db(user_id: str, db: str) -> Home:
-    """IronClaw's workspace of one user in a database: the home of the tenant of that name, made if it has none."""
-    return Home.open(db, tenant=user_id, create=True)
+    """IronClaw's workspace of one user in a database: the home of the tenant of that name, or of the agent of that name in
+    one file, made if it has none."""
+    in_file = db.startswith(("file:", "sqlite:"))
+    return Home.open(db, tenant=None if in_file else user_id, agent=user_id if in_file else None, create=True)
 
 
 def append_memory(home: Home, fact: str) -> Receipt:

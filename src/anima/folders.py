@@ -24,7 +24,7 @@ from anima.model import is_address
 if TYPE_CHECKING:
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
-    from anima.store.postgres.tenants import Tenants
+    from anima.store.rows.tenants import Tenants
     from anima.upkeep.doctor import Health
 
 
@@ -82,7 +82,7 @@ def restore(
 
 def tenants(address: str) -> Tenants:
     """The tenants of a database, for whoever owns it."""
-    from anima.store.postgres.tenants import Tenants
+    from anima.store.rows.tenants import Tenants
 
     return Tenants(address)
 

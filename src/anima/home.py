@@ -100,8 +100,9 @@ class Home:
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
         is finished (unless `finish` says that somebody only looks).
 
-        In a database (`postgresql://…`, or DATABASE_URL where no path is given) it is the home of a tenant's agent; a
-        tenant nobody made is an error, and with `create` an empty home is made for an agent that has none.
+        In a database (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) it is the home of a tenant's
+        agent, or the one in that SQLite file; a tenant nobody made is an error, and with `create` an empty home is made
+        for an agent that has none.
 
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.

@@ -30,7 +30,7 @@ from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
 
 if TYPE_CHECKING:
-    from anima.store.postgres.homes import RowPlace
+    from anima.store.rows.homes import RowPlace
 
 
 class Named(Protocol):
@@ -141,19 +141,18 @@ def open_site(
     changed by opening it, but that with `finish` what a crash interrupted is finished, and with `create` a home in a
     database is made."""
     if is_address(path := given_place(path, env)):
-        from anima.store.postgres.homes import find_home
-        from anima.store.postgres.store import PostgresStore
-        from anima.store.postgres.whole import RowWhole
+        from anima.store.rows.store import RowStore
+        from anima.store.rows.whole import RowWhole
 
-        place = find_home(str(path), tenant=tenant, agent=agent, env=env, create=create)
-        documents = place.documents
-        register: Register = RowRegister(user_folder(env), place)
+        place = _in_database(str(path), env, tenant=tenant, agent=agent, create=create, again=False, now=clock())
+        documents, register, head = place.documents, register_of(place, env), place.rows.engine.mark
         config = configured(documents, register, env, settings)
         detection = detected(documents, config, place.made_as)
         layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
         rules = rules_for(layout, config, documents, register, clock=clock, agent=agent)
-        shelf = str(user_folder(env) / "snapshots" / place.identity)
-        store: Store = PostgresStore(place, replace(rules, head=None), shelf=shelf, whole=RowWhole)
+        rules = rules if head else replace(rules, head=None)  # a server keeps it in a table that is only added to
+        shelf = str(user_folder(env) / "snapshots" / place.identity.partition(".")[0])
+        store: Store = RowStore(place, rules, shelf=shelf, whole=RowWhole)
         return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
     if tenant is not None or create:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
@@ -199,6 +198,12 @@ class RowRegister(Register):
 
     def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
         self._place.trust(trusted)
+
+
+def register_of(place: RowPlace, env: Mapping[str, str]) -> Register:
+    """The list of homes for a home in a database; one in a file is vouched for as a folder is."""
+    where = user_folder(env)
+    return RowRegister(where, place) if place.rows.engine.needs_tenant else Register(where)
 
 
 def _opened(path: str | Path, register: Register) -> Folder:
@@ -286,19 +291,12 @@ def make_home(
     asked = configs.load(None, env=env, flags=settings, trusted=True)
     signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
-        from anima.store.postgres.homes import find_home
-
-        found = find_home(str(place), tenant=tenant, agent=agent, env=env, create=True)
+        found = _in_database(str(place), env, tenant=tenant, agent=agent, create=True, again=again, now=now)
         return _made_in(found, asked, signs_of_life, now)
     register, path = Register(user_folder(env)), expanded(place)
-    known = register.known(place_of(path))
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
-    if known and known.made and gone and not again:
-        raise Refused(
-            f"{path}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
-            rule="vanished-home",
-            hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
-        )
+    if gone and not again:
+        _check_vanished(register, place_of(path))
     if (
         not gone
         and path.resolve().parent == Path("/")
@@ -329,15 +327,50 @@ def make_home(
         store.close()
 
 
+def _check_vanished(register: Register, place: str) -> None:
+    """Refuses to bury a home that this user made at a place where nothing stands now."""
+    known = register.known(place)
+    if known and known.made:
+        raise Refused(
+            f"{place}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
+            rule="vanished-home",
+            hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
+        )
+
+
+def _in_database(
+    address: str,
+    env: Mapping[str, str],
+    *,
+    tenant: str | None,
+    agent: str | None,
+    create: bool,
+    again: bool,
+    now: datetime,
+) -> RowPlace:
+    """A home's place in a database. One in a file that is made here is this user's, as a folder is."""
+    from anima.store.rows.homes import find_home
+    from anima.store.rows.sqlite import file_at, mark_of
+
+    is_file = not address.startswith("postgres")
+    if create and is_file and not again and mark_of(file := file_at(address.partition("#")[0])) is None:
+        _check_vanished(Register(user_folder(env)), f"file:{file}")
+    place = find_home(address, tenant=tenant, agent=agent, env=env, create=create)
+    if create and is_file and not place.documents.names(""):
+        with suppress(HomeError):
+            Register(user_folder(env)).note(place.name, identity=place.identity, made=now, trusted=True)
+    return place
+
+
 def _made_in(place: RowPlace, asked: Config, signs_of_life: set[str], now: datetime) -> bool:
     """Makes what a home in a database begins with; whether it is brand-new."""
-    from anima.store.postgres.store import PostgresStore
+    from anima.store.rows.store import RowStore
 
     is_new = not any(name.casefold() in signs_of_life - {configs.FILE} for name in place.documents.names(""))
     dialect = detected(place.documents, asked, place.made_as).dialect
     if is_new:
         rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
-        PostgresStore(place, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
+        RowStore(place, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
     return is_new
 
 

@@ -17,10 +17,10 @@ from anima.model import Embedder
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import SCALE, Filter, Packed, quantised
 from anima.search.index import DocumentIn, Index, Label
-from anima.search.postgres import PostgresTables
 from anima.search.rank import Query, SearchAnswer, run
+from anima.search.rows import RowTables
 from anima.search.tables import Mark, SqliteTables, Tables
-from anima.store.postgres.homes import find_home
+from anima.store.rows.homes import find_home
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
 from anima.text.words import ask
@@ -55,7 +55,13 @@ class TestPostgresTables(TablesContract):
         self.rows = place.rows
 
     def factory(self, folder: str) -> Callable[[], Tables]:
-        return lambda: PostgresTables(self.rows)
+        return lambda: RowTables(self.rows)
+
+
+class TestTablesInOneFile(TablesContract):
+    def factory(self, folder: str) -> Callable[[], Tables]:
+        place = find_home(f"file:{folder}/home.db", tenant=None, agent=None, env={}, create=True)
+        return lambda: RowTables(place.rows)
 
 
 class TestMemoryTables(TablesContract):

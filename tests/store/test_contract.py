@@ -1,4 +1,4 @@
-"""The contract of a store, passed by the folder's, by the one in memory and by the one in PostgreSQL."""
+"""The contract of a store, passed by the folder's, by the one in memory, by PostgreSQL and by one SQLite file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules
-from anima.store.postgres.homes import find_home
-from anima.store.postgres.store import PostgresStore
+from anima.store.rows.homes import find_home
+from anima.store.rows.store import RowStore
 from anima.testing.memory_store import MemoryStore, Shelf
 from anima.testing.store_contract import Opens, StoreContract
 from conftest import Cluster
@@ -50,8 +50,18 @@ class TestPostgresStore(StoreContract):
     def home(self, cluster: Cluster, sealed: str, tmp_path: Path, clock: Callable[[], datetime]) -> Opens:
         tenant = cluster.new_tenant()
 
-        def once_more() -> PostgresStore:
+        def once_more() -> RowStore:
             place = find_home(cluster.application, tenant=tenant, agent="main", env=os.environ, create=True)
-            return PostgresStore(place, rules(clock), shelf=str(tmp_path))
+            return RowStore(place, rules(clock), shelf=str(tmp_path))
+
+        return once_more
+
+
+class TestOneFile(StoreContract):
+    @pytest.fixture
+    def home(self, tmp_path: Path, clock: Callable[[], datetime]) -> Opens:
+        def once_more() -> RowStore:
+            place = find_home(f"file:{tmp_path}/home.db", tenant=None, agent=None, env={}, create=True)
+            return RowStore(place, rules(clock), shelf=str(tmp_path))
 
         return once_more

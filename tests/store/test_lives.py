@@ -1,4 +1,4 @@
-"""The same random life in a folder, in memory and in PostgreSQL: whatever is done, the same can be seen afterwards."""
+"""The same random life in a folder, in memory, in PostgreSQL and in one file: whatever is done, the same can be seen afterwards."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict, d
 from anima.store import Batch, Store
 from anima.store.folder import Folder
 from anima.store.place import FolderStore, Rules
-from anima.store.postgres.homes import find_home
-from anima.store.postgres.store import PostgresStore
+from anima.store.rows.homes import find_home
+from anima.store.rows.store import RowStore
 from anima.testing.memory_store import MemoryStore, Shelf
 from conftest import Cluster
 
@@ -37,15 +37,18 @@ class Life(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.folder, self.shelf, self.tenant = tempfile.mkdtemp(), Shelf(), self.cluster.new_tenant()
+        self.folder, self.file = tempfile.mkdtemp(), tempfile.mkdtemp()
+        self.shelf, self.tenant = Shelf(), self.cluster.new_tenant()
         self.stores = self.opened()
 
     def opened(self) -> list[Store]:
         rules = Rules(clock=lambda: NOW, author="aria", is_closed=lambda path: False)
         env = {"ANIMA_KEY": self.key}
         place = find_home(self.cluster.application, tenant=self.tenant, agent="main", env=env, create=True)
-        rows = PostgresStore(place, rules, shelf="")
-        return [FolderStore(Folder(self.folder), rules), MemoryStore(self.shelf, rules), rows]  # type: ignore[list-item]
+        rows = RowStore(place, rules, shelf="")
+        file = find_home(f"file:{self.file}/home.db", tenant=None, agent=None, env={}, create=True)
+        folder, memory = FolderStore(Folder(self.folder), rules), MemoryStore(self.shelf, rules)
+        return [folder, memory, rows, RowStore(file, rules, shelf="")]  # type: ignore[list-item]
 
     def every(self, do: Any) -> Any:
         """What all of them answer, an error by its kind; it is the same."""
@@ -131,7 +134,8 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         for store in getattr(self, "stores", ()):
             store.close()
-        shutil.rmtree(getattr(self, "folder", ""), ignore_errors=True)
+        for made in (getattr(self, "folder", ""), getattr(self, "file", "")):
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def seen(store: Store) -> object:

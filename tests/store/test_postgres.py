@@ -1,4 +1,4 @@
-"""A home in PostgreSQL does what a home in a folder does: one pass of every verb, and the same is seen in both."""
+"""A home in PostgreSQL, or in one file, does what a home in a folder does: every verb, and the same is seen in both."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ def made(place: str | Path, **more: Any) -> Home:
     )
 
 
-@pytest.fixture
-def pair(cluster: Cluster, sealed: str, tmp_path: Path) -> tuple[Home, Home]:
+@pytest.fixture(params=["postgres", "file"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Home, Home]:
+    if request.param == "file":
+        return made(tmp_path / "folder"), made(f"file:{tmp_path}/home.db")
+    cluster, _ = request.getfixturevalue("cluster"), request.getfixturevalue("sealed")
     return made(tmp_path / "folder"), made(cluster.application, tenant=cluster.new_tenant())
 
 
@@ -162,9 +165,16 @@ def test_the_prompt_is_the_same_byte_for_byte(pair: tuple[Home, Home]) -> None:
 # -- whole homes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_moves_from_a_folder_to_a_database_and_back(
-    cluster: Cluster, sealed: str, tenant: str, tmp_path: Path
-) -> None:
+@pytest.fixture(params=["postgres", "file"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a home in a database can be made."""
+    if request.param == "file":
+        return f"file:{tmp_path}/home.db"
+    cluster, _ = request.getfixturevalue("cluster"), request.getfixturevalue("sealed")
+    return f"{cluster.application}#{cluster.new_tenant()}"
+
+
+def test_a_snapshot_moves_from_a_folder_to_a_database_and_back(address: str, tmp_path: Path) -> None:
     with made(tmp_path / "first") as home:
         home.remember(f"{WORDS}.")
         home.write("a.md", "one\n")
@@ -173,7 +183,6 @@ def test_a_snapshot_moves_from_a_folder_to_a_database_and_back(
             session.log("user", "hello there")
         archive = home.snapshots.take(to=tmp_path / "first.tar.gz").path
         before = texts(home), [r.subject for r in home.past.log()], [r.hash for r in home.site.store.ledger.records()]
-    address = f"{cluster.application}#{tenant}"
     anima.restore(archive, address, other=True, clock=Clock())
     with Home.open(address, clock=Clock()) as moved:
         there = texts(moved), [r.subject for r in moved.past.log()], [r.hash for r in moved.site.store.ledger.records()]
@@ -188,19 +197,17 @@ def test_a_snapshot_moves_from_a_folder_to_a_database_and_back(
         assert len(home.past.log("a.md")) == 3 and not home.past.history_problems()
 
 
-def test_a_restore_takes_everything_back_and_tells_homes_that_are_open(
-    cluster: Cluster, sealed: str, tenant: str, tmp_path: Path
-) -> None:
-    with made(cluster.application, tenant=tenant) as home:
+def test_a_restore_takes_everything_back_and_tells_homes_that_are_open(address: str) -> None:
+    with made(address) as home:
         home.write("a.md", "one\n")
         kept = home.snapshots.take().path
         home.write("a.md", "two\n")
         home.write("b.md", "new\n")
-        done = anima.restore(kept, f"{cluster.application}#{tenant}", clock=Clock())
+        done = anima.restore(kept, address, clock=Clock())
         assert done.before is not None
         with pytest.raises(Refused, match="restored"):
             home.write("a.md", "three\n")
-    with Home.open(cluster.application, tenant=tenant) as again:
+    with Home.open(address) as again:
         assert again.read("a.md").text == "one\n" and not again.exists("b.md")
         assert again.past.audit().ok and not again.past.history_problems()
         assert again.write("a.md", "three\n").status == "written"

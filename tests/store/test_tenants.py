@@ -18,7 +18,7 @@ from anima import Home, Scope
 from anima.cli import run
 from anima.compat import new_with_db
 from anima.errors import HomeError
-from anima.store.postgres import database
+from anima.store.rows import transaction
 from anima.testing import postgres
 from conftest import Cluster
 
@@ -85,7 +85,7 @@ def test_nothing_crosses_between_tenants(cluster: Cluster, sealed: str) -> None:
 def test_nothing_crosses_where_the_application_does_not_ask_for_its_own_rows(
     cluster: Cluster, sealed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "OWN", "true")  # and so two homes of one tenant would be one
+    monkeypatch.setattr(transaction, "OWN", "true")  # and so two homes of one tenant would be one
     live_beside(cluster, shared=True)
 
 

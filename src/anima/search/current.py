@@ -345,9 +345,9 @@ def faces(layout: Layout, path: DocPath, text: str) -> dict[str, int]:
 def tables_of(store: Store) -> Tables:
     """The tables of a home's index: in its database, else in derived files."""
     if (rows := getattr(store, "rows", None)) is not None:
-        from anima.search.postgres import PostgresTables
+        from anima.search.rows import RowTables
 
-        return PostgresTables(rows)
+        return RowTables(rows)
     return sqlite_tables(store)
 
 

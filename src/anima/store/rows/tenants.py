@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, Damaged, MissingExtra, NoSuchHome
-from anima.store.postgres.database import shown
-from anima.store.postgres.schema import as_owner, bring_up
+from anima.store.rows.postgres import shown
+from anima.store.rows.schema import as_owner, bring_up
 
 if TYPE_CHECKING:
     from psycopg import Connection

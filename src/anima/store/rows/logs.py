@@ -18,9 +18,9 @@ from anima.model import DocPath
 from anima.store import LogState, Mend
 from anima.store.folder import MACHINE
 from anima.store.logs import ID, MAX_LINE, last_line
-from anima.store.postgres.database import HomeRows, Transaction
-from anima.store.postgres.files import FileRows, key_of
 from anima.store.private import TORN
+from anima.store.rows.files import FileRows, key_of
+from anima.store.rows.transaction import HomeRows, Transaction
 
 _STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"
 _BEFORE = 64  # bytes before a torn line that tell who wrote the log

@@ -1,8 +1,8 @@
-"""The tables of the index in PostgreSQL: one row a part, packed as it is packed for SQLite.
+"""The tables of the index in a home's database: one row a part, packed as it is packed for SQLite.
 
 Promise: the same rows give the same answers, bit for bit; ids are given by the home's own row, so none is used twice and no
 sequence is shared by tenants. A reading is one statement and sees one generation. Transactions are the index's own, never
-those of a change. Not here: arrays and ranking (`field`, `rank`), connections (anima.store.postgres).
+those of a change. Not here: arrays and ranking (`field`, `rank`), connections (anima.store.rows).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 from anima.errors import HomeError
 from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
-from anima.store.postgres.database import HomeRows
+from anima.store.rows.transaction import HomeRows
 
 _MADE = "select epoch, made_for, generation, last_part, last_document from anima.made where [own]"
 _SINCE = """
-    with made as (select * from anima.made where [own]),
+    with this as (select * from anima.made where [own]),
     seen as (select case when epoch = %(epoch)s then %(part)s else 0 end as part,
-        case when epoch = %(epoch)s then %(document)s else 0 end as document from made)
-    select 0, last_part, last_document, generation, epoch, made_for, null, null::bytea, null::bytea from made
+        case when epoch = %(epoch)s then %(document)s else 0 end as document from this)
+    select 0, last_part, last_document, generation, epoch, made_for, null, null::bytea, null::bytea from this
     union all select 1, id, day, null, path, kind, layer, null, null from anima.document
         where [own] and id > (select document from seen)
     union all select 2, id, document, null, null, null, null, packed, vectors from anima.part
@@ -45,11 +45,11 @@ _PUT_PART = """
 """
 
 
-class PostgresTables:
+class RowTables:
     """`Tables` in a database. What the server cannot do now is `IndexDown`."""
 
     def __init__(self, rows: HomeRows) -> None:
-        self._rows = HomeRows(rows.database, rows.tenant, rows.home)
+        self._rows = rows if rows.engine.alone_writes else HomeRows(rows.engine, rows.tenant, rows.home)
         self._notes: list[str] = []
 
     @property

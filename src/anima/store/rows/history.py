@@ -12,25 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from anima.errors import NoSuchRevision
-from anima.store.postgres.database import HomeRows
 from anima.store.revision import Note, Revision, anchor_of, common, message_of, patch_of, person_of, revision_of
+from anima.store.rows.transaction import HomeRows
 
 WHOLE = 20  # every so many versions of a document one is whole
 _LOG = """
-    select r.id, r.person, r.message, array(select v.path from anima.version v
-        where v.tenant = r.tenant and v.home = r.home and v.n = r.n order by v.path)
-    from anima.revision r where [own] and (%(path)s::text is null or exists(select from anima.version v
-        where v.tenant = r.tenant and v.home = r.home and v.n = r.n and v.path = %(path)s))
-    order by n desc limit %(limit)s
+    select r.id, r.person, r.message, v.path from (select * from anima.revision where [own]
+        and (%(path)s::text is null or n in (select n from anima.version where [own] and path = %(path)s))
+        order by n desc limit %(limit)s) as r
+    left join anima.version v on v.tenant = r.tenant and v.home = r.home and v.n = r.n order by r.n desc, v.path
 """
 _BACK = """
-    select v.path, v.n, v.blob, v.start, v.rest, v.body from unnest(%(paths)s::text[]) as asked(path)
-    cross join lateral (select * from anima.version where [own] and path = asked.path and n <= %(n)s
-        order by n desc limit %(most)s) v order by v.path, v.n desc
+    select path, n, blob, start, rest, body from (select path, n, blob, start, rest, body,
+        row_number() over (partition by path order by n desc) as back from anima.version
+        where [own] and path = any(%(paths)s) and n <= %(n)s) as last where back <= %(most)s order by path, n desc
 """
 _TREE = """
-    select path, blob, n from (select distinct on (path) path, blob, n from anima.version
-    where [own] and n <= %(n)s order by path, n desc) as last where blob is not null
+    select path, blob from (select path, blob, row_number() over (partition by path order by n desc) as back
+    from anima.version where [own] and n <= %(n)s) as last where back = 1 and blob is not null
 """
 _PUT = (
     "insert into anima.version values(%(tenant)s, %(home)s, %(path)s, %(n)s, %(blob)s, %(start)s, %(rest)s, %(body)s)"
@@ -62,16 +61,18 @@ class RowHistory:
         return (found[0], found[1]) if found else (0, "")
 
     def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]:
-        rows = self._rows.ask(_LOG, path=path, limit=limit)
+        found: dict[str, tuple[bytes, bytes, list[str]]] = {}
+        for id, person, message, changed in self._rows.ask(_LOG, path=path, limit=limit):
+            found.setdefault(id, (person, message, []))[2].extend([changed] if changed else [])
         return [
-            revision_of(id, person, message.decode("utf-8", "replace"), paths) for id, person, message, paths in rows
+            revision_of(id, who, said.decode("utf-8", "replace"), paths) for id, (who, said, paths) in found.items()
         ]
 
     def show(self, revision: str, path: str) -> bytes | None:
         return self._texts(self._number(revision), [path]).get(path)
 
     def tree(self, revision: str) -> Mapping[str, str]:
-        return {path: blob for path, blob, _ in self._rows.ask(_TREE, n=self._number(revision))}
+        return dict(self._rows.ask(_TREE, n=self._number(revision)))
 
     def diff(self, old: str | None, new: str, path: str | None = None) -> str:
         before, after = self.tree(old) if old else {}, self.tree(new)

@@ -1,9 +1,9 @@
-"""The store of a home in PostgreSQL.
+"""The store of a home in a database: in PostgreSQL, or in one SQLite file.
 
 Promise: a change is one transaction under the home's row lock, about ten statements sent together: bases compared, texts,
 ledger records, revision and the chain's head, all or nothing; nothing is embedded, asked or waited for inside. A lost
-connection before COMMIT is tried again; after a lost answer the intent's record tells whether it stands. The home's key is
-sealed by a key from the environment. Not here: rows (files, logs, history), connections (database).
+connection before COMMIT is tried again; after a lost answer the intent's record tells whether it stands. On a
+server the home's key is sealed by a key from the environment. Not here: rows (files, logs, history), connections.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from anima.store import Batch, Mend, Whole, Written, never_whole
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.folder import MACHINE
 from anima.store.lock import PATIENCE
-from anima.store.place import Rules
-from anima.store.postgres.database import LostConnection
-from anima.store.postgres.files import FileRows, RowDocuments, RowState
-from anima.store.postgres.history import RowHistory
-from anima.store.postgres.homes import RowPlace
-from anima.store.postgres.logs import RecordLog, RowLogs
+from anima.store.place import Heads, Rules
+from anima.store.rows.files import FileRows, RowDocuments, RowState
+from anima.store.rows.history import RowHistory
+from anima.store.rows.homes import RowPlace
+from anima.store.rows.logs import RecordLog, RowLogs
+from anima.store.rows.transaction import LostConnection
 
 _TRIES = 3
 _WORDS = 50  # changes whose words are kept until they have a revision
@@ -53,11 +53,11 @@ _CHANGED = ("intent", "outside", "found")
 _FOLDED = (*_CHANGED, "done", "failed", "format")
 
 
-class PostgresStore:
+class RowStore:
     """The canonical state of one home in a database. Bound to its tenant and home when it is opened."""
 
     def __init__(
-        self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[PostgresStore], Whole] | None = None
+        self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[RowStore], Whole] | None = None
     ) -> None:
         """`shelf` is the folder of this machine in which the home's snapshots stand; `whole` is what treats the home as a
         heap of files, where anybody does."""
@@ -66,7 +66,7 @@ class PostgresStore:
         self.files = FileRows(rows)
         self.documents = RowDocuments(self.files, name=self.name, identity=self.identity)
         self.state = RowState(rows, self.files, self._special)
-        self.log = RecordLog(rows)
+        self.log, self.noted = RecordLog(rows), Heads(rules.head)
         self._epoch = self._number("epoch")
         self._mutex = threading.RLock()
         self._key: Key | None = None
@@ -132,13 +132,13 @@ class PostgresStore:
 
     def _take(self, name: str, holder: str) -> int | None:
         sql = """
-            insert into anima.lease values(%(tenant)s, %(home)s, %(name)s, %(holder)s, 1, now() + %(span)s)
+            insert into anima.lease values(%(tenant)s, %(home)s, %(name)s, %(holder)s, 1, now() + %(span)s * interval '1 second')
             on conflict(tenant, home, name) do update set holder = excluded.holder, until = excluded.until,
                 token = lease.token + (lease.holder != excluded.holder)::int
             where lease.until <= now() or lease.holder = excluded.holder returning token
         """
         with self.rows.transaction():
-            found = self.rows.one(sql.replace("%(span)s", f"interval '{_LEASE} seconds'"), name=name, holder=holder)
+            found = self.rows.one(sql, name=name, holder=holder, span=_LEASE)
         return int(found[0]) if found else None
 
     def _renew(self, name: str, holder: str, ended: threading.Event) -> None:
@@ -196,7 +196,7 @@ class PostgresStore:
             shared = self._ledger
             own = copy.copy(shared) if shared else Ledger(self.log, key=key, clock=self.clock)
             held.kept["ledger"] = own
-            held.after.append(lambda done: self._settled(own, done))
+            held.after.append(lambda done: self._settled(own, done and "replaced" not in held.kept))
             held.before.append(self._note_head)
             if shared is None:
                 own.begin(key.id[:16])
@@ -206,6 +206,7 @@ class PostgresStore:
         with self._mutex:
             if done:
                 self._ledger = own
+                self.noted.note(own, own.tip)
             else:
                 self._view, self._newest = None, 0
 
@@ -229,10 +230,10 @@ class PostgresStore:
         return [(row[0], row[1]) for row in self.rows.ask(sql)]
 
     def had_ledger(self) -> bool:
-        return not self.begun and bool(self._heads())
+        return not self.begun and bool([*self._heads(), *self.noted.all()])
 
     def anchors(self) -> list[tuple[int, str]]:
-        return [*self._heads(), *RowHistory(self.rows).anchors()]
+        return [*self._heads(), *self.noted.all(), *RowHistory(self.rows).anchors()]
 
     def need_ledger(self) -> None:
         if self.had_ledger():
@@ -432,6 +433,8 @@ class PostgresStore:
 
     def put_ledger(self, data: bytes) -> None:
         """Another chain. Its end is noted after a mark that says that the one before is over."""
+        if (held := self.rows.held) is not None:
+            held.kept["replaced"] = True
         self.rows.tell("delete from anima.record where [own]")
         at, rows = 0, list[dict[str, object]]()
         for n, line in enumerate(re.findall(rb"[^\n]*\n|[^\n]+", data), 1):

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from anima.errors import HomeError
 from anima.ledger.verify import verify
 from anima.model import Deed, DocPath, Remark
-from anima.store.postgres.history import RowHistory
+from anima.store.rows.history import RowHistory
 
 if TYPE_CHECKING:
-    from anima.store.postgres.store import PostgresStore
+    from anima.store.rows.store import RowStore
 
 
 class CheckedRows:
     """Ledger, history and documents of one home in the database."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: RowStore) -> None:
         self._store = store
 
     def check(self) -> Iterator[Remark]:

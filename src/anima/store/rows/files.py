@@ -15,12 +15,8 @@ from typing import NamedTuple, Self
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store.folder import MACHINE
-from anima.store.postgres.database import HomeRows
+from anima.store.rows.transaction import HomeRows
 
-_CONTENT = """
-    body || coalesce((select string_agg(data, ''::bytea order by at) from anima.line
-        where line.tenant = file.tenant and line.home = file.home and line.key = file.key), ''::bytea)
-"""
 _INSERT = """
     insert into anima.file values(%(tenant)s, %(home)s, %(key)s, %(path)s, anima.moment(), %(version)s,
         %(is_document)s, %(size)s, %(ended)s, %(mode)s, coalesce(%(time)s, clock_timestamp()), %(body)s)
@@ -33,7 +29,7 @@ _PUT = f"""
         is_document = excluded.is_document, size = excluded.size, ended = excluded.ended, mode = excluded.mode,
         time = excluded.time, body = excluded.body
 """
-_BLOCK = 1 << 20
+_BLOCK, _ALL = 1 << 20, 1 << 31
 
 
 def key_of(path: str) -> str:
@@ -63,13 +59,13 @@ class FileRows:
         return Found(*found) if found else None
 
     def content(self, path: str) -> bytes | None:
-        found = self._rows.one(f"select {_CONTENT} from anima.file where [own] and key = %(key)s", key=key_of(path))
+        found = self._rows.one("select [content] from anima.file where [own] and key = %(key)s", key=key_of(path))
         return found[0] if found else None
 
     def whole(self, path: str, most: int) -> tuple[Found, bytes] | None:
         """A file's row and its bytes, or none of them where there are more than `most`."""
-        sql = f"""
-            select path, size, mode, time, was || '.' || version, case when size <= %(most)s then {_CONTENT} else '' end
+        sql = """
+            select path, size, mode, time, was || '.' || version, case when size <= %(most)s then [content] else '' end
             from anima.file where [own] and key = %(key)s
         """
         found = self._rows.one(sql, key=key_of(path), most=most)
@@ -77,7 +73,7 @@ class FileRows:
 
     def contents(self, paths: Iterable[str]) -> dict[str, tuple[str, bytes]]:
         """(path as it is spelt, bytes) of those of some files that are there, by key."""
-        sql = f"select key, path, {_CONTENT} from anima.file where [own] and key = any(%(keys)s)"
+        sql = "select key, path, [content] from anima.file where [own] and key = any(%(keys)s)"
         return {row[0]: (row[1], row[2]) for row in self._rows.ask(sql, keys=[key_of(path) for path in paths])}
 
     def beneath(self, folder: str, *, limit: int | None = None) -> list[Found]:
@@ -88,7 +84,7 @@ class FileRows:
             where [own] and key >= %(low)s and (%(high)s::text is null or key < %(high)s) order by path limit %(limit)s
         """
         high = f"{low[:-1]}0" if folder else None  # what comes after a slash
-        return [Found(*row) for row in self._rows.ask(sql, low=low, high=high, limit=limit)]
+        return [Found(*row) for row in self._rows.ask(sql, low=low, high=high, limit=limit or _ALL)]
 
     def put(
         self,
@@ -129,14 +125,14 @@ class FileRows:
     def read(self, path: str, start: int, end: int) -> bytes:
         """The bytes of a range, fewer where there are no more."""
         sql = """
-            select 0, 0, substring(body from %(start)s::int + 1 for %(span)s::int) from anima.file
+            select 0, 0, substr(body, %(start)s::int + 1, %(span)s::int) from anima.file
                 where [own] and key = %(key)s
             union all select 1, at, data from anima.line where [own] and key = %(key)s and at < %(end)s
                 and at >= coalesce((select max(at) from anima.line where [own] and key = %(key)s and at <= %(start)s), 0)
             order by 1, 2
         """
         found = self._rows.ask(sql, key=key_of(path), start=start, end=end, span=max(0, end - start))
-        return b"".join(data[max(0, start - at) : end - at] if is_line else data for is_line, at, data in found)
+        return b"".join(data[max(0, start - at) : end - at] if is_line else data or b"" for is_line, at, data in found)
 
 
 class RowDocuments:

@@ -1,0 +1,230 @@
+"""One SQLite file as a database of homes, by the standard library: PostgreSQL's statements in SQLite's words.
+
+Promise: one file at rest, a transaction durable when it ended, what was deleted overwritten; whoever writes waits for
+whoever writes before. The tables are those of PostgreSQL without tenants and row policies: who can read the file reads its
+homes. A file that was taken away or replaced while a home is open is said, never written to. Any libSQL can open it.
+Not here: what the rows mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+from anima.errors import BadArguments, Damaged, HomeBusy, NewerFormat, NoSuchHome, Refused
+from anima.store.rows.schema import texts
+from anima.store.rows.transaction import WAIT, Row, Transaction
+
+_ID = 0x616E696D  # of a file of ours
+_WORDS = tuple(
+    (re.compile(theirs), ours)
+    for theirs, ours in (
+        (r"anima\.moment\(\)", "%(moment)s"),
+        (r"(?:clock_timestamp|now)\(\)", "%(now)s"),
+        (r"interval '1 second'", "1000000"),
+        (r"::\w+(?:\[\])?", ""),
+        (r" for update\b", ""),
+        (r"= any\((%\(\w+\)s)\)", r"in (select value from json_each(\1))"),
+        (r"\banima\.", ""),
+    )
+)
+_TABLES = (
+    (re.compile(r' collate "C"| generated always as identity'), ""),
+    (re.compile(r"default now\(\)"), "default (unixepoch() * 1000000)"),
+    (re.compile(r"\bbytea\b"), "blob"),
+    (re.compile(r"\banima\."), ""),
+)
+_BOTH = re.compile(r"^(?:create table|create index|alter table \S+ add column)\b.*?;$", re.M | re.S)
+_CONTENT = """
+    cast(body || coalesce((select group_concat(data, '') from (select data from line where line.tenant = file.tenant
+        and line.home = file.home and line.key = file.key order by at)), '') as blob)
+"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def file_at(address: str) -> str:
+    """The file an address names: `file:notes.db`, `file:///srv/notes.db`, `sqlite:notes.db`, `sqlite:///notes.db`."""
+    scheme, _, rest = address.partition(":")
+    if rest.startswith("//"):
+        host, _, rest = rest[2:].partition("/")
+        rest = rest if scheme == "sqlite" else f"/{rest}"
+        if host or not rest.strip("/"):
+            raise BadArguments(f"{address} names no file", hint=f"say {scheme}:/srv/aria.db")
+    if not rest or "?" in rest:
+        raise BadArguments(f"{address} names no file, or more than one", hint=f"say {scheme}:/srv/aria.db")
+    return os.path.abspath(os.path.expanduser(rest))
+
+
+class OneFile:
+    """One file as this process knows it: its connections, and the tables in it."""
+
+    needs_tenant, alone_writes = False, True
+
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, f"file:{path}"
+        self._is, self._free, self._mutex = mark_of(path), list[sqlite3.Connection](), threading.Lock()
+        self.mark = str(self._is[1]) if self._is else ""
+        self._moment = 0
+        with self.connection() as db, self.translated(Transaction(db)):
+            self._bring_up(db)
+
+    def _bring_up(self, db: sqlite3.Connection) -> None:
+        """Makes the tables, or brings them up to date. Raises Refused for a file of another program's."""
+        (done,), (of,) = db.execute("pragma user_version").fetchone(), db.execute("pragma application_id").fetchone()
+        (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+        if tables and of != _ID:
+            raise Refused(f"{self.name}: this is a file of another program's; nothing was written", rule="foreign-file")
+        if done > len(texts()):
+            raise NewerFormat("the file", found=done, known=len(texts()))
+        if done < len(texts()):
+            with self.sending(db):
+                self.begin(db, 1, None)
+                (done,) = db.execute("pragma user_version").fetchone()
+                for statement in (each for text in texts()[done:] for each in _BOTH.findall(text)):
+                    db.execute(_put(_TABLES, statement))
+                db.execute(f"pragma application_id = {_ID}")
+                db.execute(f"pragma user_version = {len(texts())}")
+                db.execute("commit")
+
+    def tenant(self, name: str) -> int:
+        return 1
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        if mark_of(self.path) != self._is:
+            what = "was taken away" if mark_of(self.path) is None else "is another file than the one that was opened"
+            raise Damaged(f"{self.name} {what}; nothing was written", hint="put it back, and open the home again")
+        with self._mutex:
+            db = self._free.pop() if self._free else None
+        try:
+            db = db or self._opened()
+        except sqlite3.Error as error:
+            raise Damaged(f"{self.name} cannot be opened: {error}") from None
+        try:
+            yield db
+        finally:
+            self._free.append(db)
+
+    def _opened(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        for pragma in ("trusted_schema = off", "secure_delete = on", "synchronous = extra", "temp_store = memory"):
+            db.execute(f"pragma {pragma}")
+        return db
+
+    # -- statements -----------------------------------------------------------------------------------------------------
+
+    def run(self, db: sqlite3.Connection, statement: str, given: Mapping[str, Any]) -> sqlite3.Cursor:
+        told, names = _told(statement)
+        return db.execute(told, self._values(names, given))
+
+    def run_all(self, db: sqlite3.Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        told, names = _told(statement)
+        db.executemany(told, [self._values(names, row) for row in rows])
+
+    def _values(self, names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+        now = time.time_ns() // 1000
+        self._moment = max(now, self._moment + 1)
+        every = {"now": now, "moment": self._moment, **given}
+        return [_kept(every[name]) for name in names]
+
+    def rows(self, found: sqlite3.Cursor) -> list[Row]:
+        names = [column[0] for column in found.description or ()]
+        if "time" not in names:
+            return found.fetchall()
+        at = names.index("time")
+        return [(*row[:at], _EPOCH + timedelta(microseconds=row[at]), *row[at + 1 :]) for row in found.fetchall()]
+
+    def asked(self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+        return self.rows(self.run(db, statement, given))
+
+    def begin(self, db: sqlite3.Connection, tenant: int, patience: float | None) -> None:
+        """Waits until nobody else writes. Raises HomeBusy."""
+        wait = WAIT if patience is None else patience
+        db.execute(f"pragma busy_timeout = {int(wait * 1000)}")
+        try:
+            db.execute("begin immediate")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise HomeBusy("another connection", seconds=wait) from None
+            raise
+        finally:
+            db.execute(f"pragma busy_timeout = {int(WAIT * 1000)}")
+
+    def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None:
+        with self.translated(held):
+            return row()  # whoever is in a transaction has the file
+
+    @contextmanager
+    def sending(self, db: sqlite3.Connection) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            if db.in_transaction:
+                db.rollback()
+
+    @contextmanager
+    def translated(self, held: Transaction) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            held.is_broken = True
+            raise Damaged(f"{self.name}: {error}; nothing was written") from error
+
+
+def one_file(address: str, *, create: bool) -> OneFile:
+    """The file at an address, opened once in this process; with `create` made where none is, for its owner alone."""
+    path = file_at(address)
+    if (mark := mark_of(path)) is None:
+        if not create:
+            raise NoSuchHome(f"file:{path}: there is no such file", hint=f"anima init file:{path}")
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise Refused(f"file:{path}: the file cannot be made ({os.strerror(error.errno or 0)})") from None
+        mark = mark_of(path)
+    if os.path.isdir(path):
+        raise Refused(f"file:{path}: this is a folder, and a home in one file is none", hint="leave `file:` away")
+    return _one_file(path, mark, os.getpid())
+
+
+@cache
+def _one_file(path: str, mark: object, process: int) -> OneFile:
+    return OneFile(path)
+
+
+def mark_of(path: str) -> tuple[int, int] | None:
+    """What tells a file from another at its place; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    return json.dumps(value) if isinstance(value, list | tuple) else value
+
+
+@cache
+def _told(statement: str) -> tuple[str, tuple[str, ...]]:
+    """A statement in SQLite's words, and which value stands at each of its marks."""
+    told = _put(_WORDS, statement.replace("[content]", _CONTENT))
+    return re.sub(r"%\(\w+\)s", "?", told), tuple(re.findall(r"%\((\w+)\)s", told))
+
+
+def _put(words: Sequence[tuple[re.Pattern[str], str]], text: str) -> str:
+    for theirs, ours in words:
+        text = theirs.sub(ours, text)
+    return text

@@ -1,0 +1,230 @@
+"""What a thread does to the rows of one home while it holds that home's lock: one transaction.
+
+Promise: the same over every engine. The lock is the home's row; a lost connection is told from a lost answer: whether
+COMMIT took effect is looked up by what it wrote. Statements are PostgreSQL's, `[own]` in them stands for the home's own rows
+and `[content]` for a file's bytes; an engine that speaks otherwise puts them into its own words.
+Not here: connections (postgres, sqlite), what the rows mean.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import cache
+from typing import Any, Protocol
+
+from anima.errors import Damaged, HomeError, NoSuchHome
+
+Row = tuple[Any, ...]
+OWN = "{0}tenant = %(tenant)s and {0}home = %(home)s"  # what `[own]` stands for, and `[own a]` for a table called a
+WAIT = 30.0  # seconds for a connection, or for a COMMIT of somebody else's
+_LOCK = """
+    select version, records, bytes, anchored, epoch from anima.home
+    where [own] for update
+"""
+
+
+class LostConnection(Damaged):
+    """The server went away before COMMIT was sent, or had not carried it out: nothing was written."""
+
+
+class Transaction:
+    """A transaction of one thread. `row` is the home's row where it has the home's lock."""
+
+    def __init__(self, db: Any) -> None:
+        self.db, self.depth = db, 1
+        self.row: tuple[int, ...] | None = None
+        self.is_broken = False
+        self.kept: dict[str, Any] = {}  # what whoever writes remembers for as long
+        self.before: list[Callable[[], object]] = []  # called to send what goes with COMMIT
+        self.after: list[Callable[[bool], object]] = []  # told at the end whether it was committed
+        self.proof: tuple[str, Mapping[str, Any]] | None = None  # what finds a row only where it was committed
+
+
+class Engine(Protocol):
+    """Where rows are kept, and how it is spoken to."""
+
+    name: str
+    mark: str  # what tells it from another in its place, where anybody can put one
+    needs_tenant: bool  # whether homes of several tenants stand here
+    alone_writes: bool  # whether a transaction keeps every other from writing, whosever rows they are
+
+    def tenant(self, name: str) -> int: ...
+    def connection(self) -> AbstractContextManager[Any]: ...
+    def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any: ...
+    def run_all(self, db: Any, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def rows(self, found: Any) -> list[Row]: ...
+    def asked(self, db: Any, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+        """The rows of a statement in a transaction of its own."""
+        ...
+
+    def begin(self, db: Any, tenant: int, patience: float | None) -> None: ...
+    def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None: ...
+    def sending(self, db: Any) -> AbstractContextManager[None]: ...
+    def translated(self, held: Transaction) -> AbstractContextManager[None]: ...
+
+
+def engine_at(address: str, *, create: bool = False) -> Engine:
+    """The database at an address, opened once in this process; with `create` a file is made where none is."""
+    if address.startswith(("postgresql:", "postgres:")):
+        return _server(address, os.getpid())
+    from anima.store.rows.sqlite import one_file
+
+    return one_file(address, create=create)
+
+
+@cache
+def _server(address: str, process: int) -> Engine:
+    from anima.store.rows.postgres import PostgresDatabase
+
+    return PostgresDatabase(address)
+
+
+class HomeRows:
+    """The rows of one home, or of one tenant where the home is 0. Every statement goes through here."""
+
+    def __init__(self, engine: Engine, tenant: int, home: int) -> None:
+        self.engine, self.tenant, self.home = engine, int(tenant), int(home)
+        self._local = threading.local()
+
+    @property
+    def held(self) -> Transaction | None:
+        """This thread's transaction."""
+        return getattr(self._local, "held", None)
+
+    @property
+    def _needed(self) -> Transaction:
+        held = self.held
+        assert held is not None, "what writes is called within a transaction"
+        return held
+
+    def ask(self, statement: str, **given: Any) -> list[tuple[Any, ...]]:
+        """The rows a statement gives: in this thread's transaction, else in one of its own, which changes nothing."""
+        if (held := self.held) is not None:
+            with self.engine.translated(held):
+                return self.engine.rows(self._run(held.db, statement, given))
+        for is_last in (False, True):  # a connection that was kept may turn out to be lost
+            try:
+                with self.engine.connection() as db, self.engine.translated(Transaction(db)):
+                    return self.engine.asked(db, self.tenant, _told(statement), self._given(given))
+            except LostConnection:
+                if is_last:
+                    raise
+        raise AssertionError
+
+    def one(self, statement: str, **given: Any) -> tuple[Any, ...] | None:
+        found = self.ask(statement, **given)
+        return found[0] if found else None
+
+    def tell(self, statement: str, **given: Any) -> None:
+        """Sends a statement in this thread's transaction; what becomes of it is known at its end."""
+        held = self._needed
+        with self.engine.translated(held):
+            self._run(held.db, statement, given)
+
+    def tell_all(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The same for many rows."""
+        held = self._needed
+        if rows:
+            with self.engine.translated(held):
+                self.engine.run_all(held.db, _told(statement), [self._given(row) for row in rows])
+
+    def _run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
+        return self.engine.run(db, _told(statement), self._given(given))
+
+    def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"tenant": self.tenant, "home": self.home, **given}
+
+    # -- transactions ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self, *, patience: float | None = None) -> Iterator[Transaction]:
+        """This thread's transaction, begun if there is none; with `patience` it has the home's lock. What was done stays
+        done when an error of ours comes out of it, as in a folder; an error of the server's takes all of it back."""
+        if (held := self.held) is not None:
+            held.depth += 1
+            try:
+                if patience is not None and held.row is None:
+                    self._take_lock(held, patience)
+                yield held
+            finally:
+                held.depth -= 1
+            return
+        with ExitStack() as stack:
+            held = self._begun(stack, patience)
+            self._local.held = held
+            try:
+                yield held
+            except BaseException:
+                with suppress(HomeError):
+                    self._end(held, stack)
+                raise
+            else:
+                self._end(held, stack)
+            finally:
+                self._local.held = None
+
+    def _begun(self, stack: ExitStack, patience: float | None) -> Transaction:
+        for is_last in (False, True):
+            try:
+                held = Transaction(stack.enter_context(self.engine.connection()))
+                with self.engine.translated(held):
+                    stack.enter_context(self.engine.sending(held.db))
+                    self.engine.begin(held.db, self.tenant, patience)
+                    if patience is not None:
+                        self._take_lock(held, patience)
+                return held
+            except LostConnection:
+                with suppress(Exception):
+                    stack.close()
+                if is_last:
+                    raise
+        raise AssertionError
+
+    def _take_lock(self, held: Transaction, patience: float) -> None:
+        def row() -> Row | None:
+            return next(iter(self.engine.rows(self._run(held.db, _LOCK, {}))), None)
+
+        held.row = self.engine.locked(held, row, patience)
+        if held.row is None:
+            raise NoSuchHome(f"{self.engine.name}: this home is gone")
+
+    def _end(self, held: Transaction, stack: ExitStack) -> None:
+        """Commits, and tells whoever asked. Raises LostConnection where nothing was written, Damaged where nobody knows."""
+        is_done = False
+        try:
+            if not held.is_broken:
+                with self.engine.translated(held):
+                    for each in held.before:
+                        each()
+                    self.engine.run(held.db, "commit", {})
+                    stack.close()  # the pipeline's end: every answer is here
+                    is_done = True
+        except LostConnection:
+            if not (is_done := held.proof is not None and self._stands(*held.proof)):
+                raise
+        finally:
+            for told in held.after:
+                told(is_done)
+
+    def _stands(self, statement: str, given: Mapping[str, Any]) -> bool:
+        """Whether a COMMIT took effect whose answer was lost. The home's lock is free once that is decided."""
+        try:
+            self._local.held = None
+            with self.transaction(patience=WAIT):
+                return bool(self.ask(statement, **given))
+        except HomeError:
+            why = f"{self.engine.name} went away while it wrote; whether the change stands is not known"
+            raise Damaged(why, hint="look when it is back: the ledger tells") from None
+
+
+def _told(statement: str) -> str:
+    return _filled(statement, OWN)
+
+
+@cache
+def _filled(statement: str, own: str) -> str:
+    return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), statement)
