@@ -28,7 +28,7 @@ CEILINGS = {
     "memory": 2_230,
     "prompt": 1_680,
     "search": 4_230,
-    "sessions": 4_770,
+    "sessions": 4_660,
     "store": 8_640,
     "testing": 2_020,
     "text": 2_720,

@@ -29,6 +29,7 @@ from anima.store.lock import flock
 T = TypeVar("T")
 FORMAT: Final = 4
 CHECKPOINT_BYTES: Final = 4 << 20
+IN_MEMORY: Final = ":memory:"  # a path at which nothing is kept
 _PRAGMAS: Final = (
     "busy_timeout = 10000",
     "trusted_schema = off",
@@ -198,7 +199,7 @@ class SqliteFile:
 
     @property
     def exists(self) -> bool:
-        return os.path.lexists(self._path)
+        return self._db is not None if self._path == IN_MEMORY else os.path.lexists(self._path)
 
     def run(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False, again: bool = True) -> T:
         """What `work` gives, in one transaction; one that is `writing` is alone among all processes. A damaged file is begun
@@ -296,7 +297,7 @@ class SqliteFile:
         self._depth += 1
         fd = -1
         try:
-            if self._depth == 1:
+            if self._depth == 1 and self._path != IN_MEMORY:
                 if os.path.islink(self._lock_path):
                     os.unlink(self._lock_path)
                 fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -328,7 +329,8 @@ class SqliteFile:
             return self._db
         with self._alone():
             self._shut()
-            self._make()
+            if self._path != IN_MEMORY:
+                self._make()
             self._db = sqlite3.connect(self._path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._file = _identity(self._path)[:2]
             for pragma in (*_PRAGMAS, *(_WAL if self._wal else _TRUNCATE)):

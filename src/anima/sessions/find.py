@@ -2,8 +2,8 @@
 
 Promise: derived from the transcripts and never more than late; of a session that has grown only what is new is read, and
 what was forgotten or removed leaves no word in the file. A file that is missing, damaged or of another version is begun
-again; where none can be had, transcripts are listed and searched as they are. Whose a session is, is filtered in the
-query, and no order depends on what a hidden session holds. Safe to share by threads and processes.
+again; where none can be kept, the same is made in memory. Whose a session is, is filtered in the query, and no order
+depends on what a hidden session holds. Safe to share by threads and processes.
 Not here: who may ask (transcripts), how lines are read (replay).
 """
 
@@ -13,16 +13,15 @@ import json
 import math
 import re
 import sqlite3
-import unicodedata
 import zlib
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, product
+from functools import partial
+from itertools import product
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from anima.errors import HomeError
-from anima.search.tables import IndexDown, SqliteFile
+from anima.search.tables import IN_MEMORY, IndexDown, SqliteFile
 from anima.search.units import CUTTING
 from anima.sessions.record import Redact, stamp
 from anima.sessions.replay import (
@@ -32,29 +31,26 @@ from anima.sessions.replay import (
     Count,
     Header,
     Placed,
+    Record,
     Turn,
     agent_of,
     count,
     header_of,
-    last_record,
     scan,
     time_of,
 )
-from anima.store import Logs, LogState, Readable
-from anima.store.logs import BLOCK
-from anima.text.words import ask, cut, fold
+from anima.store import Logs, LogState
+from anima.text.words import ask, cut
 
 NAME = "talks.sqlite"
-FORMAT = 4
+FORMAT = 5
 SUMMARY = 80
 INDEXED = 200_000  # characters of an entry whose words are in the index
 MAX_WORDS = 32  # of a query
 MAX_QUERY = 1000
-_BATCH = 1000  # entries that are put in at a time
-_MANY = 200  # sessions at a time
+_MANY = 100  # sessions that are read on at a time
 _LEAST_STEM = 4
 _SOUGHT = 16  # words of a query for which a preview is looked for
-_BEGINNING = 200  # records in which a first word of the user is looked for
 # Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
 # not stored beside their postings: cutting an entry's text again gives them, when they have to go.
 _TABLES = """
@@ -64,8 +60,7 @@ create table session(
     started text not null, entries integer not null, bytes integer not null, lines integer not null,
     agent text not null, source text not null, scope text not null, sender text, layer text not null, persona text,
     parent text, closed integer not null, of text not null, size integer not null, version text not null,
-    heard text not null default '', heard_bytes integer not null default 0, heard_lines integer not null default 0,
-    heard_entries integer not null default 0, unique(folder, name));
+    unique(folder, name));
 create index session_version on session(folder, name, version);
 create index session_latest on session(folder, updated, name);
 create table turn(
@@ -92,6 +87,11 @@ _MATCHING = f"""
     from words cross join turn on turn.id = words.rowid
     where words match :query and turn.session in (select id from session where {_SEEN})
 """
+_WRITTEN = f"""
+    from spoken cross join turn on turn.id = spoken.id
+    where turn.session in (select id from session where {_SEEN})
+    and not exists (select 1 from json_each(:query) where instr(spoken.text, value) = 0)
+"""
 _HOW_MANY = f"select count(*) {_MATCHING}"
 _SHOWN = """
     select session.name, turn.entry, turn.time, turn.role, turn.source, spoken.text
@@ -100,7 +100,7 @@ _SHOWN = """
 """
 _ALL = f"""
     with top as materialized (
-        select turn.id as id, 0 as score {_MATCHING} order by turn.time desc, turn.id desc limit :limit)
+        select turn.id as id, 0 as score {{}} order by turn.time desc, turn.id desc limit :limit)
     {_SHOWN}
 """
 
@@ -163,26 +163,6 @@ class Quotes:
     notes: tuple[str, ...] = ()
 
 
-class _Mark(NamedTuple):
-    """How far a transcript's words are in the index, and of which one."""
-
-    of: str
-    bytes: int
-    lines: int
-    entries: int
-
-
-class _Part(NamedTuple):
-    """Some entries of a session, how far it was and is then in the index, and its version once all are in. A row is what
-    the tables hold of an entry: number, time, role and source, its text, and the words of that."""
-
-    session: str
-    rows: Sequence[tuple[int, str, str, str, str, str]]
-    since: _Mark
-    now: _Mark
-    heard: str
-
-
 class TranscriptIndex:
     """The list of sessions and their words. Lives as long as its home.
 
@@ -191,32 +171,118 @@ class TranscriptIndex:
 
     def __init__(self, path: str, *, redact: Redact, make: Callable[[], object] = lambda: None) -> None:
         self._redact, self._make = redact, make
-        self._file = SqliteFile(
-            path,
-            lock=f"{path}.lock",
-            schema=_TABLES,
-            version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
-            wal=False,
-            again="the index of transcripts was damaged ({}) and is made again",
-            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)))"),
+        self._kept, self._aside = (
+            SqliteFile(
+                place,
+                lock=f"{place}.lock",
+                schema=_TABLES,
+                version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
+                wal=False,
+                again="the index of transcripts was damaged ({}) and is made again",
+                fill=lambda db: db.execute("insert into made values(hex(randomblob(8)))"),
+            )
+            for place in (path, IN_MEMORY)
         )
-        # The epoch of the file and the versions of the transcripts when list and words last were up to date, by folder.
-        self._listed: dict[str, tuple[str, dict[str, str]]] = {}
-        self._heard: dict[str, tuple[str, dict[str, str]]] = {}
-        self.check, self.close = self._file.check, self._file.close
+        self._file = self._kept  # or what is made in memory, where that cannot be used
+        # The epoch of the file and the versions of the transcripts when it last was up to date, by folder.
+        self._fresh: dict[str, tuple[str, dict[str, str]]] = {}
+        self.check = self._kept.check
 
     def begin_again(self) -> None:
         """An index without anything, in a new file, if there was one."""
-        if self._file.exists:
-            self._file.begin_again()
+        if self._kept.exists:
+            self._kept.begin_again()
 
-    # -- the list -------------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        self._kept.close()
+        self._aside.close()
+
+    # -- keeping up -----------------------------------------------------------------------------------------------------
+
+    def refresh(self, logs: Logs) -> int:
+        """Brings list and words up to date, by what the transcripts have grown by; how many entries came in."""
+        there = logs.versions()
+        if not there and not self._kept.exists:
+            return 0
+        self._make()
+        sql = "select name, version from session where folder = ?"
+        for _ in range(2):  # a file that turns out to be damaged is begun again, and then all of it is new
+            if (epoch := self._epoch()) is None or self._fresh.get(logs.name) == (epoch, there):
+                return 0
+            known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall()))
+            if known is None:
+                continue
+            late = [id for id, version in there.items() if known.get(id) != version]
+            taken = self._take(logs, late, gone=known.keys() - there.keys())
+            if taken is not None:
+                self._fresh[logs.name] = (epoch, there)
+                return taken
+        return 0
+
+    def _epoch(self) -> str | None:
+        """Which file it is; where the one to be kept cannot be had, one in memory."""
+        for file in (self._kept, self._aside):
+            self._file = file
+            try:
+                return file.run(lambda db: str(db.execute("select epoch from made").fetchone()[0]))
+            except IndexDown as down:
+                self._kept.note(f"the index of transcripts cannot be kept ({down}); it is made in memory for now")
+        return None
+
+    def _take(self, logs: Logs, late: Sequence[str], gone: Collection[str] = ()) -> int | None:
+        """Reads on in transcripts that have grown, some in one transaction; None when that failed."""
+        total = 0
+        for start in range(0, len(late) or len(gone), _MANY):
+            some = partial(self._write, logs, late[start : start + _MANY], gone)
+            if (taken := self._tried(some, writing=True)) is None:
+                return None
+            total += taken
+        return total
+
+    def _write(self, logs: Logs, late: Sequence[str], gone: Collection[str], db: sqlite3.Connection) -> int:
+        erased, taken = sum(_erased(db, logs, id) for id in gone), 0
+        held = f"select {_LISTED}, of, size from session where folder = ? and name = ?"
+        for state in filter(None, map(logs.look, late)):
+            row, before = db.execute(held, (logs.name, state.id)).fetchone(), None
+            if row and row[-2] == state.of and row[-1] < state.size:  # the one it was, with more in it
+                before = _listed([row[:-2]])[0]
+            elif row:
+                erased += _erased(db, logs, state.id)
+            listed, turns = self._read_on(logs, state, before)
+            db.execute(_PUT, (logs.name, *listed, state.of, state.size, state.version))
+            _add(db, logs, state.id, turns)
+            taken += len(turns)
+        if erased:
+            db.execute("insert into words(words) values('optimize')")
+        return taken
+
+    def _read_on(self, logs: Logs, state: LogState, before: Listed | None) -> tuple[Listed, list[Turn]]:
+        """The row of a transcript, and the entries it has grown by. One that cannot be opened is in the list all the same,
+        and without a readable header it is nobody's."""
+        header, turns, last, end = None, list[Turn](), None, before.known if before else START
+        try:
+            with logs.open(state.id) as file:
+                header, since = header_of(file, agent_of(logs.name)), end
+                end = count(file, since=since)
+                for item in scan(file, since=since, end=end.offset):
+                    last = item.record if isinstance(item, Placed) else None
+                    turns += [last] if isinstance(last, Turn) else []
+        except HomeError:
+            pass
+        row = _row(header or Header(id="", timestamp="", agent_id=""), state, before, last, end)
+        said = next((turn for turn in turns if turn.role == "user"), None)
+        return row if row.summary or not said else row._replace(summary=self._summary(said)), turns if header else []
+
+    def _summary(self, turn: Turn) -> str:
+        """The first words of the user, on one line."""
+        text = self._redact(turn.content.lstrip()[:4000])[0][: 4 * SUMMARY]
+        words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+        return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
+
+    # -- asking ---------------------------------------------------------------------------------------------------------
 
     def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> Rows:
         """The sessions an asker may see, the latest first."""
-        self.refresh(logs)
-        if not self._file.exists and not logs.versions():
-            return Rows()
         seen = _asked(logs, asker, -1 if limit is None else max(0, limit))
 
         def read(db: sqlite3.Connection) -> Rows:
@@ -224,8 +290,8 @@ class TranscriptIndex:
             found.total = len(found) if limit is None else db.execute(_COUNT, seen).fetchone()[0]
             return found
 
-        found = self._tried(read)
-        return self._rows_as_they_are(logs, asker, limit) if found is None else found
+        found = self._asked(logs, read)
+        return Rows() if found is None else found
 
     def get(self, logs: Logs, id: str) -> Listed | None:
         """One session, up to date; None when there is none."""
@@ -233,173 +299,47 @@ class TranscriptIndex:
         if state is None:
             return None
         self._make()
-        at = (logs.name, id, state.version)
         sql = f"select {_LISTED} from session where folder = ? and name = ? and version = ?"
-        found = self._tried(lambda db: _listed(db.execute(sql, at)))
-        if not found:
-            self._take_rows(logs, [id])
-            found = self._tried(lambda db: _listed(db.execute(sql, at)))
-        return found[0] if found else self._summed(logs, state, None)
-
-    def refresh(self, logs: Logs) -> bool:
-        """Brings the list up to date, by the transcripts that have changed; whether it is."""
-        there = logs.versions()
-        if not there and not self._file.exists:
-            return True
-        self._make()
-        epoch = self._tried(lambda db: str(db.execute("select epoch from made").fetchone()[0]))
-        if epoch is None or self._listed.get(logs.name) == (epoch, there):
-            return epoch is not None
-        sql = "select name, version from session where folder = ?"
-        known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall())) or {}
-        changed = [id for id, version in there.items() if known.get(id) != version]
-        is_done = self._take_rows(logs, changed, gone=known.keys() - there.keys())
-        if is_done:
-            self._listed[logs.name] = (epoch, there)
-        return is_done
-
-    def _take_rows(self, logs: Logs, changed: Sequence[str], gone: Collection[str] = ()) -> bool:
-        if not changed and not gone:
-            return True
-        states = [state for id in changed if (state := logs.look(id)) is not None]
-        held = f"select {_LISTED}, of, size from session where folder = ? and name = ?"
-
-        def write(db: sqlite3.Connection) -> bool:
-            erased = sum(_erased(db, logs, id, whole=True) for id in gone)
-            for state in states:
-                row, before = db.execute(held, (logs.name, state.id)).fetchone(), None
-                if row and row[-2] == state.of and row[-1] < state.size:  # the one it was, with more in it
-                    before = _listed([row[:-2]])[0]
-                elif row:
-                    erased += _erased(db, logs, state.id, whole=False)
-                summed = self._summed(logs, state, before)
-                db.execute(_PUT, (logs.name, *summed, state.of, state.size, state.version))
-            if erased:
-                db.execute("insert into words(words) values('optimize')")
-            return True
-
-        return self._tried(write, writing=True) or False
-
-    def _summed(self, logs: Logs, state: LogState, before: Listed | None) -> Listed:
-        """A row made from a transcript, by the bytes it has grown by where that is enough."""
-        try:
-            with logs.open(state.id) as file:
-                small = state.size <= BLOCK
-                whole: Readable = _Bytes(file.read(0, state.size)) if small else file
-                return self._row(whole, agent_of(logs.name), state, before)
-        except HomeError:  # one that cannot be opened is in the list all the same
-            return self._row(_Bytes(b""), "", state, None)
-
-    def _row(self, file: Readable, agent: str, state: LogState, before: Listed | None) -> Listed:
-        since = before.known if before else START
-        end = count(file, since=since)
-        # Without a readable header it is nobody's.
-        header, last = header_of(file, agent) or Header(id="", timestamp="", agent_id=""), last_record(file, end)
-        started = time_of(header.timestamp)
-        written = time_of(getattr(last, "timestamp", "")) or state.time
-        latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
-        return Listed(
-            id=state.id,
-            summary=(before.summary if before else "") or self._summary(file, since),
-            updated_at=stamp(latest),
-            started_at=stamp(started or latest),
-            entries=end.entries,
-            bytes=end.offset,
-            lines=end.lines,
-            agent_id=header.agent_id,
-            source_plugin=header.source_plugin,
-            scope=header.scope or "",
-            sender_id=header.sender_id,
-            layer=header.layer or "",
-            persona=header.persona,
-            parent=header.parent,
-            closed=isinstance(last, Close),
-        )
-
-    def _summary(self, file: Readable, since: Count) -> str:
-        """The first words of the user, on one line."""
-        for item in islice(scan(file, since=since), _BEGINNING):
-            if isinstance(item, Placed) and isinstance(item.record, Turn) and item.record.role == "user":
-                text = self._redact(item.record.content.lstrip()[:4000])[0][: 4 * SUMMARY]
-                words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-                return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
-        return ""
-
-    def _rows_as_they_are(self, logs: Logs, asker: Asker, limit: int | None) -> Rows:
-        """The list where no index can be had: every transcript is read."""
-        states = (logs.look(id) for id in logs.versions())
-        rows = [self._summed(logs, state, None) for state in states if state]
-        seen = [row for row in rows if asker.sees_row(row.agent_id, row.layer, row.scope)]
-        found = Rows(sorted(seen, key=lambda row: (row.updated_at, row.id), reverse=True)[:limit])
-        found.total = len(seen)
-        return found
-
-    # -- words ----------------------------------------------------------------------------------------------------------
-
-    def catch_up(self, logs: Logs) -> int:
-        """Brings the words up to date, so much at a time that nobody waits long; how many entries came in."""
-        sql = """select name, of, heard_bytes, heard_lines, heard_entries from session
-                 where folder = ? and heard != version"""
-        if not self.refresh(logs) or (now := self._listed.get(logs.name)) is None or self._heard.get(logs.name) == now:
-            return 0
-        late = self._tried(lambda db: db.execute(sql, (logs.name,)).fetchall()) or ()
-        done, batch = list[int | None](), list[_Part]()
-        for part in chain.from_iterable(_parts(logs, name, _Mark(*mark)) for name, *mark in late):
-            batch.append(part)
-            if sum(len(each.rows) for each in batch) >= _BATCH or len(batch) >= _MANY:
-                done.append(self._put(logs, batch))
-                batch = []
-        done.append(self._put(logs, batch))
-        if None not in done:
-            self._heard[logs.name] = now
-        return sum(number or 0 for number in done)
-
-    def _put(self, logs: Logs, parts: Sequence[_Part]) -> int | None:
-        """Takes entries in, in one transaction; None when that failed."""
-        return self._tried(lambda db: sum(_put_part(db, logs, part) for part in parts), writing=True) if parts else 0
+        for is_taken in (False, True) if self._epoch() else ():
+            if is_taken:
+                self._take(logs, [id])
+            if found := self._tried(lambda db: _listed(db.execute(sql, (logs.name, id, state.version)))):
+                return found[0]
+        return self._read_on(logs, state, None)[0]
 
     def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The entries that hold every word of the query, the latest first; where none does, those that hold some, the
-        rarer words first. Where the index cannot say, or the query has no words, entries are looked through for the
-        query as it is written. Catch up first."""
-        words = ask(query[:MAX_QUERY])[:MAX_WORDS]
+        rarer words first. For a query without words, those that hold it as it is written."""
+        words, written = ask(query[:MAX_QUERY])[:MAX_WORDS], json.dumps(query[:MAX_QUERY].split())
         seen = _asked(logs, asker, max(0, limit))
 
-        def read(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-            rows = db.execute(_ALL, seen | {"query": " AND ".join(map(_quoted, words))}).fetchall()
-            return rows if rows or len(words) == 1 else _some(db, words, seen)
+        def read(db: sqlite3.Connection) -> list[Quote]:
+            if words:
+                rows = db.execute(
+                    _ALL.format(_MATCHING), seen | {"query": " AND ".join(map(_quoted, words))}
+                ).fetchall()
+                rows = rows or (_some(db, words, seen) if len(words) > 1 else [])
+            else:
+                rows = db.execute(_ALL.format(_WRITTEN), seen | {"query": written}).fetchall() if query.strip() else []
+            return [_quote(*row, query=query, max_chars=max_chars) for row in rows]
 
-        found = self._tried(read, again=False) if words and self._file.exists else None
-        if found is None:
-            hits = tuple(self._plainly(query, logs, asker, limit, max_chars))
-            # An index is made with the first transcript, which may be one that the asker must not know of.
-            as_if_made = bool(words) and not hits and not self._file.exists
-            return Quotes(hits=hits, backend="fts5" if as_if_made else "plain", notes=self._file.notes())
-        hits = tuple(
-            _mention(name, entry, time, role, source, preview(text, query, max_chars=max_chars))
-            for name, entry, time, role, source, text in found
-        )
-        return Quotes(hits=hits, backend="fts5", notes=self._file.notes())
+        found = self._asked(logs, read)
+        return Quotes(hits=tuple(found or ()), backend="fts5" if words else "plain", notes=self._kept.notes())
 
-    def _plainly(self, query: str, logs: Logs, asker: Asker, limit: int, max_chars: int) -> Iterator[Quote]:
-        """Entries that hold every part of the query as it is written, whatever case or accents; latest session first."""
-        parts = [_bare(part) for part in query[:MAX_QUERY].split()]
-        for row in self.rows(logs, asker) if parts else ():
-            found = _holding(logs, row.id, asker, parts, limit)
-            limit -= len(found)
-            for turn in reversed(found):
-                shown = preview(turn.words, query, max_chars=max_chars)
-                yield _mention(row.id, turn.number, _time(turn), turn.role, turn.source_plugin, shown)
-            if limit <= 0:
-                return
+    def _asked(self, logs: Logs, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What `work` reads once all is up to date; None where there is nothing to read. A file that turns out to be damaged
+        is made anew first."""
+        for _ in range(2):
+            self.refresh(logs)
+            if not self._file.exists or (found := self._tried(work)) is not None:
+                return found if self._file.exists else None
+        return None
 
-    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False, again: bool = True) -> T | None:
-        """What `work` gives, in one transaction; None when the file will not do. A damaged file is begun again, and
-        `work` done `again` on the new one if that makes sense."""
+    def _tried(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False) -> T | None:
+        """What `work` gives, in one transaction; None when the file will not do. A damaged one is begun again."""
         try:
-            return self._file.run(work, writing=writing, again=again)
-        except IndexDown as down:
-            self._file.note(f"the index of transcripts cannot be used ({down}); they are searched as they are")
+            return self._file.run(work, writing=writing, again=False)
+        except IndexDown:
             return None
 
 
@@ -426,8 +366,8 @@ def _listed(rows: Iterable[tuple[Any, ...]]) -> Sequence[Listed]:
     return tuple(Listed._make((*row[:-1], bool(row[-1]))) for row in found)
 
 
-def _erased(db: sqlite3.Connection, logs: Logs, name: str, *, whole: bool) -> int:
-    """Takes a session's words out, or the `whole` session; how many there were."""
+def _erased(db: sqlite3.Connection, logs: Logs, name: str) -> int:
+    """Takes a session out with all its words; how many there were."""
     row = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()
     if row is None:
         return 0
@@ -436,71 +376,45 @@ def _erased(db: sqlite3.Connection, logs: Logs, name: str, *, whole: bool) -> in
         db.execute("insert into words(words, rowid, text) values('delete', ?, ?)", (id, _words(text)))
     db.execute(f"delete from spoken where id in ({ids})", row)
     db.execute("delete from turn where session = ?", row)
-    if whole:
-        db.execute("delete from session where id = ?", row)
-    else:
-        db.execute(
-            "update session set heard = '', heard_bytes = 0, heard_lines = 0, heard_entries = 0 where id = ?", row
-        )
+    db.execute("delete from session where id = ?", row)
     return 1
 
 
-class _Bytes:
-    """A small file, read once."""
+def _row(header: Header, state: LogState, before: Listed | None, last: Record | None, end: Count) -> Listed:
+    started = time_of(header.timestamp)
+    written = time_of(getattr(last, "timestamp", "")) or state.time
+    latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
+    return Listed(
+        id=state.id,
+        summary=before.summary if before else "",
+        updated_at=stamp(latest),
+        started_at=stamp(started or latest),
+        entries=end.entries,
+        bytes=end.offset,
+        lines=end.lines,
+        agent_id=header.agent_id,
+        source_plugin=header.source_plugin,
+        scope=header.scope or "",
+        sender_id=header.sender_id,
+        layer=header.layer or "",
+        persona=header.persona,
+        parent=header.parent,
+        closed=isinstance(last, Close),
+    )
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
 
-    def size(self) -> int:
-        return len(self._data)
-
-    def read(self, start: int, end: int) -> bytes:
-        return self._data[start:end]
+def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[Turn]) -> None:
+    """Puts entries of a session in, with their words."""
+    session = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()[0]
+    first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
+    rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]
+    said = ((id, session, turn.number, _time(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
+    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", said)
+    db.executemany("insert into spoken values(?, ?)", ((id, text) for id, _, text in rows))
+    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, _words(text)) for id, _, text in rows))
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------
-
-
-def _parts(logs: Logs, name: str, mark: _Mark) -> Iterator[_Part]:
-    """What of a transcript is not in the index yet."""
-    try:
-        with logs.open(name) as file:
-            state, rows = file.state(), list[tuple[int, str, str, str, str, str]]()
-            if state.of != mark.of:
-                return
-            at = Count(mark.bytes, mark.lines, mark.entries)
-            for item in scan(file, since=at) if header_of(file, "any") else ():  # without a header nobody finds it
-                if not isinstance(item, Placed):
-                    continue
-                at = item.after
-                if isinstance(turn := item.record, Turn):
-                    text = turn.words[:INDEXED]
-                    rows.append((turn.number, _time(turn), turn.role, turn.source_plugin, text, _words(text)))
-                if len(rows) >= _BATCH:
-                    now = _Mark(mark.of, *at)
-                    yield _Part(name, rows, mark, now, "")
-                    mark, rows = now, []
-            yield _Part(name, rows, mark, _Mark(mark.of, *at), state.version)
-    except HomeError:
-        return
-
-
-def _put_part(db: sqlite3.Connection, logs: Logs, part: _Part) -> int:
-    """How many entries were taken in: none when the session is no longer at `since`, because somebody else was faster."""
-    sql = "select of, heard_bytes, heard_lines, heard_entries, id from session where folder = ? and name = ?"
-    row = db.execute(sql, (logs.name, part.session)).fetchone()
-    if row is None or _Mark(*row[:4]) != part.since:
-        return 0
-    number, first = row[4], db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
-    db.execute(
-        "update session set heard = ?, heard_bytes = ?, heard_lines = ?, heard_entries = ? where id = ?",
-        (part.heard, *part.now[1:], number),
-    )
-    rows = list(enumerate(part.rows, first))
-    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", ((id, number, *row[:4]) for id, row in rows))
-    db.executemany("insert into spoken values(?, ?)", ((id, row[4]) for id, row in rows))
-    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, row[5]) for id, row in rows))
-    return len(rows)
 
 
 def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -529,24 +443,6 @@ def _quoted(word: str) -> str:
     return '"' + word.replace('"', "") + '"'
 
 
-def _holding(logs: Logs, id: str, asker: Asker, parts: Collection[str], limit: int) -> deque[Turn]:
-    """The last entries of a session that hold all the parts."""
-    found: deque[Turn] = deque(maxlen=max(0, limit))
-    try:
-        with logs.open(id) as file:
-            for item in scan(file) if asker.sees(header_of(file, agent_of(logs.name))) else ():
-                turn = item.record if isinstance(item, Placed) else None
-                if isinstance(turn, Turn) and all(part in _bare(turn.words) for part in parts):
-                    found.append(turn)
-    except HomeError:
-        pass
-    return found
-
-
-def _bare(text: str) -> str:
-    return fold(unicodedata.normalize("NFKC", text))
-
-
 def _time(turn: Turn) -> str:
     return stamp(moment) if (moment := turn.time) else ""
 
@@ -554,10 +450,13 @@ def _time(turn: Turn) -> str:
 # -- what is shown --------------------------------------------------------------------------------------------------------
 
 
-def _mention(session: str, entry: int, time: str, role: str, source: str, preview: str) -> Quote:
+def _quote(
+    session: str, entry: int, time: str, role: str, source: str, text: str, *, query: str, max_chars: int
+) -> Quote:
     if not (isinstance(session, str) and isinstance(entry, int)):
         raise sqlite3.DatabaseError("a row is not what was put in")
-    return Quote(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=preview)
+    shown = preview(text, query, max_chars=max_chars)
+    return Quote(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=shown)
 
 
 def preview(text: str, query: str, *, max_chars: int) -> str:

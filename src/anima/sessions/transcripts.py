@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +113,6 @@ class Transcripts:
         for logs in self.folders():
             if logs.name.endswith(f"*{self._place.log}"):
                 self._refresh(logs, anew=True)
-                self.index.catch_up(logs)
 
     def refresh(self) -> None:
         """Brings the list up to date; for when a session was flushed or has closed."""
@@ -220,13 +218,7 @@ class Transcripts:
         asker = asker or self.owner()
         if not self.kept or (asker.layers is not None and not asker.layers):
             return Quotes(hits=(), backend="plain")
-        notes: tuple[str, ...] = ()
-        try:
-            self.index.catch_up(self.folder)
-        except HomeError as error:
-            notes = (f"transcripts are searched as they were before: {error}",)
-        found = self.index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
-        return replace(found, notes=(*notes, *found.notes))
+        return self.index.find(self.folder, query, asker, limit=limit, max_chars=max_chars)
 
     def doubts(self, ids: Iterable[str], layer: str = "") -> frozenset[Origin]:
         """The untrusted origins of what was said in some sessions, to whoever has this layer: what each had read, what
