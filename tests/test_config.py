@@ -292,6 +292,7 @@ LOOSER = {
     "rituals.model": ["[rituals]\nmodel = 'openai:x'"],
     "rituals.day_tokens": ["[rituals]\nday_tokens = 100001"],
     "rituals.run_tokens": ["[rituals]\nrun_tokens = 20001"],
+    "channels.day_tokens": ["[channels]\nday_tokens = 100001"],
     "tidy.folders": ['[tidy]\nfolders = {"notes/" = 5}'],
     "identity.avatar": [
         "[identity]\navatar = 'https://example.org/a.png'",
@@ -333,6 +334,7 @@ LOOSER = {
 FREE = {
     "rituals.active": "fewer hours than all",
     "rituals.quiet": "the same",
+    "channels.others": "no more people than all",
     "dialect": "the folder's own names decide it anyway",
     "timezone": "only a clock",
     "clean_agents": "no home's file says it, trusted or not",

@@ -129,6 +129,7 @@ DOCUMENTS = [
     "AGENTS.md",
     "docs/manual.md",
     "docs/agent.md",
+    "docs/channels.md",
     "docs/configuration.md",
     "docs/dialects.md",
     "docs/mcp.md",

@@ -121,6 +121,13 @@ class RitualsConfig(NamedTuple):
     run_tokens: int = 20_000  # in one run
 
 
+class ChannelsConfig(NamedTuple):
+    """Who beside the owner is answered on channels that the owner has switched on (`anima channel`)."""
+
+    others: str = "all"  # all, groups or none
+    day_tokens: int = 100_000  # in a day, for all of them together
+
+
 class AgentConfig(NamedTuple):
     """One of several agents in a configuration, with a home of its own."""
 
@@ -164,6 +171,7 @@ class Config:
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
     tidy: TidyConfig = field(default_factory=TidyConfig)
     rituals: RitualsConfig = field(default_factory=RitualsConfig)
+    channels: ChannelsConfig = field(default_factory=ChannelsConfig)
     agent: tuple[AgentConfig, ...] = ()
     binding: tuple[Binding, ...] = ()
     trusted: bool = True
@@ -534,6 +542,8 @@ _KEYS: dict[str, _Key] = {
     "rituals.model": _Key(_text, lambda value: not value),
     "rituals.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(RitualsConfig().day_tokens)),
     "rituals.run_tokens": _Key(_number(0, 100_000_000), _at_most(RitualsConfig().run_tokens)),
+    "channels.others": _Key(_one_of("all", "groups", "none")),
+    "channels.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(ChannelsConfig().day_tokens)),
     "agent": _Key(
         _agents,
         lambda agents: all(not a.home and not a.allowed_delegates and not a.tools and _local(a.avatar) for a in agents),

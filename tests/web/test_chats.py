@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,8 +16,9 @@ import pytest
 from anima import Home, Scope
 from anima.agent.models import Models
 from anima.testing import Clock
-from anima.testing.models import ModelServer, Received, Spoken
+from anima.testing.models import ModelServer, Spoken
 from anima.web.guard import KEY
+from held import Held
 from owning import as_owner
 from serving import BASE, Desk, Stream, running
 
@@ -68,21 +68,6 @@ class Talking:
 def talking(desk: Desk) -> Iterator[Talking]:
     with running(desk.app) as port, closing(Talking(desk, port)) as made:
         yield made
-
-
-class Held:
-    """A step of a model that answers only when it is let go."""
-
-    def __init__(self, then: Spoken) -> None:
-        self.then, self.asked, self.go = then, threading.Event(), threading.Event()
-
-    def __call__(self, asked: Received) -> Spoken:
-        self.asked.set()
-        assert self.go.wait(30)
-        return self.then
-
-    def reached(self) -> None:
-        assert self.asked.wait(30)
 
 
 def choose(desk: Desk, server: ModelServer) -> None:

@@ -18,6 +18,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from anima.agent import STOPPED, need_chat
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from anima.agent.conversation import Conversation, Happening
     from anima.agent.models import ModelChoice, Models
     from anima.home import Home
+    from anima.layout.listener import Listener
     from anima.memory.inbox import ForReview
     from anima.memory.proposals import Proposal
     from anima.sessions.session import Session
@@ -49,11 +51,13 @@ Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text
 
 
 class Queued(NamedTuple):
-    """A turn that somebody wants: its number, what the person says, and what came along with that."""
+    """A turn that somebody wants: its number, what the person says, what came along with that, and its `message_id` and
+    `sender_id` where a channel has them."""
 
     number: int
     text: str
     brought: Brought = ()
+    about: Mapping[str, str] = MappingProxyType({})
 
 
 class Chat:
@@ -85,7 +89,7 @@ class Chat:
 
     # -- what is said ---------------------------------------------------------------------------------------------------
 
-    async def say(self, text: str, *, apart: bool = False, brought: Brought = ()) -> tuple[int, int]:
+    async def say(self, text: str, *, apart: bool = False, brought: Brought = (), **about: str) -> tuple[int, int]:
         """The number of the turn in which it is heard, and that of the last event before. While a turn runs it is heard in
         that one or right after it, unless it is to be `apart`."""
         after = self.feed.last
@@ -96,7 +100,7 @@ class Chat:
         if len(self._wishes) >= MOST_WAITING:
             raise TooMany("too much waits to be said here; wait a little")
         self._count += 1
-        self._wishes.append(Queued(self._count, text, brought))
+        self._wishes.append(Queued(self._count, text, brought, about))
         if not self.is_running:
             self._work = asyncio.create_task(self._go_on())
         return self._count, after
@@ -110,14 +114,16 @@ class Chat:
     async def _go_on(self) -> None:
         while self._wishes:
             wish = self._wishes.popleft()
-            async with self._gate if self.session.guest else nullcontext():
+            async with nullcontext() if self.session.guest is None and self.session.listener.sees_all else self._gate:
                 await self._held(wish)
 
     async def _held(self, wish: Queued) -> None:
         """One turn, whatever becomes of it. Its end is told when everything of it stands."""
         self._running, self._began = wish.number, self.feed.last
         self.feed.tell("turn", turn=wish.number, text=wish.text)
+        talk, before = self._talk, self._talk.spent if self._talk else 0
         kind, told = await self._outcome(wish)
+        told["spent"] = (self._talk.spent - (before if self._talk is talk else 0)) if self._talk else 0
         self._turn = self._hearing = None
         await self._look_for_cards()
         self._entries, self.seen = await asyncio.to_thread(self._total), self._home.clock()
@@ -150,7 +156,7 @@ class Chat:
         talk = await self._ready()
         await asyncio.to_thread(self._bring, talk, wish.brought)
         self._hearing = talk
-        answer = await talk.turn(wish.text)
+        answer = await talk.turn(wish.text, **wish.about)
         total = talk.usage
         cost = float(total.cost) if total.cost else None
         self.used = {"input": total.input_tokens, "output": total.output_tokens, "cost": cost}
@@ -170,6 +176,15 @@ class Chat:
                     self._look = asyncio.create_task(self._look_for_cards())
             case kind:
                 self.feed.tell(kind, turn=turn, text=what.text)
+
+    async def told(self, text: str, session: str) -> None:
+        """What the agent told this person in a session of its own is part of the conversation, with what was read there."""
+
+        def noted() -> None:
+            self.session.take_in("", sessions=(session,))
+            self.session.log("assistant", text)
+
+        await asyncio.to_thread(noted)
 
     # -- taking it up ---------------------------------------------------------------------------------------------------
 
@@ -237,15 +252,15 @@ class Chat:
 
     # -- the end --------------------------------------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Lets it go; whoever takes it up goes on."""
+    async def close(self, *, end: bool = False) -> None:
+        """Lets it go; whoever takes it up goes on, unless this is its end."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
         self.feed.end()
         await self._let_go()
         with suppress(HomeError):  # what was said is in the transcript; whoever takes it up flushes it
-            await asyncio.to_thread(self.session.flush, "left")
+            await asyncio.to_thread(self.session.close if end else partial(self.session.flush, "left"))
         self.session.leave()
 
     async def _let_go(self) -> None:
@@ -281,6 +296,7 @@ class Chats:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._opening, self._gate = asyncio.Lock(), asyncio.Semaphore(GUEST_TURNS)
+        self.watchers = list[Callable[[Chat], None]]()  # are told of each chat that is taken up, on the loop
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Does something on the loop of the chats, for whoever is on another."""
@@ -308,6 +324,13 @@ class Chats:
         """A conversation of the owner's own, taken up where this server does not hold it. Raises NoSuchSession, also for one
         with somebody else: there the owner would speak as that person."""
         return await self._held(id, partial(self._home.resume, id), lambda session: session.listener.sees_all)
+
+    async def joined(self, id: str, listener: Listener, begin: Callable[..., Session]) -> Chat:
+        """The conversation of this id, if it is with this listener; else a new one, which `begin` makes."""
+        try:
+            return await self._held(id, partial(self._home.resume, id), lambda one: one.listener == listener)
+        except NoSuchSession:
+            return await self._held("", begin)
 
     async def go_on(self, id: str) -> None:
         """Lets a conversation of the owner's go on whose call from outside they decided."""
@@ -340,10 +363,17 @@ class Chats:
                 raise NoSuchSession("there is no such conversation of yours")
             if chat is None:
                 chat = self._open[session.id] = Chat(self._home, session, gate=self._gate)
+                for tell in self.watchers:
+                    tell(chat)
                 for old in self._idle():
                     await old.close()
             self._open.move_to_end(chat.id)
             return chat
+
+    async def end(self, id: str) -> None:
+        """Ends a conversation, for one that begins anew."""
+        if (chat := self._open.pop(id, None)) is not None:
+            await chat.close(end=True)
 
     def _made(self, make: Callable[..., Session]) -> Session:
         return make(model=models_of(self._home).choice().name)

@@ -151,9 +151,10 @@ class Conversation:
 
     # -- a turn ---------------------------------------------------------------------------------------------------------
 
-    async def turn(self, text: str) -> Answered:
+    async def turn(self, text: str, **about: str) -> Answered:
         """What the model answers. Raises ModelDown; stopped from outside, what was said until then is kept. What the person
-        says is a no to every call that still waits for the owner."""
+        says is a no to every call that still waits for the owner. `about` is its `message_id` and `sender_id`."""
+        self._lodging.about = about
         self._turns += await asyncio.to_thread(self.session.news)
         async for answered in self._desk.settled(instead=bool(text)):
             self._turns.append(answered)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,9 @@ class Lodging(AbstractCapability[Any]):
     only: Collection[str] | None = None
     outside: Sequence[OutsideTool] = ()
     reach: Callable[[OutsideTool, dict[str, Any], str | None], Awaitable[dict[str, Any]]] | None = None
+    about: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what is said: `message_id` and `sender_id`, where a channel has them
     _partial: list[str] = field(default_factory=list, init=False, repr=False)
     _offered: set[str] = field(default_factory=set, init=False, repr=False)  # names of all tools, in this run
 
@@ -78,7 +81,7 @@ class Lodging(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Lodging:
         """What the person says is on the disk before anything else happens; where the prompt follows each turn, it does."""
         if text := _text_of(ctx.prompt):
-            await asyncio.to_thread(self.log, "user", text)
+            await asyncio.to_thread(self.log, "user", text, **self.about)
         return replace(self)
 
     def get_instructions(self) -> str:
@@ -98,8 +101,8 @@ class Lodging(AbstractCapability[Any]):
 
     # -- what is said ---------------------------------------------------------------------------------------------------
 
-    def log(self, role: Any, text: str, *, name: str | None = None) -> None:
-        turn = self.session.log(role, text, name=name)
+    def log(self, role: Any, text: str, *, name: str | None = None, **about: str | None) -> None:
+        turn = self.session.log(role, text, name=name, **about)
         self.told(replace(turn or Turn(timestamp="", role=role, content=text, name=name), content=text))
 
     async def on_event(self, ctx: RunContext[Any], *, event: AgentStreamEvent) -> None:

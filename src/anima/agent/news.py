@@ -15,6 +15,8 @@ from anima.model import Scope
 
 if TYPE_CHECKING:
     from anima.sessions.session import Session
+    from anima.sessions.transcripts import Transcripts
+    from anima.store import Store
 
 MOST = 4_000  # characters
 
@@ -25,16 +27,13 @@ def news_for(session: Session) -> str:
     store = session.site.store
     if session.listener.scope is not Scope.MAIN or session.listener.layer or session.guest is not None:
         return ""
-    state = state_of(store)
-    fresh = [each for each in state.delivered if each[0] > state.told]
-    lines = list[str]()
+    fresh, lines = delivered(store, state_of(store).told), list[str]()
     for time, name, id in fresh:
-        if said := _said(session, id):
+        if said := " ".join(said_in(session.rooms.transcripts, id).split()):
             session.take_in("", sessions=(id,))
             lines.append(f"{time[:16]} {name}: {said}")
     if fresh:
-        with store.lock():
-            store.state.put(STATE, replace(state_of(store), told=fresh[-1][0]).written())
+        is_told(store, fresh[-1][0])
     if not lines:
         return ""
     said = "\n".join(lines).replace("</delivered", "< /delivered")[-MOST:]
@@ -44,11 +43,22 @@ def news_for(session: Session) -> str:
     )
 
 
-def _said(session: Session, id: str) -> str:
+def delivered(store: Store, since: str) -> list[tuple[str, str, str]]:
+    """What rituals delivered after a time, as (time, ritual, session)."""
+    return [each for each in state_of(store).delivered if each[0] > since]
+
+
+def is_told(store: Store, time: str) -> None:
+    """Notes that a conversation knows what was delivered up to a time."""
+    with store.lock():
+        store.state.put(STATE, replace(state_of(store), told=time).written())
+
+
+def said_in(transcripts: Transcripts, id: str) -> str:
     """What a ritual's session told, of what its transcript still has."""
     try:
-        entries = session.rooms.transcripts.read(id, newest=True).entries
+        entries = transcripts.read(id, newest=True).entries
     except HomeError:
         return ""
     said = [each.content for each in entries if each.role == "assistant" and each.call is None]
-    return " ".join("".join(said[-1:]).split())
+    return "".join(said[-1:])

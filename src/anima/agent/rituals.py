@@ -209,7 +209,9 @@ class Rituals:
         if ritual.kind != "heartbeat":
             return False
         latest = (self.now() - TALKING).timestamp()
-        rows = (row for row in self.home.sessions.list() if row.scope == Scope.MAIN and not row.closed)
+        rows = (
+            row for row in self.home.sessions.list() if row.scope == Scope.MAIN and not row.layer and not row.closed
+        )
         return any(datetime.fromisoformat(row.updated_at).timestamp() > latest for row in rows)
 
     def run(self, name: str) -> RitualRun:

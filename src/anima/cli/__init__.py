@@ -26,7 +26,7 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (l
 # Heading, then module and its commands. A new command needs its word here, and nothing else.
 GROUPS = {
     "Homes": {"home": "status init use open doctor config trust-home", "serve": "up", "tenant": "tenant"},
-    "Talk": {"chat": "chat", "talk": "say", "model": "model", "schedule": "schedule"},
+    "Talk": {"chat": "chat", "talk": "say", "model": "model", "schedule": "schedule", "channel": "channel"},
     "What the agent is told": {"prompt": "prompt identity files read"},
     "Memory": {
         "memory": "remember note write append edit move delete",

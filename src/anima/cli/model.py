@@ -55,7 +55,7 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     if remove:
         models.forget(name or "")
     elif name is not None:
-        models.use(name, url=url or "", key=_typed() if key else "", ask=_typed if sys.stdin.isatty() else None)
+        models.use(name, url=url or "", key=typed() if key else "", ask=typed if sys.stdin.isatty() else None)
     said = ""
     if test:
         need_chat()
@@ -68,11 +68,11 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     )
 
 
-def _typed() -> str:
-    """A key: typed without being shown, or a line of what is piped in."""
+def typed(what: str = "Key") -> str:
+    """A secret: typed without being shown, or a line of what is piped in."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()
-    return str(click.prompt("Key (not shown)", hide_input=True, err=True, default="", show_default=False)).strip()
+    return str(click.prompt(f"{what} (not shown)", hide_input=True, err=True, default="", show_default=False)).strip()
 
 
 def _shown(models: Models, practice: str) -> list[str]:

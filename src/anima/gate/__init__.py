@@ -12,6 +12,7 @@ from anima.gate.judge import judge_file as judge_file
 from anima.gate.judge import may as may
 from anima.gate.judge import suggest_rule as suggest_rule
 from anima.gate.rules import APPROVAL_PLACES as APPROVAL_PLACES
+from anima.gate.rules import CHANNEL as CHANNEL
 from anima.gate.rules import FLOWS as FLOWS
 from anima.gate.rules import RATE_LIMIT as RATE_LIMIT
 from anima.gate.rules import RULES as RULES

@@ -196,6 +196,7 @@ SIZE_LIMIT = 256 * 1024  # bytes an agent may write at once
 NOTE_LIMIT = 32 * 1024  # characters that are noted; more is asked for
 RATE_LIMIT = 600  # writes of one agent session in a minute
 APPROVAL_PLACES = frozenset({"terminal", "page"})  # where identity files can be approved
+CHANNEL = "channel"  # a button in the owner's own chat on a channel, which is enough for a call of a tool from outside
 
 RULES: dict[str, str] = {
     "closed": "no verb writes this file: configuration, transcripts and machine state are not documents",

@@ -1,8 +1,9 @@
 """Calls of tools from outside that wait for the owner: asked, decided, and carried out once.
 
 Promise: a waiting call is a proposal that writes nothing; its yes stands in the ledger and comes from a terminal or the
-page, as for identity files; whoever carries it out says so in the ledger first, so that it is never done twice, in
-whichever process and after any kill. Not here: carrying it out (agent), what the conversation hears of it (sessions).
+page, as for identity files, or from a button in the owner's own chat on a channel; whoever carries it out says so in the
+ledger first, so that it is never done twice, in whichever process and after any kill.
+Not here: carrying it out (agent), what the conversation hears of it (sessions).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from anima.errors import BadArguments, Refused
-from anima.gate import APPROVAL_PLACES
+from anima.gate import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
 from anima.memory.proposals import LIFETIME, MOST_PER_SESSION, Proposal, Proposals, call_shown, content_of
 from anima.model import Change
@@ -69,8 +70,8 @@ class WaitingCalls:
         return "begun" if "begun" in steps else "approved" if steps[-1:] == ["approved"] else "waits"
 
     def approve(self, proposal: Proposal, approver: str) -> None:
-        """The owner's yes. Raises Refused for one from anywhere but a terminal or the page."""
-        if approver not in APPROVAL_PLACES:
+        """The owner's yes. Raises Refused for one from anywhere but a terminal, the page or their own chat on a channel."""
+        if approver not in {*APPROVAL_PLACES, CHANNEL}:
             raise Refused(
                 f"{proposal.id} is a call of a tool from outside: you decide it at a terminal or on the page",
                 rule=RULE,

@@ -206,11 +206,13 @@ class Inbox:
                     found.update(set(hit.get("lines", ())))
         return found
 
-    def keep(self, *names: str, approver: str = "python", text: str | None = None) -> tuple[Receipt, ...]:
-        """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. Raises
-        NoSuchProposal before anything is written."""
+    def keep(
+        self, *names: str, approver: str = "python", text: str | None = None, layer: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. With the folder of
+        a `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal before anything is written."""
         groups: dict[tuple[str | None, frozenset[Origin], Scope | None], list[Noted]] = {}
-        chosen = self._named(names)
+        chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
             raise BadArguments("one entry at a time is edited, and something of it must be left")
         for entry in chosen:
@@ -264,17 +266,18 @@ class Inbox:
             return (f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else "") + entry.text
         return apart(text, entry.text)
 
-    def drop(self, *names: str) -> tuple[Receipt, ...]:
+    def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:
         """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""
-        entries = self._named(names)
+        entries = self._named(names, layer)
         changes = [
             owners(place, Kind.DELETE if text is None else Kind.WRITE, text or "", base=digest_of(before or ""))
             for place, before, text in self._without(entries)
         ]
         return self._writer.submit(changes, what="drop") if changes else ()
 
-    def _named(self, names: Sequence[str]) -> list[Noted]:
-        known = {entry.id: entry for entry in self._writer.unreviewed.all()}
+    def _named(self, names: Sequence[str], layer: str | None) -> list[Noted]:
+        found = self._writer.unreviewed.all(layer)
+        known = {entry.id: entry for entry in found if layer is None or entry.to.key.startswith(fold(layer))}
         if missing := [name for name in names if name not in known]:
             raise NoSuchProposal(f"nothing named {missing[0]!r} waits", hint="anima review lists what does")
         return [known[name] for name in dict.fromkeys(names)]

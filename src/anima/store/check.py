@@ -35,7 +35,7 @@ _FILES = (LEDGER, KEY, _LOCK, "mending", "made", _FORGOTTEN, "index.sqlite", "in
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
-    r"|pending|stage|aside|lists|mending|schedule|rituals|call-\d+|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
+    r"|pending|stage|aside|lists|mending|schedule|rituals|channels?(?:-[a-z]+)?|call-\d+|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
 
 

@@ -24,7 +24,7 @@ from anima import __version__
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web import api, bodies, completions, pages, talking
-from anima.web.chores import Chore, Rounds
+from anima.web.chores import Chore, Rounds, on_channels
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
 from anima.web.guard import Guard, RateLimits
@@ -64,7 +64,7 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_living(served, Rounds(home, bulletin, chores), mcp),
+        lifespan=_living(served, Rounds(home, bulletin, [*chores, *on_channels(served.chats)] if chores else ()), mcp),
     )
     app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages(), cookie=keyring.cookie)
     app.include_router(api.router)

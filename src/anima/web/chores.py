@@ -10,7 +10,10 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from anima.agent.chats import Chats
+from anima.connect.channels import KINDS, Accounts, attend
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web.events import Bulletin
@@ -19,6 +22,7 @@ log = logging.getLogger("anima.web")
 
 _AGAIN = 30.0
 _RITUALS = 20.0
+_CHANNELS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,17 @@ def _rituals(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
                 bulletin.tell("ritual", {"name": done.ritual, "status": done.status})
         starting = False
         stop.wait(_RITUALS)
+
+
+def on_channels(chats: Chats) -> list[Chore]:
+    """Being present on each channel that the owner switched on; nothing heavy is imported before."""
+
+    def attending(kind: str, home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
+        account = Accounts(home).get(kind)
+        if account.on and not account.stopped:
+            attend(home, chats, kind, stop)
+
+    return [Chore(name=kind, every=_CHANNELS, work=partial(attending, kind)) for kind in KINDS]
 
 
 CHORES: tuple[Chore, ...] = (

@@ -1,0 +1,85 @@
+"""The command `channel`: where else people talk with the agent, switched on and off."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from anima.cli.command import HOME, JSON, Reply, argument, command, flag, need_trust, option
+from anima.cli.model import typed
+from anima.cli.show import flat, whisper
+from anima.errors import BadArguments
+
+if TYPE_CHECKING:
+    from anima import Home
+    from anima.connect.channels import Account
+
+VERBS = ("on", "off", "run")
+
+
+@command(
+    argument("name", default="telegram", help="Which channel; there is telegram."),
+    argument("verb", default=None, help="on, off, or run until Ctrl-C; without one, how it stands."),
+    flag("--token", help="Ask for the bot's token without showing it, or read it from standard input."),
+    option("--url", metavar="URL", help="A server of your own that speaks as the channel's does."),
+    flag("--remove", help="Take the account away, with its token."),
+    HOME,
+    JSON,
+    owners=lambda given: any(given[each] for each in ("verb", "token", "url", "remove")),
+)
+def channel(home: Home, name: str, verb: str | None, token: bool, url: str | None, remove: bool) -> Reply:
+    """Show whether people can talk with the agent on Telegram, or switch that on or off. It is off until you switch it on,
+    and runs where the home is served (anima up), or with run.
+
+    Alone with you it is your own conversation; anybody else has a memory of their own, and so has each group.
+
+    \b
+    anima channel telegram --token     the token that BotFather gave you
+    anima channel telegram on
+    anima channel                      how it stands
+    """
+    from anima.connect.channels import Account, Accounts
+
+    accounts = Accounts(home)
+    if verb is not None and verb not in VERBS:
+        raise BadArguments(f"{verb!r} is none of {', '.join(VERBS)}", hint="anima channel telegram on")
+    account = before = accounts.get(name)
+    account = Account() if remove else account
+    if token:
+        account = account._replace(token=typed("Token"), stopped="")
+    if url is not None:
+        account = account._replace(url=url)
+    if verb in ("on", "run"):
+        need_trust(home, may_ask=True)
+        if not account.token:
+            raise BadArguments(f"there is no token for {name}", hint=f"anima channel {name} --token")
+    if verb in ("on", "off"):
+        account = account._replace(on=verb == "on", stopped="")
+    if account != before:
+        accounts.put(name, account)
+    if verb == "run":
+        _run(home, name)
+    return Reply({"channel": name, "on": account.on, "stopped": account.stopped}, _shown(home, name, account))
+
+
+def _run(home: Home, name: str) -> None:
+    from contextlib import closing
+
+    from anima.agent.chats import Chats
+    from anima.connect.channels import attend
+
+    whisper(f"{name}: until Ctrl-C")
+    with closing(Chats(home)) as chats:
+        attend(home, chats, name, threading.Event())
+    whisper("another process is there, or it was switched off")
+
+
+def _shown(home: Home, name: str, account: Account) -> list[str]:
+    owners = [each for each in home.config.owner if each.startswith(f"{name}:")]
+    how = "has no token" if not account.token else f"stopped: {account.stopped}" if account.stopped else None
+    lines = [f"{flat(name)} {flat(how or ('is on' if account.on else 'is off'))}."]
+    you = ", ".join(map(flat, owners)) or "nobody there yet: write to the bot, which says what to set"
+    lines.append(f"You are {you}.")
+    others = home.config.channels
+    lines.append(f"Answered beside you: {others.others}; for at most {others.day_tokens:,} tokens a day.")
+    return lines

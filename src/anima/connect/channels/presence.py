@@ -1,0 +1,447 @@
+"""A home's presence on a channel: who is who there, whose conversation it is, and what goes back.
+
+Promise: alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with a layer of their
+own which they review themselves; in a group the agent answers when it is meant, and knows what that group may know. Cards
+and notices go to the owner alone. A message is answered once, after a kill too: what came in is done when its answer is
+out, the transcript says how far it was heard, and answers are sent from there. State holds numbers and names, no text.
+Not here: carrying (channels), turns (agent.chats), cards (cards).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from anima import Home, HomeError, Scope
+from anima.agent.chats import waiting
+from anima.agent.news import delivered, is_told, said_in
+from anima.connect.channels import Channel, ChannelDown, Heard, Venue
+from anima.connect.channels.cards import Card, decided, of_noted, of_proposal
+from anima.errors import BadArguments, NoSuchSession
+from anima.layout.listener import Listener, folder_of, how_to_own
+
+if TYPE_CHECKING:
+    from anima import Turn
+    from anima.agent.chats import Chat, Chats
+    from anima.agent.feed import Event
+
+log = logging.getLogger("anima.channels")
+WAIT, BUSY, LONGEST = 20.0, 1.0, 60.0  # seconds: until it listens anew, while an answer is owed, between two tries
+MOST_VENUES, MOST_CARDS, SHOWN = 500, 50, 10
+LOOKED = 400  # entries, the newest, among which a message is looked for
+FORGETS = timedelta(days=6)  # after a week without news Telegram begins its numbers anew, anywhere
+A_TOKEN = 4  # characters, about
+SORRY = "I cannot answer that just now."
+HELP = "/new begins another conversation, /stop stops an answer, /review shows what waits for you."
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a venue: its conversation, how many entries of that are out, and which cards."""
+
+    chat: str
+    thread: str = ""
+    is_direct: bool = False
+    session: str = ""
+    sent: int = 0
+    cards: list[str] = field(default_factory=list)
+
+    @property
+    def venue(self) -> Venue:
+        return Venue(self.chat, self.thread, self.is_direct)
+
+
+@dataclass(slots=True)
+class PresenceState:
+    """What a kill must not lose. Nothing more is to be done about numbers up to `after`, nor about those in `done`."""
+
+    after: int = 0
+    done: list[int] = field(default_factory=list)
+    at: str = ""  # when the last of them came
+    notified: str = ""
+    day: str = ""
+    spent: int = 0  # tokens on that day, of everybody but the owner
+    venues: dict[str, Known] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)  # a group's name now, and the one its layer has
+
+    @classmethod
+    def read(cls, data: bytes | None) -> PresenceState:
+        try:
+            held = json.loads(data or b"{}")
+            return cls(**held | {"venues": {name: Known(**each) for name, each in held.get("venues", {}).items()}})
+        except (ValueError, TypeError, AttributeError):
+            return cls()
+
+
+class Presence:
+    """One home on one channel, on the loop of its chats."""
+
+    def __init__(self, home: Home, channel: Channel, chats: Chats) -> None:
+        self.home, self.channel, self._chats = home, channel, chats
+        self._name, self._store = f"channel-{channel.name}", home.site.store
+        self.state = PresenceState.read(self._store.state.get(self._name))
+        self._open, self._owed = set[int](), dict[tuple[str, int], tuple[Heard, int]]()
+        self._late = list[Callable[[], Coroutine[Any, Any, None]]]()  # what could not be sent
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tasks, self._wake, self._saving = set[asyncio.Task[None]](), asyncio.Event(), asyncio.Lock()
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises ChannelDown where it would go on in vain."""
+        if not self.home.sessions.kept:
+            raise BadArguments("a channel needs transcripts, and none are kept here", hint="set sessions.dir")
+        self.state.notified = self.state.notified or self.home.site.now().isoformat()
+        self._chats.watchers.append(self._watch)
+        try:
+            while not await self._reached(self.channel.begin()):
+                pass
+            while True:
+                await self._round()
+        finally:
+            self._chats.watchers.remove(self._watch)
+            for task in tuple(self._tasks):
+                task.cancel()
+            await self.channel.close()
+
+    async def _round(self) -> None:
+        state, now = self.state, self.home.clock()
+        if state.at and now - datetime.fromisoformat(state.at) > FORGETS and not self._open:
+            state.after, state.done, state.at = 0, [], ""
+        after = min(self._open) - 1 if self._open else state.after
+        self._wake.clear()
+        heard = await self._reached(self.channel.listen(after, wait=0 if self._open else WAIT))
+        for each in heard or ():
+            if each.number > state.after and each.number not in self._open and each.number not in state.done:
+                self._open.add(each.number)
+                state.at = now.isoformat()
+                self._do(self._handled(each))
+        if heard is not None:
+            late, self._late = self._late, []
+            for again in late:
+                self._do(again())
+            await self._notices()
+        if self._open:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), BUSY)
+
+    async def _reached(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """What a call gives; None where it could not be made, after a while. Raises ChannelDown where none can be made."""
+        try:
+            found = await call
+            self._failures = 0
+            return found
+        except ChannelDown as error:
+            if error.final:
+                raise
+            log.warning("%s: %s", self.channel.name, error)
+            self._failures += 1
+            await asyncio.sleep(min(LONGEST, 0.25 * 2**self._failures))
+            return None
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle(self, number: int, *, save: bool = True) -> None:
+        """Nothing more is to be done about what came in with this number."""
+        state = self.state
+        self._open.discard(number)
+        state.done.append(number)
+        state.after = max(state.after, min(self._open) - 1 if self._open else max(state.done))
+        state.done = [each for each in state.done if each > state.after]
+        if save:
+            await self._save()
+        self._wake.set()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            for name in list(self.state.venues)[:-MOST_VENUES]:
+                del self.state.venues[name]
+            await asyncio.to_thread(self._store.state.put, self._name, json.dumps(asdict(self.state)).encode())
+
+    # -- what came in ---------------------------------------------------------------------------------------------------
+
+    async def _handled(self, heard: Heard) -> None:
+        is_owed, is_ours = False, heard.is_meant or heard.kind in ("pressed", "gone", "moved")
+        try:
+            async with self._locks[heard.venue.name]:
+                if heard.kind == "pressed":
+                    await self._pressed(heard)
+                elif heard.kind in ("gone", "moved"):
+                    self._left(heard)
+                elif is_ours:
+                    is_owed = await self._said(heard)
+        except HomeError as error:
+            log.warning("%s: %s", self.channel.name, error)
+            said = f"{error} ({error.hint})" if error.hint else str(error)
+            await self._told(heard.venue, said if self._listener(heard).sees_all else SORRY)
+        except Exception:
+            log.exception("an error of ours on a channel")
+        if not is_owed:
+            await self._settle(heard.number, save=is_ours)
+
+    def _listener(self, heard: Heard) -> Listener:
+        site, name = self.home.site, self.channel.name
+        if heard.venue.is_direct:
+            return site.listener(Scope.MAIN, heard.sender, name)
+        return site.listener(Scope.GROUP, None, name, self._group(heard.venue))
+
+    def _group(self, venue: Venue) -> str:
+        """The name by which a group's layer is called: the one it had first."""
+        return self.state.moved.get(venue.chat, venue.chat)
+
+    async def _said(self, heard: Heard) -> bool:
+        """Begins a turn; False where there is none."""
+        listener, text = self._listener(heard), heard.text
+        known = self.state.venues.pop(heard.venue.name, None) or Known(*heard.venue)
+        self.state.venues[heard.venue.name] = known  # the latest is the last
+        if heard.kind == "edited":
+            before = await asyncio.to_thread(self._entry, known.session, _mark(heard).partition(".")[0])
+            if before is None or text in before.content:
+                return False  # Telegram tells of more than words that changed
+            text = f"`[I changed what I wrote before]`\n{text}"
+        if heard.command or (away := self._away(heard, listener)) is not None:
+            said = await self._command(heard, listener, known) if heard.command else away
+            await self._told(heard.venue, said or "")
+            return False
+        place: dict[str, Any] = {"chat": heard.venue.chat, "channel": self.channel.name, "scope": listener.scope}
+        if heard.venue.is_direct:
+            place |= {"sender": heard.sender, "chat_type": "direct"}
+        else:
+            place |= {"group": self._group(heard.venue), "chat_type": "group"}
+            text = f"[{_plain(heard.name)}, {heard.sender}] {text}"
+        chat = await self._chats.joined(known.session, listener, partial(self.home.sessions.begin, **place))
+        if chat.id != known.session:
+            known.session, known.sent, known.cards = chat.id, 0, []
+        held = 0 if listener.sees_all else len(chat.session.prompt.text) // A_TOKEN  # set aside, as long as it goes on
+        self.state.spent += held
+        await self._save()
+        self._owed[chat.id, await self._turn(chat, heard, text)] = (heard, held)
+        return True
+
+    async def _turn(self, chat: Chat, heard: Heard, text: str) -> int:
+        if await asyncio.to_thread(self._entry, chat.id, _mark(heard)) is not None:
+            return (await chat.say("", apart=True))[0]  # it was heard before a kill, and goes on
+        brought = [(what, f"message {heard.message}:\n{said}") for what, said in heard.outside]
+        about = {"message_id": _mark(heard)} | ({} if heard.venue.is_direct else {"sender_id": heard.sender})
+        return (await chat.say(text if heard.text else "", apart=True, brought=brought, **about))[0]
+
+    def _entry(self, session: str, mark: str) -> Turn | None:
+        try:
+            entries = self.home.sessions.read(session, limit=LOOKED, newest=True).entries
+        except HomeError:
+            return None
+        return next((each for each in entries if each.message_id == mark), None)
+
+    def _away(self, heard: Heard, listener: Listener) -> str | None:
+        """What somebody who is not the owner is told instead of an answer; None where they get one."""
+        asked, state, today = self.home.config.channels, self.state, self.home.site.today().isoformat()
+        if listener.sees_all:
+            return None
+        if asked.others == "none" or (asked.others == "groups" and heard.venue.is_direct):
+            return (self._hint(heard) or "I talk with my owner alone.") if heard.venue.is_direct else ""
+        state.day, state.spent = today, state.spent if state.day == today else 0
+        return "That is all for today: come back tomorrow." if state.spent >= asked.day_tokens else None
+
+    def _hint(self, heard: Heard) -> str:
+        return how_to_own(f"{self.channel.name}:{heard.sender}", self.home.config.owner)
+
+    def _left(self, heard: Heard) -> None:
+        """The agent was put out of a chat, or the chat has another name."""
+        for name, known in list(self.state.venues.items()):
+            if known.chat == heard.venue.chat:
+                del self.state.venues[name]
+                if heard.kind == "moved":
+                    known.chat = heard.data
+                    self.state.venues[known.venue.name] = known
+        if heard.kind == "moved":
+            self.state.moved[heard.data] = self._group(heard.venue)
+
+    # -- commands -------------------------------------------------------------------------------------------------------
+
+    async def _command(self, heard: Heard, listener: Listener, known: Known) -> str:
+        match heard.command:
+            case "new":
+                for key in [key for key in self._owed if key[0] == known.session]:
+                    await self._settle(self._owed.pop(key)[0].number)
+                await self._chats.end(known.session)
+                known.session, known.sent = "", 0
+                return "What we say from here on is a new conversation."
+            case "stop":
+                with suppress(NoSuchSession):
+                    await (await self._chats.joined(known.session, listener, _nobody)).stop()
+                return ""
+            case "review" if listener.sees_all:
+                asked, noted = await asyncio.to_thread(lambda: (self.home.inbox.all(), self.home.inbox.noted()))
+                more = len(asked) + len(noted) - await self._show(known, asked, noted, again=True)
+                return f"{more} more: anima review" if more else "" if asked or noted else "Nothing waits for you."
+            case "review" | "keep" | "drop" if heard.venue.is_direct and not listener.sees_all:
+                return await asyncio.to_thread(self._own, heard, f"{folder_of(listener.layer)}/")
+        name = self.home.identity.name
+        if not heard.venue.is_direct:
+            return f"I am {name}. Call me by my name here, or answer to what I say."
+        if listener.sees_all:
+            return f"I am {name}, and you are my owner: we talk here as we do at your terminal. {HELP}"
+        return f"I am {name}. What you tell me stays between us. {HELP} {self._hint(heard)}".rstrip()
+
+    def _own(self, heard: Heard, layer: str) -> str:
+        """Lines of somebody's own layer that wait, and their keep and drop of them."""
+        inbox, names = self.home.inbox, heard.text.split()
+        noted = inbox.noted(layer=layer)
+        if names and heard.command == "keep" and any(each.findings for each in noted if each.entry.id in names):
+            return "The scan warns of this: it can be dropped, and not kept."
+        if names and heard.command != "review":
+            act = partial(inbox.keep, approver="person") if heard.command == "keep" else inbox.drop
+            is_done = all(each.status == "written" for each in act(*names, layer=layer))
+            return f"{heard.command}: {', '.join(names)}" if is_done else "That could not be done."
+        told = "I noted this and do not count on it before you say so. /keep NAME keeps a line, /drop NAME drops it."
+        lines = [f"{each.entry.id}: {each.entry.text.strip()}" for each in noted[:SHOWN]]
+        return "\n\n".join([told, *lines]) if lines else "Nothing waits for you."
+
+    # -- cards ----------------------------------------------------------------------------------------------------------
+
+    async def _show(self, known: Known, asked: Sequence[Any], noted: Sequence[Any], *, again: bool = False) -> int:
+        """Shows what waits and was not shown yet; how many."""
+        home, fits = self.home, self.channel.fits
+
+        def drawn() -> list[Card]:
+            return [*(of_proposal(home, each, fits) for each in asked), *(of_noted(each, fits) for each in noted)]
+
+        cards = [card for card in await asyncio.to_thread(drawn) if again or card.mark not in known.cards][:SHOWN]
+        for card in cards:
+            await self.channel.send(known.venue, card.text, buttons=card.buttons)
+            known.cards = [*known.cards, card.mark][-MOST_CARDS:]
+        return len(cards)
+
+    async def _pressed(self, heard: Heard) -> None:
+        if not (heard.venue.is_direct and self._listener(heard).sees_all):
+            return await self.channel.answer(heard, "Only my owner decides this, alone with me.")
+        try:
+            word, session = await asyncio.to_thread(decided, self.home, heard.data, self.channel.fits)
+        except HomeError as error:
+            return await self.channel.answer(heard, str(error))
+        with suppress(ChannelDown):
+            await self.channel.answer(heard, word)
+            await self.channel.edit(heard.venue, heard.message, f"{heard.text}\n\n{word}")
+        if session:
+            with suppress(NoSuchSession):  # a group's goes on by itself
+                await self._chats.go_on(session)
+        return None
+
+    # -- what goes out --------------------------------------------------------------------------------------------------
+
+    def _watch(self, chat: Chat) -> None:
+        if chat.session.channel == self.channel.name:
+            self._do(self._follow(chat, chat.feed.last))
+
+    async def _follow(self, chat: Chat, after: int) -> None:
+        async for events in chat.feed.follow(after):
+            for event in events:
+                if event.kind in ("done", "stopped", "error"):
+                    heard, held = self._owed.pop((chat.id, event.data["turn"]), (None, 0))
+                    if not chat.session.listener.sees_all:
+                        self.state.spent += max(0, int(event.data["spent"]) - held)
+                    self._do(self._ended(chat, event, heard))
+
+    async def _ended(self, chat: Chat, event: Event, heard: Heard | None) -> None:
+        """A turn is over: its answer goes out, then what it left for the owner to decide."""
+        known = next((each for each in self.state.venues.values() if each.session == chat.id), None)
+        try:
+            if known is not None:
+                async with self._locks[known.venue.name]:
+                    await self._answered(known, chat, event, heard)
+        except ChannelDown as error:
+            if not (error.gone or error.final):
+                return self._late.append(lambda: self._ended(chat, event, heard))
+        except Exception:
+            log.exception("an error of ours on a channel")
+        if heard is not None:
+            await self._settle(heard.number)
+        return None
+
+    async def _answered(self, known: Known, chat: Chat, event: Event, heard: Heard | None) -> None:
+        is_owners = chat.session.listener.sees_all
+        to = "" if known.is_direct or heard is None else heard.message.partition(".")[0]
+        for number, turn in enumerate(await asyncio.to_thread(self._since, known), start=known.sent + 1):
+            if turn.role == "assistant" and turn.call is None:
+                await self._sent(known.venue, turn.content, to)
+            known.sent = number
+        if is_owners:
+            await self._show(known, *await asyncio.to_thread(waiting, self.home, chat.id))
+        if event.kind == "error":
+            said = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
+            await self._told(known.venue, said if is_owners else SORRY)
+
+    def _since(self, known: Known) -> Sequence[Turn]:
+        """What was said since the last answer, as the transcript has it."""
+        try:
+            return self.home.sessions.read(known.session, start=known.sent, limit=10_000).entries
+        except HomeError:
+            return ()
+
+    async def _sent(self, venue: Venue, text: str, to: str = "") -> None:
+        try:
+            await self.channel.send(venue, text, to=to)
+        except ChannelDown as error:
+            if not error.moved:
+                raise
+            self._left(Heard(number=0, kind="moved", venue=venue, data=error.moved))
+            await self.channel.send(venue._replace(chat=error.moved), text)
+
+    async def _told(self, venue: Venue, text: str) -> None:
+        """A sentence of ours, which may be lost."""
+        with suppress(ChannelDown):
+            if text:
+                await self._sent(venue, text)
+
+    async def _notices(self) -> None:
+        """What rituals told their owner, who is here."""
+        name = f"{self.channel.name}:"
+        owners = [owner.removeprefix(name) for owner in self.home.config.owner if owner.startswith(name)]
+        for time, ritual, id in await asyncio.to_thread(delivered, self._store, self.state.notified) if owners else ():
+            text = await asyncio.to_thread(said_in, self.home.sessions, id)
+            for person in owners if text else ():
+                try:
+                    await self._notice(self.channel.direct(person), f"{ritual}: {text}", id, time)
+                except ChannelDown as error:
+                    if not error.gone:
+                        return  # later
+            self.state.notified = time
+            await self._save()
+
+    async def _notice(self, venue: Venue, text: str, session: str, time: str) -> None:
+        """Tells it, also to the conversation that goes on there."""
+        known, chat = self.state.venues.get(venue.name), None
+        with suppress(NoSuchSession):
+            chat = await self._chats.get(known.session) if known and known.session else None
+        if chat is not None and chat.is_running:
+            raise ChannelDown("they are talking; it is told later")
+        async with self._locks[venue.name]:
+            await self._sent(venue, text)
+            if chat is not None and known is not None:
+                await chat.told(text, session)
+                known.sent += 1
+                await asyncio.to_thread(is_told, self._store, time)
+
+
+def _mark(heard: Heard) -> str:
+    """A message as transcripts name it."""
+    return f"{heard.venue.chat}:{heard.message}"
+
+
+def _plain(name: str) -> str:
+    """What somebody calls themselves, so that it cannot pass for more than a name."""
+    return " ".join(name.translate(dict.fromkeys(map(ord, "[]()<>:`"), " ")).split()) or "somebody"
+
+
+def _nobody(model: str) -> Any:
+    raise NoSuchSession("nothing is said here yet")
