@@ -19,7 +19,7 @@ CEILINGS = {
     "backup": 2_200,
     "cli": 4_630,
     "connect": 3_330,
-    "dream": 2_890,
+    "dream": 2_850,
     "forget": 930,
     "gate": 2_540,
     "layout": 1_090,
@@ -28,11 +28,11 @@ CEILINGS = {
     "memory": 2_240,
     "prompt": 1_680,
     "search": 4_230,
-    "sessions": 4_660,
+    "sessions": 4_650,
     "store": 8_640,
     "testing": 2_500,
-    "text": 2_720,
-    "upkeep": 2_240,
+    "text": 3_140,
+    "upkeep": 1_780,
     "web": 4_470,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

@@ -278,8 +278,8 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
 
 def test_cost_grows_with_the_lines_and_not_with_their_square():
     """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
+    from anima.text.reading import read
     from anima.upkeep.hygiene.compare import _neighbours
-    from anima.upkeep.hygiene.reading import read
 
     def looked_at(number: int) -> int:
         texts = [

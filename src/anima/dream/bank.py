@@ -26,7 +26,7 @@ from anima.site import Site
 from anima.text.bank import BEGIN, END, FOLDER, blocks_in, entities_in, is_point, plain, slug_of
 from anima.text.changes import stem
 from anima.text.markdown import bullet_text, fence_after, lines_of, newline_of, sections
-from anima.text.words import read_table
+from anima.text.reading import NEGATIONS
 
 UNSAID = 0.6  # how sure an opinion is that does not say so
 MOST = 400  # lines of one section of a page; older ones are still in the logs
@@ -34,7 +34,6 @@ _ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S
 _SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NEGATIONS = frozenset(plain(word) for word in read_table("dream", "operations")["negations"].split())
 _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
 
 
@@ -137,9 +136,9 @@ def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:
     for one in sorted(opinions, key=_when):
         words = [word.replace("’", "'") for word in _WORD.findall(plain(one.text))]
         split = [part for word in words for part in ((word[:-3], "not") if word.endswith("n't") else (word,))]
-        denied = sum(word in _NEGATIONS for word in split) % 2 == 1
+        denied = sum(word in NEGATIONS for word in split) % 2 == 1
         # Without the third person's s, so that "likes" and "does not like" meet.
-        topic = {stem(word) for word in split if word not in _NEGATIONS and word not in _FILLERS}
+        topic = {stem(word) for word in split if word not in NEGATIONS and word not in _FILLERS}
         topics.setdefault(tuple(sorted(topic)), []).append((one, denied))
     return tuple(map(_belief, topics.values()))
 

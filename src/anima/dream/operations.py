@@ -7,20 +7,16 @@ Not here: asking (consult), and what counts as a secret or an instruction (a pre
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
 
 from anima.errors import printable
-from anima.text.changes import shared_start
-from anima.text.dates import NUMBERS
+from anima.text.changes import Relation, relation
 from anima.text.markdown import bullet_text, without_tail
-from anima.text.words import read_table, word_set
+from anima.text.notes import sentence
+from anima.text.reading import LIMITS, Read, ToldLine, canonical, read
 
 MAX_LOST = 0.25  # of the prior lines
 MAX_LINE = 400
@@ -106,6 +102,8 @@ def validate(
     left: dict[str, list[Prior]] = {}  # each line as often as it stands, the owner's first
     for line in sorted(prior, key=lambda line: not line.owner):
         left.setdefault(line.text, []).append(line)
+    shown = [*(one.text for one in operations), *(one.text for one in candidates), *(one.text for one in prior)]
+    facts = _Facts([*shown, *map(_bare, shown)])
     refusals, added, removed = list[Refusal](), list[str](), list[Prior]()
     for one in operations:
         found = [*_shape(one), *_unknown(one, known, left)]
@@ -113,13 +111,14 @@ def validate(
             new = [known[name].text for name in one.candidates]
             # Without words of its own a merge keeps the fullest line.
             own = new if one.verb is Verb.SUPERSEDE else [*new, *one.prior]
-            added.append(_bare(one.text or _fullest(own)))
-            found = [*_taken(one, left, removed), *_judged(one, added[-1], new, unsafe=unsafe, updates=updates)]
+            added.append(_bare(one.text or facts.fullest(own)))
+            judged = _judged(one, added[-1], new, facts, unsafe=unsafe, updates=updates)
+            found = [*_taken(one, left, removed), *judged]
         refusals += [Refusal(rule=rule, reason=reason) for rule, reason in found]
     gone = {id(line) for line in removed}
     lines = [*(line.text for line in prior if id(line) not in gone), *added]
     refusals += [Refusal(rule=rule, reason=reason) for rule, reason in _wholesale(operations, known)]
-    result = _result(lines, prior, added, removed, budget)
+    result = _result(lines, prior, added, removed, budget, facts)
     refusals += [Refusal(rule=rule, reason=reason) for rule, reason in result]
     if refusals:
         return Outcome(lines=tuple(line.text for line in prior), refusals=tuple(refusals))
@@ -171,19 +170,21 @@ def _taken(one: Operation, left: Mapping[str, list[Prior]], removed: list[Prior]
             yield "owner", f"the owner's own line would be touched: {printable(text, 60)!r}"
 
 
-def _judged(one: Operation, text: str, new: Sequence[str], *, unsafe: Unsafe, updates: Updates | None) -> Found:
+def _judged(
+    one: Operation, text: str, new: Sequence[str], facts: _Facts, *, unsafe: Unsafe, updates: Updates | None
+) -> Found:
     told, sources = printable(text, 60), [*new, *one.prior]
     if not text or len(text) > MAX_LINE or not text.isprintable() or text.startswith("#") or "<!--" in text:
         yield "shape", f"this is no single line of at most {MAX_LINE} characters: {told!r}"
         return
     if one.verb is Verb.SUPERSEDE:
-        rules = [_same_attribute, *([updates] if updates else [])]
+        rules = [facts.replaces, *([updates] if updates else [])]
         if untouched := next((old for old in one.prior if not all(rule(new[0], old) for rule in rules)), None):
             yield "unrelated", f"{told!r} does not make {printable(untouched, 60)!r} untrue"
         sources = [*new]
-    if one.verb is Verb.MERGE and (pair := _differing(sources)):
+    if one.verb is Verb.MERGE and (pair := facts.differing(sources)):
         yield "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
-    elif why := _unfaithful(text, sources):
+    elif why := facts.unfaithful(text, sources):
         yield "source", f"{told!r} {why}"
     if reason := unsafe(text):
         yield "unsafe", f"{reason}: a line like that never enters memory"
@@ -198,7 +199,12 @@ def _wholesale(operations: Sequence[Operation], known: Mapping[str, Offer]) -> F
 
 
 def _result(
-    lines: Sequence[str], prior: Sequence[Prior], added: Sequence[str], removed: Sequence[Prior], budget: int
+    lines: Sequence[str],
+    prior: Sequence[Prior],
+    added: Sequence[str],
+    removed: Sequence[Prior],
+    budget: int,
+    facts: _Facts,
 ) -> Found:
     if len(removed) > MAX_LOST * len(prior):
         share = 100 * len(removed) / max(1, len(prior))
@@ -206,116 +212,72 @@ def _result(
     size = sum(len(line) + 1 for line in lines)
     if size > budget:
         yield "budget", f"the lines would have {size:,} characters of {budget:,}"
-    counts, before = Counter(_said(line).words for line in lines), Counter(_said(line.text).words for line in prior)
-    twice = (line for line in added if counts[_said(line).words] > max(1, before[_said(line).words]))
+    counts, before = Counter(map(facts.words, lines)), Counter(facts.words(line.text) for line in prior)
+    twice = (line for line in added if counts[facts.words(line)] > max(1, before[facts.words(line)]))
     if repeated := next(twice, None):
         yield "duplicate", f"memory would say twice: {printable(repeated, 60)!r}"
 
 
 # -- facts in words ----------------------------------------------------------------------------------------------------
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:/][0-9]+)*(?:['’][^\W_]+)*")
-_TABLE = {name: word_set(words) for name, words in read_table("dream", "operations").items()}
-_SMALL, _NEGATIONS, _LIMITS = _TABLE["small"], _TABLE["negations"], _TABLE["limits"]
-_NOW, _BESIDES, _SEVERAL = _TABLE["now"], _TABLE["besides"], tuple(_TABLE["several"])
-_ENDINGS = _TABLE["endings"] | {""}
+
+class _Facts:
+    """Lines as they are compared, read together: a capital makes a name only where no line has the word without one."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        texts = list(dict.fromkeys(lines))
+        found = read([ToldLine(path="", number=0, text=_bare(text)) for text in texts])
+        self._read = dict(zip(texts, found, strict=True))
+
+    def words(self, line: str) -> tuple[str, ...]:
+        return self._read[line].plain
+
+    def fullest(self, lines: Sequence[str]) -> str:
+        return max(lines, key=lambda line: (len(self._read[line].bag), len(line)))
+
+    def differing(self, lines: Sequence[str]) -> tuple[str, str] | None:
+        """The first line that states another fact than the fullest one: each must be that one with words left out."""
+        fullest = self.fullest(lines)
+        whole = self._read[fullest]
+        for line in lines:
+            mine = self._read[line]
+            if _figures(mine) != _figures(whole) or mine.names != whole.names or mine.bag - whole.bag:
+                return line, fullest
+        return None
+
+    def replaces(self, new: str, old: str) -> bool:
+        """Whether two lines may tell the same thing of the same: each one's first word is in the other, and one more. Where
+        one may have several (allergies, dogs, languages), a second is an addition and makes nothing untrue."""
+        mine, theirs, told = self._read[new], self._read[old], sentence(_bare(new))
+        firsts = {
+            next((root for word in one.words if (root := canonical(word)) in one.bag), "") for one in (mine, theirs)
+        }
+        adds = told.adds or relation(sentence(_bare(old)), told) is Relation.ADDS
+        shared = mine.bag & theirs.bag
+        return not adds and len(shared) > 1 and firsts <= shared
+
+    def unfaithful(self, text: str, sources: Sequence[str]) -> str:
+        """What a text says that its sources do not, or leaves out of them; empty when it is true to them."""
+        told = [self._read[source] for source in sources]
+        mine, fullest = self._read[text], max(told, key=lambda one: len(one.bag))
+        said = frozenset[str]().union(*(one.bag | one.names for one in told))
+        if invented := (mine.bag | mine.names) - said:
+            return f"says {printable(min(invented), 30)!r}, which no source says"
+        if _figures(mine)[:2] != _figures(fullest)[:2]:
+            return "has other numbers than its source"
+        if mine.denied != fullest.denied:
+            return "denies what its source says, or the other way about"
+        if lost := fullest.names - mine.names:
+            return f"leaves out {printable(min(lost), 30)!r}"
+        missing = fullest.bag - mine.bag
+        too_much = len(missing) > 0.2 * len(fullest.bag) or missing & LIMITS
+        return "leaves out too much of its source" if too_much else ""
 
 
-class _Said(NamedTuple):
-    """What a line states, in parts that can be compared."""
-
-    words: tuple[str, ...]
-    content: frozenset[str]
-    figures: tuple[tuple[str, ...], bool]  # its numbers, and whether it denies
-    names: frozenset[str]  # words with a capital that do not only begin the line: names for certain
-    capital: frozenset[
-        str
-    ]  # words that stand with a capital wherever they stand, the first one included: names, perhaps
-
-
-@lru_cache(maxsize=4_096)
-def _said(text: str) -> _Said:
-    raw = _WORD.findall(unicodedata.normalize("NFKC", _bare(text)).replace("’", "'"))
-    words: list[str] = []
-    for word in map(str.casefold, raw):
-        words += [word[:-3], "not"] if word.endswith("n't") else [str(NUMBERS.get(word, word.removesuffix("'s")))]
-    numbers = sorted(word for word in words if any(char.isdigit() for char in word))
-    small = {word for word in raw if word == word.lower()}
-    plain = [word.casefold().removesuffix("'s") for word in raw]
-    later = frozenset(word for word, shown in list(zip(plain, raw, strict=True))[1:] if shown != shown.lower())
-    return _Said(
-        tuple(words),
-        frozenset(words) - _SMALL - _NEGATIONS,
-        (tuple(numbers), sum(word in _NEGATIONS for word in words) % 2 == 1),
-        later - _SMALL,
-        frozenset(plain) - small,
-    )
+def _figures(one: Read) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    return one.numbers, one.dates, one.denied
 
 
 def _bare(text: str) -> str:
     """A line without its sign and its tail of dates or scores: what it states."""
     return without_tail(bullet_text(text), loose=True)
-
-
-def _fullest(lines: Sequence[str]) -> str:
-    return max(lines, key=lambda line: (len(_said(line).content), len(line)))
-
-
-def _lacking(text: str, there: str) -> list[str]:
-    """The words of a text that another has in no form: prefer, prefers, preferred. A name has one form only."""
-    mine, theirs = _said(text), _said(there)
-    by_start: dict[str, list[str]] = {}
-    for word in theirs.content:
-        by_start.setdefault(word[:3], []).append(word)
-
-    def has_form(word: str) -> bool:
-        for form in by_start.get(word[:3], ()):
-            shared = shared_start(word, form)
-            is_form = shared >= 3 and word[shared:] in _ENDINGS and form[shared:] in _ENDINGS
-            if is_form and not (word in mine.capital and form in theirs.capital):
-                return True
-        return False
-
-    return sorted(word for word in mine.content - theirs.content if not has_form(word))
-
-
-def _differing(lines: Sequence[str]) -> tuple[str, str] | None:
-    """The first line that states another fact than the fullest one: each must be that one with words left out."""
-    fullest = _fullest(lines)
-    whole = _said(fullest)
-    for line in lines:
-        mine = _said(line)
-        strangers = (mine.names - whole.content) | (whole.names - mine.content)
-        if mine.figures != whole.figures or strangers or _lacking(line, fullest):
-            return line, fullest
-    return None
-
-
-def _unfaithful(text: str, sources: Sequence[str]) -> str:
-    """What a text says that its sources do not, or leaves out of them; empty when it is true to them."""
-    if invented := _lacking(text, " ".join(f"{_bare(source)} ." for source in sources)):
-        return f"says {printable(invented[0], 30)!r}, which no source says"
-    source = max(sources, key=lambda line: len(_said(line).content))
-    mine, fullest = _said(text), _said(source)
-    if mine.figures[0] != fullest.figures[0]:
-        return "has other numbers than its source"
-    if mine.figures[1] != fullest.figures[1]:
-        return "denies what its source says, or the other way about"
-    if lost := fullest.names - mine.content:
-        return f"leaves out {printable(min(lost), 30)!r}"
-    missing = _lacking(source, text)
-    too_much = len(missing) > 0.2 * len(fullest.content) or any(word in _LIMITS for word in missing)
-    return "leaves out too much of its source" if too_much else ""
-
-
-def _same_attribute(new: str, old: str) -> bool:
-    """Whether two lines tell the same thing of the same subject: each one's first word is in the other, and one more.
-
-    Where one may have several (allergies, dogs, languages), a second is an addition and makes nothing untrue.
-    """
-    mine, theirs, lacking = _said(new), _said(old), _lacking(new, old)
-    first, second = (next((w for w in one.words if w in one.content - _NOW), "") for one in (mine, theirs))
-    if not first or not second or first in lacking or second in _lacking(old, new):
-        return False
-    several = any(word.startswith(_SEVERAL) for word in mine.content & theirs.content)
-    return len(mine.content) - len(lacking) >= 2 and not several and not mine.content & _BESIDES

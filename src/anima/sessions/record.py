@@ -47,12 +47,12 @@ from anima.sessions.replay import (
 )
 from anima.store import Logs, OpenLog, Readable, Store
 from anima.store.logs import MAX_LINE
+from anima.text.phrases import loose
 
 Role = Literal["user", "assistant", "tool", "system"]
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 Clock = Callable[[], datetime]
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _RACE = 100_000  # entries that others may have added to a session that two processes carry on
 _SYNCED: frozenset[str] = frozenset({"user", "assistant"})
 
@@ -418,7 +418,7 @@ def touched(folder: Logs, id: str, touches: Touches, picks: Picks = _none) -> in
     """How many lines `forget` would take out or change."""
     with folder.open(id) as file:
         found = sum(_weigh(raw, touches, picks) != raw for raw in _lines(file))
-    return found + sum(touches(_loose_text(aside)) for aside in folder.torn(id).values())
+    return found + sum(touches(loose(aside)) for aside in folder.torn(id).values())
 
 
 def forget(folder: Logs, id: str, touches: Touches, picks: Picks = _none, *, clock: Clock) -> int:
@@ -430,7 +430,7 @@ def forget(folder: Logs, id: str, touches: Touches, picks: Picks = _none, *, clo
         if any(_weigh(raw, touches, picks) != raw for raw in _lines(file)):
             file.rewrite(lambda: kept(_lines(file), touches, picks, now=stamp(clock()), gone=gone))
     for name, aside in folder.torn(id).items():
-        if touches(_loose_text(aside)):
+        if touches(loose(aside)):
             folder.drop_torn(name)
             gone.append(len(aside))
     return len(gone)
@@ -453,7 +453,7 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
             return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
         case Close():
             return encode(replace(record, reason="")) if touches(record.reason) else raw
-    return None if touches(_loose_text(raw)) else raw
+    return None if touches(loose(raw)) else raw
 
 
 def kept(
@@ -491,11 +491,3 @@ def _renumbered(raw: bytes, lost: int) -> bytes:
     if isinstance(record, Boundary):
         return encode(replace(record, turn_index=max(0, record.turn_index - lost)))
     return raw
-
-
-def _loose_text(raw: bytes) -> str:
-    """Whatever text bytes might hold, with the escapes of JSON undone."""
-    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), raw.decode("utf-8", "replace"))
-    for escape, meant in (("\\n", "\n"), ("\\t", "\t"), ("\\r", "\r"), ('\\"', '"'), ("\\/", "/"), ("\\\\", "\\")):
-        text = text.replace(escape, meant)
-    return clean(text)

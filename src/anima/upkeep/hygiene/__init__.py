@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 
+from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep.hygiene.compare import find_contradictions, find_duplicates, newer_of
-from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Sameness, Stale, ToldLine, Twin
-from anima.upkeep.hygiene.reading import DATES, read
+from anima.upkeep.hygiene.lines import Advice, Contradiction, Group, Sameness, Stale, Twin
 
 STALE_DAYS = 90
 

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from anima.upkeep.hygiene.lines import Contradiction, Group, Sameness, ToldLine, Twin
-from anima.upkeep.hygiene.reading import WORD, Read, Tense, as_read
-from anima.upkeep.hygiene.words import (
+from anima.text.reading import (
     LEAD_IN,
     LIGHT,
     LIMITS,
@@ -24,9 +22,15 @@ from anima.upkeep.hygiene.words import (
     SINGLE,
     SMALL,
     SYMMETRIC,
+    WORD,
+    Read,
+    Tense,
+    ToldLine,
+    as_read,
     canonical,
     pattern,
 )
+from anima.upkeep.hygiene.lines import Contradiction, Group, Sameness, Twin
 
 if TYPE_CHECKING:
     from anima.upkeep.hygiene.lines import Vectors

@@ -25,6 +25,7 @@ from anima.text.markdown import (
     paint,
 )
 from anima.text.phrases import is_strong, said_in
+from anima.text.reading import ToldLine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,23 +35,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["merge", "archive", "choose"]
 Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "meaning"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldLine:
-    """A line of a document. Lines that should rather be kept come first in what is passed in.
-
-    `rank` is lower for places that are kept before others (curated memory before logs); one that is `fixed` stays
-    whatever says the same. `under` is the heading that a line without a name of its own is about.
-    """
-
-    path: str
-    number: int
-    text: str
-    day: date | None = None
-    rank: int = 0
-    fixed: bool = False
-    under: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

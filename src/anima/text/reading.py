@@ -2,7 +2,7 @@
 
 Promise: what two notes of one fact share comes out equal, however they are punctuated, dated and ordered: `9 a.m.` and
 `09:00`, `43½` and `43 1/2`, `€60` and `60 euros`, `3 May 2026` and `2026-05-03`. Linear in the line. Pure.
-Not here: the tables of words (words), which lines say the same or contradict each other (compare).
+The tables are ordinary language and know no home. Not here: which lines say the same or contradict each other.
 """
 
 from __future__ import annotations
@@ -10,36 +10,105 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 from anima.text.markdown import bullet_text
-from anima.text.words import fold
-from anima.upkeep.hygiene.lines import ToldLine
-from anima.upkeep.hygiene.words import (
-    DEEDS,
-    FORMER,
-    IS,
-    LASTING,
-    LEADING,
-    MONTHS,
-    NEGATIONS,
-    NUMBERS,
-    PASSING,
-    SMALL,
-    TITLES,
-    TO_COME,
-    TURNING,
-    WAS,
-    WEEKDAYS,
-    canonical,
-    is_known,
-    pattern,
-    phrases,
-)
+from anima.text.words import fold, one_line, read_table, stem
+
+_TABLE = read_table("text", "reading")
+
+
+def _set(name: str) -> frozenset[str]:
+    return frozenset(fold(word) for word in _TABLE[name].split())
+
+
+SMALL, NEGATIONS, WEEKDAYS, DEEDS = map(_set, ("small", "negations", "weekdays", "deeds"))
+TO_COME, WAS, IS, LEADING = map(_set, ("to_come", "was", "is", "leading"))
+FORMER, LASTING, PASSING, SINGLE = map(_set, ("former", "lasting", "passing", "single"))
+TITLES = frozenset(_TABLE["titles"].split())
+MONTHS = {name: number for number, names in enumerate(_TABLE["months"], start=1) for name in names.split()}
+TURNING = {word: key for key, words in _TABLE["turning"].items() for word in words.split()}
+NUMBERS = {word: number for number, words in _TABLE["numbers"].items() for word in words.split()}
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """A pattern of the table, in which <month>, <day> and <noted> stand for what they say."""
+    table = _TABLE["patterns"]
+    nameless = re.sub(r"\?P<\w+>", "?:", table["date"])
+    said = table[name].replace("<day>", table["day"]).replace("<date>", nameless).replace("<noted>", table["noted"])
+    months = "|".join(sorted(MONTHS, key=len, reverse=True))
+    return re.compile(one_line(said.replace("<month>", months)), re.IGNORECASE)
+
+
+@cache
+def _same() -> tuple[dict[str, str], dict[str, str]]:
+    """The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that."""
+    words: dict[str, str] = {}
+    for row in _TABLE["same"].splitlines():
+        first, *others = (fold(word) for word in row.split())
+        for word in (first, *others):
+            words.setdefault(word, words.get(first, first))
+    stems: dict[str, set[str]] = {}
+    for word, first in words.items():
+        stems.setdefault(stem(word), set()).add(first)
+    return words, {root: next(iter(found)) for root, found in stems.items() if len(found) == 1}
+
+
+def is_known(word: str) -> bool:
+    """Whether a word, as `fold` gives it, is one of the tables: no name."""
+    words, stems = _same()
+    return (
+        word in SMALL
+        or word in NEGATIONS
+        or word in words
+        or (word in WEEKDAYS and len(word) > 2)
+        or stem(word) in stems
+    )
+
+
+@cache
+def phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """First word → phrases that begin with it, longest first, and what each is read as; a denial is "not"."""
+    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for row in " ".join(_TABLE["phrases"].split()).split(";"):
+        said, equals, meant = row.strip().partition("=")
+        if equals:
+            words = tuple(said.split())
+            read = () if meant == "-" else ("not",) if meant == "~" else tuple(meant.split())
+            found.setdefault(words[0], []).append((words, read))
+    for rows in found.values():
+        rows.sort(key=lambda row: -len(row[0]))
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def canonical(word: str) -> str:
+    """What stands for a word and all that say the same."""
+    words, stems = _same()
+    lower = fold(word)
+    root = stem(lower)
+    return words.get(lower) or stems.get(root) or root
+
+
+def _canonical(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(canonical, words))
+
+
+LIMITS, LIGHT, SYMMETRIC = (_canonical(_TABLE[name].split()) for name in ("limits", "light", "symmetric"))
+_OPPOSED = [_canonical(pair.split()) for pair in _TABLE["opposed"].split(";")]
+OPPOSITES: dict[str, list[frozenset[str]]] = {
+    word: [pair for pair in _OPPOSED if word in pair] for pair in _OPPOSED for word in pair if len(pair) == 2
+}
+# Verbs of which one subject has one object, with the prepositions that lead it in.
+LEAD_IN = {canonical(verb): frozenset(leads.split()) for verb, leads in _TABLE["lead_in"].items()}
+
+
+# -- a line ---------------------------------------------------------------------------------------------------------------
 
 DATES, _FRONT, _BACK = map(pattern, ("date", "front", "back"))
 _TITLE = re.compile(r"\A([^\W\d_]+)\s*[:–—-]\s+(?=(?:\S+\s+){3})")
@@ -64,6 +133,23 @@ _BY = frozenset("by por von par durch da".split())
 _HALVES = {"am": False, "morning": False, "uhr": False, "pm": True, "evening": True}
 _TAIL = 120  # characters in which something may be noted behind a line
 _CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where Ana lives" is about Ana
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldLine:
+    """A line of a document. Lines that should rather be kept come first in what is passed in.
+
+    `rank` is lower for places that are kept before others (curated memory before logs); one that is `fixed` stays
+    whatever says the same. `under` is the heading that a line without a name of its own is about.
+    """
+
+    path: str
+    number: int
+    text: str
+    day: date | None = None
+    rank: int = 0
+    fixed: bool = False
+    under: str = ""
 
 
 class Tense(StrEnum):
@@ -132,14 +218,7 @@ def read(lines: Sequence[ToldLine]) -> list[Read]:
     """The lines as they are compared. A capital makes a name only where the word never stands without one."""
     shown = [_stated(line.text) for line in lines]
     cut = [WORD.findall(text) for text, _ in shown]
-    small, within = set[str](), set[str]()
-    for words in cut:
-        for place, word in enumerate(words):
-            if word[0].islower():
-                small.add(word)
-            elif (place or word.endswith("'s")) and word[0].isupper():
-                within.add(word.removesuffix("'s"))
-    spoken = _Spoken(small, within)
+    spoken = _Spoken({stem(fold(word)) for words in cut for word in words if word[0].islower()})
     return [_parsed(line, *said, words, spoken) for line, said, words in zip(lines, shown, cut, strict=True)]
 
 
@@ -149,24 +228,18 @@ def as_read(lines: Sequence[ToldLine] | Sequence[Read]) -> list[Read]:
 
 
 class _Spoken:
-    """How the lines spell words: in small letters anywhere, or with a capital inside a line."""
+    """Which words the lines spell in small letters."""
 
-    def __init__(self, small: set[str], within: set[str]) -> None:
-        self.small, self.within = small, within
-        self._ordinary: dict[str, bool] = {}
+    def __init__(self, small: set[str]) -> None:
+        self.small = small
+        self._names: dict[str, bool] = {}
 
-    def is_ordinary(self, word: str) -> bool:
-        """Whether a word with a capital is no name: it is known, or written small elsewhere."""
-        if word not in self._ordinary:
-            self._ordinary[word] = is_known(fold(word)) or word.lower() in self.small
-        return self._ordinary[word]
-
-    def is_name(self, words: Sequence[str], place: int) -> bool:
-        """Not where the word is an ordinary one, or only begins the line and nowhere else has a capital."""
-        word = words[place].removesuffix("'s")
-        if self.is_ordinary(word):
-            return False
-        return place > 0 or word in self.within or (len(words) > 1 and words[1][:1].isupper())
+    def is_name(self, word: str) -> bool:
+        """Whether a word with a capital is no ordinary one: none of the tables, and nowhere written small."""
+        if word not in self._names:
+            plain = fold(word).removesuffix("'s")
+            self._names[word] = not is_known(plain) and stem(plain) not in self.small
+        return self._names[word]
 
 
 def _stated(text: str) -> tuple[str, str]:
@@ -328,25 +401,21 @@ def _day(found: re.Match[str]) -> str:
 
 def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -> frozenset[str]:
     """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
-    found: set[str] = set()
     if not under or (raw and fold(raw[0]).removesuffix("'s") in names):
         return frozenset()
-    for title in under.split(" / "):
-        words = WORD.findall(_normal(title))
-        # The first has a capital anyway, so in a longer heading it has to be a name elsewhere.
-        for word in words[len(words) > 2 and words[0].removesuffix("'s") not in spoken.within :]:
-            if word[0].isupper() and word.lower() not in TITLES and not spoken.is_ordinary(word):
-                found.add(fold(word).removesuffix("'s"))
-    return frozenset() if found & names else frozenset(found)
+    words = [word for title in under.split(" / ") for word in WORD.findall(_normal(title)) if word[0].isupper()]
+    named = (word for word in words if word.lower() not in TITLES and spoken.is_name(word))
+    found = frozenset(fold(word).removesuffix("'s") for word in named)
+    return frozenset() if found & names else found
 
 
 def _led(words: Sequence[str], spoken: _Spoken) -> dict[str, str]:
     """The names in a line, in their order, each with the preposition that leads it in."""
     found, before = dict[str, str](), ""
-    for place, word in enumerate(words):
+    for word in words:
         # Letters with a number are a name, too, as machines, rooms and parts have one: web-01, C6.
         is_label = word[-1].isdigit() and not word[0].isdigit()
-        if is_label or (word[0].isupper() and spoken.is_name(words, place)):
+        if is_label or (word[0].isupper() and spoken.is_name(word)):
             found.setdefault(fold(word).removesuffix("'s"), before)
             # All of "of Ana Paz" is led in; after "in Lima" a new name may begin.
             before = "" if before in _PLACES else before
