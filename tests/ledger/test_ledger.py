@@ -598,7 +598,7 @@ def test_a_repeated_record_is_found(data: st.DataObject) -> None:
 
 
 def unsealed(body: bytes) -> str:
-    """The hash of a record as anybody can make it, and as an earlier format had it."""
+    """The hash of a record as anybody can make it."""
     return sha256(body).hexdigest()
 
 
@@ -639,64 +639,11 @@ def test_without_the_key_no_interrupted_batch_can_be_put_in() -> None:
     assert open_ledger(of_lines([*lines, forged(lines[-1], unsealed, kind="intent", **begun)])).pending() == []
 
 
-@pytest.mark.parametrize("said", [2, 3])
+@pytest.mark.parametrize("said", [2, FORMAT])
 def test_without_the_key_a_chain_cannot_be_made_anew(said: int) -> None:
     log = rewritten(lines_of(filled()), format=said)
-    known = Ledger(log, key=NEW_KEY, clock=lambda: NOON)
-    assert list(known.records()) == []
-    assert not verify(log, key=NEW_KEY).ok
-    assert checked(log).ok is (said == 2)  # an older key may have an older ledger; only what is noted elsewhere tells
-
-
-# --- a ledger of an earlier format
-
-
-def of_earlier_format() -> BytesLog:
-    return rewritten(lines_of(filled()), format=2)
-
-
-def test_a_ledger_of_an_earlier_format_is_read_and_sealed_by_the_next_record() -> None:
-    log = of_earlier_format()
-    before, old = bytes(log.data), list(open_ledger(log).records())
-    assert len(old) == 8 and checked(log).ok
-    assert open_ledger(log).add("recall", {}).n == 10
-    assert bytes(log.data).startswith(before)
-    assert [record.kind for record in open_ledger(log).records()] == [*(r.kind for r in old), "format", "recall"]
-    anchors = [(raw["n"], raw["hash"]) for raw in map(json.loads, before.splitlines())]
-    assert checked(log, anchors).ok
-    open_ledger(log).add("recall", {})
-    assert [record.kind for record in open_ledger(log).records(8)] == ["format", "recall", "recall"]
-
-
-def test_two_that_have_an_earlier_ledger_open_seal_it_once() -> None:
-    log = of_earlier_format()
-    one, other = open_ledger(log), open_ledger(log)
-    one.add("recall", {})
-    other.add("recall", {})
-    assert [record.kind for record in open_ledger(log).records(8)] == ["format", "recall", "recall"] and checked(log).ok
-
-
-@given(data=st.data())
-def test_what_is_sealed_of_an_earlier_format_cannot_be_changed(data: st.DataObject) -> None:
-    log = of_earlier_format()
-    open_ledger(log).add("recall", {})
-    lines = lines_of(log)
-    which = data.draw(st.integers(0, 7))
-    change = rewritten(lines[:8], **({"id": "other"} if which == 0 else {}))
-    if which:
-        other = lines_of(rewritten([*lines[:which], lines[0]]))[-1]
-        change = of_lines([*lines[:which], other, *lines[which + 1 : 8]])
-    hostile = of_lines([*lines_of(change), *lines[8:]])
-    assert not checked(hostile).ok
-    with pytest.raises(Damaged, match="changed before record 9"):
-        list(open_ledger(hostile).records())
-
-
-def test_a_sealed_ledger_is_not_unsealed_by_its_first_line() -> None:
-    lines = lines_of(filled())
-    log = of_lines([lines[0].replace(b'"format":3', b'"format":2'), *lines[1:]])
-    assert fault_line(checked(log)) == 1
-    assert [record.n for record in open_ledger(log).records()] == list(range(2, 9))
+    assert list(open_ledger(log).records()) == []
+    assert not checked(log).ok
 
 
 def test_a_forged_record_put_in_is_found() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -153,58 +152,3 @@ def test_two_configurations_may_note_one_home(home: Home, tmp_path: Path) -> Non
         other.write("notes.md", "two\n")
         assert other.past.audit().ok and home.past.audit().ok
         assert Register(tmp_path / "other").head(home.name, home.site.store.identity).get() != noted(home)
-
-
-# -- a home of an earlier format -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """A home as it was before records were sealed: a shorter key, format 2, hashes that anybody can make."""
-    folder = tmp_path / "old"
-    (folder / ".anima").mkdir(parents=True, mode=0o700)
-    (folder / ".anima" / "key").write_bytes(b"a key of thirty-two bytes, as of old"[:32])
-    (folder / ".anima" / "key").chmod(0o600)
-    with Home.create(folder, name="Aria", clock=Clock(), settings={"history.enabled": False}) as home:
-        home.remember("Ana keeps bees")
-        ledger = ledger_of(home)
-        home.site.register.head(home.name, home.site.store.identity).drop()
-    prev, lines = "0" * 64, []
-    for line in ledger.read_bytes().splitlines():
-        raw = json.loads(line)
-        body = {name: value for name, value in raw.items() if name != "hash"} | {"prev": prev}
-        if body["n"] == 1:
-            body["format"] = 2
-        prev = hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-        lines.append(json.dumps({**body, "hash": prev}, sort_keys=True, separators=(",", ":")).encode() + b"\n")
-    ledger.write_bytes(b"".join(lines))
-    return folder
-
-
-def test_a_home_of_an_earlier_format_opens_and_is_sealed_once(earlier: Path) -> None:
-    ledger = earlier / ".anima" / "ledger.jsonl"
-    before = ledger.read_bytes()
-    for text in ("Ana reads", "Ana rows"):
-        with Home.open(earlier, clock=Clock(), settings={"history.enabled": False}) as home:
-            home.remember(text)
-            assert home.past.audit().ok
-            assert "Ana keeps bees" in home.prompt(scope="main").text
-    assert ledger.read_bytes().startswith(before)
-    told = [json.loads(line) for line in ledger.read_bytes().splitlines()]
-    assert [record["format"] for record in told if record["kind"] == "format"] == [3]
-    assert json.loads((earlier / ".anima" / "format").read_bytes())["format"] == 3
-
-
-def test_what_an_earlier_format_said_cannot_be_changed_once_it_is_sealed(earlier: Path) -> None:
-    with Home.open(earlier, clock=Clock(), settings={"history.enabled": False}) as home:
-        home.remember("Ana reads")
-    ledger = earlier / ".anima" / "ledger.jsonl"
-    ledger.write_bytes(ledger.read_bytes().replace(b'"owner"', b'"agent"', 1))
-    with Home.open(earlier, clock=Clock(), settings={"history.enabled": False}) as home:
-        assert not home.past.audit().ok
-        with pytest.raises(HomeError, match="changed before record"):
-            home.remember("Ana rows")
-    anima.doctor(earlier, repair=True, clock=Clock())
-    with Home.open(earlier, clock=Clock(), settings={"history.enabled": False}) as home:
-        home.remember("Ana rows")
-        assert home.past.audit().ok

@@ -4,7 +4,7 @@ Promise: a record that was added stays where it is; `n` is its line number. Its 
 nobody without the key can add one, change one or put the chain together anew; what is not so proven is passed over.
 Documents, queries and reasons appear only as keyed digests, so that a forgotten phrase cannot be guessed from the file.
 A torn last line (a crash in the middle of an append) is not damage: readers pass over it, and the next `add` cuts it
-off after handing its bytes to `keep`. A ledger of an earlier format stays as it is; one record seals all of it.
+off after handing its bytes to `keep`.
 Not here: files and locks. The store gives a `Log`; whoever calls `add` or `begin` holds the home lock. Several processes may
 hold a Ledger over one log; each catches up with the others before it adds. What the records mean is said by their views
 (provenance, dream.worth), whether they are whole by `verify`.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,15 +24,14 @@ from anima.ledger.proof import (
     ORIGINAL,
     Key,
     Log,
-    Proof,
     Record,
     blocks,
     first_of,
+    holds,
     lines_back,
     parse,
-    proof_of,
     sealed,
-    sum_of,
+    sound,
     whole_lines,
 )
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
@@ -137,8 +136,7 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        self._proof = proof_of(log, key)
-        self._tip = _last(log, self._proof)
+        self._tip = _last(log, key)
 
     @property
     def key(self) -> Key:
@@ -151,10 +149,6 @@ class Ledger:
     def tip(self) -> Tip:
         """The last record as far as this ledger has read. History anchors `(tip.n, tip.hash)`."""
         return self._tip
-
-    @property
-    def is_sealed(self) -> bool:
-        return self._proof.since is not None
 
     def holds(self, n: int, digest: str) -> bool:
         """Whether the chain has this very record."""
@@ -171,13 +165,13 @@ class Ledger:
             raise Damaged("the ledger does not begin with the record of its home", hint=_HINT)
         begun_with = first.fields.get("format")
         refuse_newer("ledger.jsonl", begun_with, FORMAT)
-        if type(begun_with) is not int or begun_with < 1:
-            raise Damaged("the ledger does not say which format it has", hint=_HINT)
+        if begun_with != FORMAT:
+            raise Damaged(f"the ledger does not say that it has the format {FORMAT}", hint=_HINT)
         if first.fields.get("key") != key.id:
             raise Damaged(
                 "the key is not the one this ledger was begun with", hint="put the key of this home back from a backup"
             )
-        if not self._proof.holds(first, line):
+        if not holds(first, line, key):
             raise Damaged("the first record of the ledger is not what was written", hint=_HINT)
         return first
 
@@ -193,12 +187,6 @@ class Ledger:
         if self._alarm is not None:
             alarm, self._alarm = self._alarm, None
             raise Damaged(f"{alarm}; nothing was written", hint=_HINT)
-        if not self.is_sealed:
-            self.seal()
-            tip = self._tip
-        return self._append(tip, kind, fields, sync=sync)
-
-    def _append(self, tip: Tip, kind: str, fields: Mapping[str, Any], *, sync: bool) -> Record:
         if torn := self._log.read(tip.full) if self._log.size() > tip.full else b"":
             if self._keep is not None:
                 self._keep(torn)
@@ -212,13 +200,6 @@ class Ledger:
         if sync and self._noted is not None:
             self._noted(self, made)
         return made
-
-    def seal(self) -> None:
-        """Seals a ledger of an earlier format, every byte as it stands, by one record that tells of them all."""
-        tip = self._catch_up()
-        was = sum_of(self._log, tip.full)
-        self._append(tip, "format", {"format": FORMAT, "was": was}, sync=True)
-        self._proof = Proof(self._key, tip.n + 1, tip.full, was)
 
     def intend(self, intent: Intent) -> Record:
         return self.add("intent", intent.fields())
@@ -237,7 +218,7 @@ class Ledger:
         found: list[Intent] = []
         wanted = _of_kinds(("intent", "done", "failed"))
         for line in lines_back(self._log, tip.full):
-            if not wanted(line.decode("latin-1")) or (record := self._proof.sound(line)) is None:
+            if not wanted(line.decode("latin-1")) or (record := sound(line, self._key)) is None:
                 continue
             if record.kind != "intent":
                 settled.add(str(record.fields.get("id")))
@@ -261,19 +242,15 @@ class Ledger:
         """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.
 
         Lines that are no records, or nobody with the key wrote, are passed over; lines of other kinds are not even
-        parsed. Raises Damaged where the part that is older than sealing was changed since.
+        parsed.
         """
-        tip, wanted, proof = self._catch_up(), _of_kinds(kinds), self._proof
-        if proof.was and after < (proof.since or 0) - 1:
-            if sum_of(self._log, proof.past) != proof.was:
-                raise Damaged(f"the ledger was changed before record {proof.since}", hint=_HINT)
-            self._proof = replace(proof, was="")  # once is enough
+        tip, wanted = self._catch_up(), _of_kinds(kinds)
         for block in blocks(self._log, self._offset(after, tip), tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
                 record = parse(line) if wanted(line) else None
                 if record is None or record.n <= after or (kinds and record.kind not in kinds):
                     continue
-                if self._proof.holds(record, line.encode("latin-1")):
+                if holds(record, line.encode("latin-1"), self._key):
                     after = record.n
                     yield record
 
@@ -289,13 +266,11 @@ class Ledger:
         lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
         if size > tip.full and not lines:
             return tip
-        if not self.is_sealed:
-            self._proof = proof_of(self._log, self._key)  # somebody else may have sealed it
-        first, last = (parse(lines[0].decode("latin-1")), self._proof.sound(lines[-1])) if lines else (None, None)
+        first, last = (parse(lines[0].decode("latin-1")), sound(lines[-1], self._key)) if lines else (None, None)
         if first is not None and last is not None and first.prev == tip.hash and not tip.bad:
             self._tip = new = Tip(n=last.n, hash=last.hash, full=tip.full + sum(map(len, lines)) + len(lines))
             return new
-        self._tip = new = _last(self._log, self._proof)
+        self._tip = new = _last(self._log, self._key)
         if size < tip.full:
             self._alarm = "the ledger is shorter than it was"
         elif first is not None and first.prev != tip.hash and not tip.bad:
@@ -329,11 +304,11 @@ def _check_value(value: object, *, depth: int) -> None:
             _check_value(inner, depth=depth + 1)
 
 
-def _last(log: Log, proof: Proof) -> Tip:
+def _last(log: Log, key: Key | None) -> Tip:
     """The last sound record, found from the end."""
     full, bad = whole_lines(log), 0
     for line in lines_back(log, full):
-        if (record := proof.sound(line)) is not None:
+        if (record := sound(line, key)) is not None:
             return Tip(n=record.n, hash=record.hash, full=full, bad=bad)
         bad += 1
     return Tip(full=full, bad=bad)

@@ -1,7 +1,6 @@
 """What proves a record: the home's key, with which every record of a ledger is sealed.
 
-Promise: nobody without the key can make a record, change one or put a chain together anew. A ledger of an earlier
-format, whose hashes anybody can make, stays as it is: one sealed record tells of all its bytes.
+Promise: nobody without the key can make a record, change one or put a chain together anew.
 Not here: which records there are and in which order (chain), whether a whole chain hangs together (verify).
 """
 
@@ -19,8 +18,6 @@ from anima.errors import Damaged
 from anima.text.markdown import bullet_text
 
 FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
-_SEALED = 3  # the format from which on hashes are made with the home's key
-_OLD_KEY = 32  # bytes of a key that was made before records were sealed
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
 _BLOCK = 1 << 20
@@ -73,11 +70,6 @@ class Key:
 
     def __repr__(self) -> str:
         return f"Key({self.id[:8]}…)"
-
-    @property
-    def is_for_sealing(self) -> bool:
-        """Whether it was made when records were sealed already: under such a key nothing unsealed was ever written."""
-        return len(self._secret) > _OLD_KEY
 
     def seal(self, data: bytes) -> str:
         """The hash of a record, which only the key can make."""
@@ -133,60 +125,23 @@ class Record:
         return datetime.fromisoformat(self.t)
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What proves the records of one ledger: the home's key from number `since` on, None while it is not sealed; before
-    that their own hashes, and of the first `past` bytes all together the sum `was`. Without the key nothing is proven
-    that was sealed with it."""
-
-    key: Key | None
-    since: int | None = 1
-    past: int = 0
-    was: str = ""
-
-    def sound(self, line: bytes) -> Record | None:
-        """The record a line holds if it is what was written."""
-        record = parse(line.decode("latin-1"))
-        return record if record is not None and self.holds(record, line) else None
-
-    def holds(self, record: Record, line: bytes) -> bool:
-        """Whether a record is what was written: without its hash, the line's bytes are what was hashed."""
-        hashed = line.replace(f'"hash":"{record.hash}",'.encode("latin-1", "replace"), b"", 1)
-        if self.since is None or record.n < self.since:
-            return hashlib.sha256(hashed).hexdigest() == record.hash
-        return self.key is None or self.key.seal(hashed) == record.hash
+def sound(line: bytes, key: Key | None) -> Record | None:
+    """The record a line holds if it is what was written; without the key, if it holds one."""
+    record = parse(line.decode("latin-1"))
+    return record if record is not None and holds(record, line, key) else None
 
 
-def proof_of(log: Log, key: Key | None) -> Proof:
-    """What proves the records of a log. A first record that says so does not make it one of an earlier format where
-    the key, or any record, tells otherwise."""
-    whole, end, (first, head) = Proof(key), whole_lines(log), first_of(log)
-    if not end or (key is not None and (key.is_for_sealing or whole.sound(head))):
-        return whole
-    offset = 0
-    for line in (line for block in blocks(log, 0, end) for line in block.split(b"\n")[:-1]):
-        found = parse(line.decode("latin-1")) if b'"kind":"format"' in line else None
-        if found is not None and (was := found.fields.get("was")) and whole.holds(found, line):
-            return Proof(key, found.n, offset, str(was))
-        offset += len(line) + 1
-    said = first.fields.get("format") if first is not None else None
-    is_late = type(said) is int and said >= _SEALED
-    is_proven = key is not None and whole.sound(next(lines_back(log, end))) is not None
-    return whole if is_late or is_proven else Proof(key, None)
+def holds(record: Record, line: bytes, key: Key | None) -> bool:
+    """Whether a record is what was written: without its hash, the line's bytes are what was hashed."""
+    if key is None:
+        return True
+    return key.seal(line.replace(f'"hash":"{record.hash}",'.encode("latin-1", "replace"), b"", 1)) == record.hash
 
 
 def first_of(log: Log) -> tuple[Record | None, bytes]:
     """The first record as it stands there, unproven, and its line."""
     line = log.read(0, 4096).partition(b"\n")[0]
     return parse(line.decode("latin-1")), line
-
-
-def sum_of(log: Log, end: int) -> str:
-    """The sum of all bytes before `end`."""
-    found = hashlib.sha256()
-    for start in range(0, end, _BLOCK):
-        found.update(log.read(start, min(end, start + _BLOCK)))
-    return found.hexdigest()
 
 
 def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str, key: Key) -> tuple[Record, bytes]:

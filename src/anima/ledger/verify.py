@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Proof, Record, blocks, first_of, proof_of, sealed
+from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Record, blocks, first_of, sealed, sound
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 _Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
@@ -53,9 +53,8 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
     `anchors` are `(n, hash)` pairs kept elsewhere (history, the user's configuration): without them a chain that was
     cut at a record's end still hangs together. Without `key` it is only told whether it hangs together.
     """
-    proof = proof_of(log, key)
-    if is_other := key is not None and _is_of_another(log, proof):
-        proof = proof_of(log, None)
+    if is_other := key is not None and _is_of_another(log, key):
+        key = None
     noted: dict[int, set[str]] = {}
     for n, digest in anchors:
         if n > 0:
@@ -67,7 +66,7 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
     before = ORIGINAL
     for raw in (raw for block in blocks(log, 0, log.size()) for raw in block.split(b"\n")[:-1]):
         line, start, end = line + 1, end, end + len(raw) + 1
-        record = proof.sound(raw)
+        record = sound(raw, key)
         if fault is not None:
             if record is not None and fault.kind == "missing" and record.n == fault.line:
                 what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
@@ -94,14 +93,12 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
     return Verification(records=records, fault=first, torn=log.size() - end, renewed=renewed)
 
 
-def _is_of_another(log: Log, proof: Proof) -> bool:
+def _is_of_another(log: Log, key: Key) -> bool:
     """Whether a ledger names another key than ours, and ours proves nothing of it."""
     first, _ = first_of(log)
-    if proof.key is None or first is None or first.fields.get("key") in (None, proof.key.id):
+    if first is None or first.fields.get("key") in (None, key.id):
         return False
-    return proof.since is None or not any(
-        proof.sound(line) for block in blocks(log, 0, log.size()) for line in block.split(b"\n")
-    )
+    return not any(sound(line, key) for block in blocks(log, 0, log.size()) for line in block.split(b"\n"))
 
 
 def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tuple[str, str] | None:
@@ -136,7 +133,7 @@ def renew(
     old: bytes,
     fault: Fault | None,
     *,
-    proof: Proof,
+    old_key: Key | None,
     key: Key,
     anchors: Iterable[tuple[int, str]],
     now: datetime,
@@ -144,12 +141,12 @@ def renew(
 ) -> Renewed:
     """A whole ledger in the place of a damaged one.
 
-    `proof` says which of its records are what was written, `key` seals the new one.
+    `old_key` says which of its records are what was written, `key` seals the new one.
     """
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     most = len(lines) + MOST_PADDED
     found: dict[int, Record] = {}
-    for record in (record for line in lines if (record := proof.sound(line)) and 0 < record.n <= most):
+    for record in (record for line in lines if (record := sound(line, old_key)) and 0 < record.n <= most):
         found.setdefault(record.n, record)
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
@@ -187,8 +184,6 @@ def _body(record: Record) -> _Body | None:
         datetime.fromisoformat(record.t)
     except ValueError:
         return None
-    if record.kind == "format":  # what it sealed is sealed anew, record by record
-        return record.t, "format", {"format": record.fields.get("format")}
     return record.t, record.kind, record.fields
 
 

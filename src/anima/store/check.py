@@ -18,7 +18,7 @@ from itertools import chain, count
 
 from anima.errors import Damaged, HomeError, printable
 from anima.ledger.chain import Key, Ledger
-from anima.ledger.proof import Still, proof_of
+from anima.ledger.proof import Still
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Verification, renew, verify
 from anima.model import Deed, DocPath, Entry, Remark, fold
@@ -386,7 +386,7 @@ class CheckedLedger:
         made = renew(
             data,
             fault,
-            proof=proof_of(Still(data), told),
+            old_key=told,
             key=key,
             anchors=self._store.anchors(),
             now=self._store.clock(),

@@ -227,9 +227,6 @@ class FolderStore:
         ledger.begin(self.key.id[:16])
         self._ledger = ledger
         try:
-            if not ledger.is_sealed:  # and an earlier version leaves it alone
-                self.machine.put("format", json.dumps({"format": FORMAT}).encode() + b"\n")
-                ledger.seal()
             if self._batches.settle():
                 self.commit()
         except HomeError:
