@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long test-hosts test-wheel bench reference pictures snapshots shape lint clean help
+.PHONY: docs up test test-long test-layers test-hosts test-wheel bench reference pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -20,6 +20,9 @@ test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd
 
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
 	$(VENV)/bin/python -m pytest tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_lives.py tests/search/test_index.py
+
+test-layers: $(VENV)/.test-installed  ## two layers and one file: contract, state machine, faults, canaries, also what takes long
+	$(VENV)/bin/python -m pytest tests/store/test_contract.py tests/store/test_overlay.py tests/store/test_one_file.py tests/store/test_lives.py tests/search/test_index.py -k "not Postgres"
 
 test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment, with every Python there is, by pipx and by uvx
 	$(VENV)/bin/python tests/wheel.py --ways

@@ -331,7 +331,8 @@ def test_no_function_is_longer_than_a_screen(module: Module) -> None:
 @EACH
 def test_a_class_is_a_noun_and_a_module_is_no_drawer(module: Module) -> None:
     names = [node.name for node in nodes(module) if isinstance(node, ast.ClassDef)]
-    drawers = [name for name in names if name.endswith(SUFFIXES)]
+    theirs = {"WorkspaceManager"} if module.place == "compat.py" else set()  # the name is what compat is for
+    drawers = [name for name in names if name.endswith(SUFFIXES) and name not in theirs]
 
     assert not drawers, drawers
     assert not module.path.stem.casefold().endswith(tuple(suffix.casefold() for suffix in SUFFIXES[:-1]))

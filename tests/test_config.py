@@ -320,6 +320,8 @@ LOOSER = {
     "snapshot.keep": ["[snapshot]\nkeep = 1"],
     "snapshot.days": ["[snapshot]\ndays = 1"],
     "snapshot.dir": ["[snapshot]\ndir = '/srv/public'"],
+    "layers.lower": ["[layers]\nlower = '/srv/template'"],
+    "layers.routes": ['[layers]\nroutes = {"a/" = "/srv/shared"}'],
     "snapshot.recipients": ["[snapshot]\nrecipients = ['age1x']"],
     "agent": [
         "[[agent]]\nid = 'a'\nhome = '/etc'",

@@ -32,7 +32,7 @@ PUBLIC = """
     Done Entry Exported Figures Finding ForReview Forgetting Health Hit Home HomeBusy HomeError Imported IndexReport Line Listed
     Look MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision Noted NotFound Origin Piece Prompt
     Proposal Receipt Refused Remark Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite
-    Suggestion Sweep Tool Turn Why __version__ chunk_document doctor front_matter_end highlight lines_of merge restore
+    Suggestion Sweep Tool Turn Why __version__ chunk_document doctor front_matter_end highlight lines_of merge overlay restore
     sections time_of unified verify_archive
 """.split()
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from anima.sessions.session import Session as Session
     from anima.sessions.tools import Tool as Tool
     from anima.store.git import Revision as Revision
+    from anima.store.overlay import overlay as overlay
     from anima.store.shelf import Snapshot as Snapshot
     from anima.text.diff import merge as merge
     from anima.text.diff import unified as unified
@@ -107,6 +108,7 @@ _HOMES = {
     "anima.backup.restore": "Restoration",
     "anima.backup.snapshot": "verify_archive",
     "anima.sessions.session": "Session",
+    "anima.store.overlay": "overlay",
     "anima.store.shelf": "Snapshot",
     "anima.text.markdown": "front_matter_end lines_of sections",
     "anima.text.diff": "merge unified",

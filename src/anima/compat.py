@@ -1,7 +1,7 @@
 """Names that other systems use for what a home does, so that a program written for one of them finds its verbs.
 
 Promise: each is one call of a verb of `Home`, as the owner, and does nothing else; a name that could not keep its promise
-here is missing rather than half true. Not here: their layouts (layout.dialects), their databases.
+here is missing rather than half true. Not here: their layouts (layout.dialects), their databases and layers (store).
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anima.backup.import_ import Imported
+from anima.errors import BadArguments, NoSuchDocument
 from anima.home import Home
-from anima.model import Document, Receipt, Scope
+from anima.model import DocPath, Document, Receipt, Scope
 from anima.prompt.compose import Prompt
 from anima.search.rank import Fusion, Legs, SearchAnswer
 from anima.search.units import Chunk, ChunkConfig, chunk_document
+from anima.store.overlay import overlay
 
 __all__ = [
     "Chunk",
     "ChunkConfig",
     "SearchConfig",
+    "WorkspaceManager",
     "append_daily_log",
     "append_memory",
     "backfill_embeddings",
@@ -106,3 +109,68 @@ def import_from_directory(home: Home, folder: str | Path) -> Imported:
 def system_prompt_for_context(home: Home, *, is_group_chat: bool) -> Prompt:
     """`home.prompt`."""
     return home.prompt(scope=Scope.GROUP if is_group_chat else Scope.MAIN)
+
+
+class WorkspaceManager:
+    """AgentScope's accessor of a workspace: the home in it, or two layers (`anima.overlay`) with the workspace below and a
+    filesystem above, a folder or a database; `whose` says in whose name, as `isolation="user", user="ana"`."""
+
+    def __init__(self, workspace: str | Path, filesystem: str | Path | None = None, **whose: str) -> None:
+        layers = overlay(filesystem, workspace, **whose) if filesystem is not None else None  # type: ignore[arg-type]
+        self.home = Home.open(layers or workspace, create=layers is not None)
+
+    def close(self) -> None:
+        """`home.close`."""
+        self.home.close()
+
+    def validate(self) -> tuple[str, ...]:
+        """What is missing; nothing of it keeps the home from working."""
+        return () if self.home.exists("AGENTS.md") else ("AGENTS.md",)
+
+    def read_agents_md(self) -> str:
+        """The text of AGENTS.md; empty where there is none."""
+        return self.read_managed_workspace_file_utf8("AGENTS.md")
+
+    def read_memory_md(self) -> str:
+        """The text of MEMORY.md."""
+        return self.read_managed_workspace_file_utf8("MEMORY.md")
+
+    def read_knowledge_md(self) -> str:
+        """The text of knowledge/KNOWLEDGE.md."""
+        return self.read_managed_workspace_file_utf8("knowledge/KNOWLEDGE.md")
+
+    def read_managed_workspace_file_utf8(self, rel: str) -> str:
+        """The text of any document; empty where there is none. Raises BadPath for a path that leads out of the home."""
+        try:
+            return self.home.read(rel).text
+        except NoSuchDocument:
+            return ""
+
+    def list_knowledge_files(self) -> tuple[str, ...]:
+        """Every file beneath knowledge/."""
+        return self._beneath("knowledge")
+
+    def list_memory_file_paths(self) -> tuple[str, ...]:
+        """Every file beneath memory/."""
+        return self._beneath("memory")
+
+    def list_session_log_files(self) -> tuple[str, ...]:
+        """Every transcript of this home's own; those of a template are other people's words."""
+        talks = self.home.sessions.folder
+        return tuple(talks.path_of(id) for id in sorted(talks.versions()))
+
+    def append_utf8_workspace_relative(self, rel: str, content: str) -> Receipt:
+        """`home.append`."""
+        return self.home.append(rel, content)
+
+    def update_session_index(self, agent_id: str, session_id: str, summary: str) -> None:
+        """`home.sessions.set_summary`. Raises BadArguments for another agent than the one whose home is open."""
+        if agent_id != self.home.agent:
+            raise BadArguments(f"the home is open as the agent {self.home.agent!r}, not {agent_id!r}")
+        self.home.sessions.set_summary(session_id, summary)
+
+    def _beneath(self, folder: str) -> tuple[str, ...]:
+        documents = self.home.site.store.documents
+        if documents.actual(DocPath.parse(folder)) is None:
+            return ()
+        return tuple(entry.path for entry in documents.list_all(folder))

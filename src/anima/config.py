@@ -105,6 +105,13 @@ class SnapshotConfig(NamedTuple):
     recipients: tuple[str, ...] = ()
 
 
+class LayersConfig(NamedTuple):
+    """A template below this home, and for which paths another one lies there, or none."""
+
+    lower: str = ""
+    routes: tuple[tuple[str, str], ...] = ()
+
+
 class TidyConfig(NamedTuple):
     days: int = 90
     folders: tuple[tuple[str, int], ...] = ()  # (folder, days); 0 days is never
@@ -169,6 +176,7 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
+    layers: LayersConfig = field(default_factory=LayersConfig)
     tidy: TidyConfig = field(default_factory=TidyConfig)
     rituals: RitualsConfig = field(default_factory=RitualsConfig)
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
@@ -294,7 +302,7 @@ def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 @cache
 def _variables() -> dict[str, str]:
     """ANIMA_PROMPT_FILE_CHARS and so on, for the keys a single line of text can hold."""
-    tables = {"agent", "binding", "gate.rule", "tidy.folders", *OWNERS_OWN}
+    tables = {"agent", "binding", "gate.rule", "tidy.folders", "layers.routes", *OWNERS_OWN}
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
@@ -534,6 +542,8 @@ _KEYS: dict[str, _Key] = {
     "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
     "snapshot.dir": _Key(_text, lambda value: not value),
     "snapshot.recipients": _Key(_texts, lambda value: not value),
+    "layers.lower": _Key(_text, lambda value: not value),  # a stranger's home would read any folder of yours
+    "layers.routes": _Key(_variables_of, lambda value: not value),
     "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
     "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "rituals.heartbeat": _Key(_text, lambda value: not value),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
     from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
+    from anima.store.overlay import Overlay
     from anima.upkeep.doctor import CheckedRooms
     from anima.upkeep.numbers import Talk
     from anima.upkeep.upkeep import Upkeep
@@ -84,7 +85,7 @@ class Home:
     @classmethod
     def open(
         cls,
-        path: str | Path | None = None,
+        path: str | Path | Overlay | None = None,
         *,
         tenant: str | None = None,
         agent: str | None = None,
@@ -100,9 +101,8 @@ class Home:
         """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
         is finished (unless `finish` says that somebody only looks).
 
-        In a database (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) it is the home of a tenant's
-        agent, or the one in that SQLite file; a tenant nobody made is an error, and with `create` an empty home is made
-        for an agent that has none.
+        An address (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) is a tenant's agent or one file, and
+        two layers (`anima.overlay`) are one home; `create` makes an empty one there, but never a tenant.
 
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.

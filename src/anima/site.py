@@ -10,11 +10,11 @@ import random
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
@@ -27,6 +27,7 @@ from anima.layout.trust import folder as user_folder
 from anima.model import OWN_FILE, DocPath, Document, Scope, is_address
 from anima.store import Store
 from anima.store.folder import Folder
+from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, OverlayStore
 from anima.store.place import FolderStore, Rules, made_as, make_home_folder, mark_made, open_home_folder
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ dialect = "{dialect}"
 
 
 def open_site(
-    path: str | Path | None,
+    path: str | Path | Overlay | None,
     *,
     tenant: str | None = None,
     create: bool = False,
@@ -137,45 +138,162 @@ def open_site(
     env: Mapping[str, str],
     finish: bool,
 ) -> Site:
-    """The site of the home in a folder, or of a tenant's agent in a database, in whatever dialect it is. Nothing is
-    changed by opening it, but that with `finish` what a crash interrupted is finished, and with `create` a home in a
-    database is made."""
-    if is_address(path := given_place(path, env)):
+    """The site of the home in a folder, of a tenant's agent in a database, or of two layers, in whatever dialect it is.
+    Nothing is changed by opening it, but that with `finish` what a crash interrupted is finished and an upper layer has
+    its ledger, and with `create` a home in a database or an upper layer is made."""
+    spec = path if isinstance(path, Overlay) else None
+    place, whose = _upper(spec) if spec else (given_place(None if isinstance(path, Overlay) else path, env), agent)
+    if create and spec is None and not is_address(place):
+        raise BadArguments(f"{place}: this is a folder", hint="Home.create makes a home in a folder")
+    ground = _ground(place, env, tenant=tenant, agent=whose, create=create, now=clock())
+    layers = None
+    try:
+        config = configured(ground.documents, ground.register, env, settings)
+        folder = ground.documents if isinstance(ground.documents, Folder) and spec is None else None
+        if folder and agent is not None and (other := _agent_home(config, agent, folder, _dialect(ground, config))):
+            ground.close()
+            ground = _ground(other, env, tenant=None, agent=None, create=False, now=clock())
+            own = configured(ground.documents, ground.register, env, settings)
+            config = replace(own, agent=config.agent, binding=config.binding)
+        documents, register, made = ground.documents, ground.register, ground.made
+        if spec := spec or _configured_layers(config, ground):
+            layers, made = _layers(spec, env, ground, tenant=tenant, clock=clock, dice=dice)
+            documents = OverlayDocuments(documents, layers, lambda: lambda path: False)
+            register = LayeredRegister(register, layers)
+            config = configured(documents, register, env, settings)
+        detection = detected(documents, config, made)
+        layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
+        store = ground.store(rules_for(layout, config, documents, register, clock=clock, agent=agent))
+        if layers is not None:
+            store = cast(Store, OverlayStore(store, layers))
+        if finish and (layers is not None or (isinstance(store, FolderStore) and store.was_interrupted())):
+            _ = store.ledger
+    except BaseException:
+        ground.close()
+        for below in layers.all if layers else ():
+            below.store.close()
+        raise
+    return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """A place that is open, before anybody knows what holds there."""
+
+    documents: Any  # of a folder, or of rows
+    register: Register
+    made: str  # the dialect we made it in
+    store: Callable[[Rules], Store]
+
+    def close(self) -> None:
+        if isinstance(self.documents, Folder):
+            self.documents.close()
+
+
+def _ground(
+    path: str | Path, env: Mapping[str, str], *, tenant: str | None, agent: str | None, create: bool, now: datetime
+) -> _Ground:
+    if is_address(path):
         from anima.store.rows.store import RowStore
         from anima.store.rows.whole import RowWhole
 
-        place = _in_database(str(path), env, tenant=tenant, agent=agent, create=create, again=False, now=clock())
-        documents, register, head = place.documents, register_of(place, env), place.rows.engine.mark
-        config = configured(documents, register, env, settings)
-        detection = detected(documents, config, place.made_as)
-        layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
-        rules = rules_for(layout, config, documents, register, clock=clock, agent=agent)
-        rules = rules if head else replace(rules, head=None)  # a server keeps it in a table that is only added to
-        shelf = str(user_folder(env) / "snapshots" / place.identity.partition(".")[0])
-        store: Store = RowStore(place, rules, shelf=shelf, whole=RowWhole)
-        return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
-    if tenant is not None or create:
+        place = _in_database(str(path), env, tenant=tenant, agent=agent, create=create, again=False, now=now)
+        shelf, has_head = str(user_folder(env) / "snapshots" / place.identity.partition(".")[0]), place.rows.engine.mark
+
+        def made(rules: Rules) -> Store:
+            rules = rules if has_head else replace(rules, head=None)  # a server keeps it in a table that only grows
+            return RowStore(place, rules, shelf=shelf, whole=RowWhole)
+
+        return _Ground(place.documents, register_of(place, env), place.made_as, made)
+    if tenant is not None:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
     register = Register(user_folder(env))
+    if create and not Path(path).exists():
+        _check_vanished(register, place_of(path))
+        make_home_folder(Path(path), for_owner=True)
+        with closing(Folder(path)) as new, suppress(HomeError):
+            register.note(new.name, identity=new.identity, made=now, trusted=True)
     folder = _opened(path, register)
-    try:
-        config = configured(folder, register, env, settings)
-        detection = detected(folder, config, made_as(folder))
-        if agent is not None and (other := _agent_home(config, agent, folder, layout_for(detection.dialect))):
-            folder.close()
-            folder = _opened(other, register)
-            own = configured(folder, register, env, settings)
-            config = replace(own, agent=config.agent, binding=config.binding)
-            detection = detected(folder, config, made_as(folder))
-        layout = laid_out(detection.dialect, config)
-        agent = agent or first_agent(config)
-        store = FolderStore(folder, rules_for(layout, config, folder, register, clock=clock, agent=agent))
-        if finish and store.was_interrupted():
-            _ = store.ledger
-    except BaseException:
-        folder.close()
-        raise
-    return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+    return _Ground(folder, register, made_as(folder), lambda rules: FolderStore(folder, rules))
+
+
+# -- two layers ---------------------------------------------------------------------------------------------------------------
+
+
+def _upper(spec: Overlay) -> tuple[str | Path, str | None]:
+    """Where the upper layer is, and the agent whose home it is where a database holds several. No two sessions, users or
+    agents have one place."""
+    levels = ("agent", "user", "session")
+    held = levels[: levels.index(spec.isolation) + 1] if spec.isolation in levels else ()
+    parts = [f"{name}s/{layer_of(id, ())}" for name, id in spec.ids if name in held]
+    name = "/".join(parts) or spec.isolation
+    if not name or not is_address(spec.upper):
+        return (spec.upper if is_address(spec.upper) else Path(spec.upper).expanduser() / name), None
+    address, _, whose = str(spec.upper).partition("#")
+    return (f"{address}#{whose}/{name}", None) if whose else (address, name)
+
+
+def _configured_layers(config: Config, ground: _Ground) -> Overlay | None:
+    """The layer below a home, as its own configuration says; a folder is meant from the home's."""
+    if not config.layers.lower:
+        return None
+    base = ground.documents.name if isinstance(ground.documents, Folder) else "/"
+    places = {"": config.layers.lower, **dict(config.layers.routes)}
+    found = {
+        prefix: at if not at or is_address(at) else Path(base, Path(at).expanduser()) for prefix, at in places.items()
+    }
+    lower = found.pop("")
+    return Overlay(upper=base, lower=lower, routes=tuple((prefix, at or None) for prefix, at in found.items()))
+
+
+def _layers(
+    spec: Overlay,
+    env: Mapping[str, str],
+    ground: _Ground,
+    *,
+    tenant: str | None,
+    clock: Callable[[], datetime],
+    dice: random.Random,
+) -> tuple[Layers, str]:
+    """What lies below, opened to be read; and the dialect of the home that both are."""
+    own = ground.documents
+    known = ground.register.known(own.name)
+    if known and known.made and known.identity not in (None, own.identity):
+        raise Refused(
+            f"{own.name}: another one stands where this home was made, so it is not taken for it",
+            rule="vanished-home",
+            hint="is its disk mounted? if you moved it yourself, say anima trust-home",
+        )
+
+    def below(place: str | Path) -> Below:
+        of = tenant if is_address(place) and str(place).startswith("postgres") else None
+        site = open_site(place, tenant=of, agent=None, settings=None, clock=clock, dice=dice, env=env, finish=False)
+        if isinstance(site.store, OverlayStore):
+            raise BadConfig(f"{place} has a layer below it, and a home has two at most", where="layers.lower")
+        dialects.append(site.layout.dialect)
+        return Below(site.store, lambda: site.register.trusts(site.store.name, site.store.identity))
+
+    dialects: list[str] = []
+    routes = {"": spec.lower, **dict(spec.routes)}
+    return Layers({prefix: below(at) if at else None for prefix, at in routes.items()}), ground.made or dialects[0]
+
+
+class LayeredRegister(Register):
+    """The list of homes as two layers see it: they are trusted together."""
+
+    def __init__(self, own: Register, layers: Layers) -> None:
+        self.__dict__ |= own.__dict__
+        self._own, self._layers = own, layers
+
+    def trusts(self, root: str, identity: str) -> bool:
+        return self._own.trusts(root, identity) and all(below.is_trusted() for below in self._layers.all)
+
+    def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
+        self._own.note(root, identity=identity, made=made, trusted=trusted)
+
+
+def _dialect(ground: _Ground, config: Config) -> Layout:
+    return layout_for(detected(ground.documents, config, ground.made).dialect)
 
 
 def given_place(path: str | Path | None, env: Mapping[str, str]) -> str | Path:
@@ -288,6 +406,9 @@ def make_home(
     from anima.layout.starter import NAMES
     from anima.store.outside import expanded
 
+    if isinstance(path, Overlay):
+        hint = "Home.open(overlay(…), create=True): the first pages are the lower layer's"
+        raise BadArguments("two layers are opened, not made", hint=hint)
     asked = configs.load(None, env=env, flags=settings, trusted=True)
     signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
@@ -350,15 +471,20 @@ def _in_database(
 ) -> RowPlace:
     """A home's place in a database. One in a file that is made here is this user's, as a folder is."""
     from anima.store.rows.homes import find_home
-    from anima.store.rows.sqlite import file_at, mark_of
+    from anima.store.rows.sqlite import name_in
 
-    is_file = not address.startswith("postgres")
-    if create and is_file and not again and mark_of(file := file_at(address.partition("#")[0])) is None:
-        _check_vanished(Register(user_folder(env)), f"file:{file}")
-    place = find_home(address, tenant=tenant, agent=agent, env=env, create=create)
-    if create and is_file and not place.documents.names(""):
+    same: Any = {"tenant": tenant, "agent": agent, "env": env}
+    is_made = create and not address.startswith("postgres")
+    if is_made:
+        register = Register(user_folder(env))
+        with suppress(NoSuchHome):
+            return find_home(address, **same)
+        if not again:
+            _check_vanished(register, name_in(address, agent))
+    place = find_home(address, create=create, **same)
+    if is_made:
         with suppress(HomeError):
-            Register(user_folder(env)).note(place.name, identity=place.identity, made=now, trusted=True)
+            register.note(place.name, identity=place.identity, made=now, trusted=True)
     return place
 
 

@@ -1,4 +1,5 @@
-"""The contract of a store, passed by the folder's, by the one in memory, by PostgreSQL and by one SQLite file."""
+"""The contract of a store, passed by the folder's, by the one in memory, by PostgreSQL, by one SQLite file,
+and by two layers of them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from anima.store import Store
 from anima.store.folder import Folder
+from anima.store.overlay import Below, Layers, OverlayStore
 from anima.store.place import FolderStore, Rules
 from anima.store.rows.homes import find_home
 from anima.store.rows.store import RowStore
@@ -65,3 +68,34 @@ class TestOneFile(StoreContract):
             return RowStore(place, rules(clock), shelf=str(tmp_path))
 
         return once_more
+
+
+class TestOverlay(StoreContract):
+    """Over an empty folder, each kind of store is what it is alone."""
+
+    @pytest.fixture(params=["folder", "file", pytest.param("postgres", marks=pytest.mark.long)])
+    def home(self, request: pytest.FixtureRequest, tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Opens]:
+        kind, opened = request.param, list[Store]()
+        (tmp_path / "lower").mkdir()
+        (tmp_path / "upper").mkdir()
+        if kind == "postgres":
+            cluster, _ = request.getfixturevalue("cluster"), request.getfixturevalue("sealed")
+            address, tenant = cluster.application, cluster.new_tenant()
+        else:
+            address, tenant = f"file:{tmp_path}/upper/home.db", None
+
+        def upper() -> Store:
+            if kind == "folder":
+                return FolderStore(Folder(tmp_path / "upper"), rules(clock))
+            place = find_home(address, tenant=tenant, agent=None, env=os.environ, create=True)
+            return RowStore(place, rules(clock), shelf=str(tmp_path))
+
+        def once_more() -> Store:
+            lower = FolderStore(Folder(tmp_path / "lower"), rules(clock))
+            opened.append(OverlayStore(upper(), Layers({"": Below(lower, lambda: True)})))  # type: ignore[arg-type]
+            return opened[-1]
+
+        yield once_more
+        for store in opened:
+            store.close()
+        assert not list((tmp_path / "lower").iterdir())

@@ -1,10 +1,11 @@
-"""The same random life in a folder, in memory, in PostgreSQL and in one file: whatever is done, the same can be seen afterwards."""
+"""The same random life in a folder, in memory, in PostgreSQL, in one file and in two layers: the same is seen afterwards."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from anima.errors import HomeError
 from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict, digest_of
 from anima.store import Batch, Store
 from anima.store.folder import Folder
+from anima.store.overlay import Below, Layers, OverlayStore
 from anima.store.place import FolderStore, Rules
 from anima.store.rows.homes import find_home
 from anima.store.rows.store import RowStore
@@ -138,6 +140,45 @@ class Life(RuleBasedStateMachine):
             shutil.rmtree(made, ignore_errors=True)
 
 
+class LayeredLife(Life):
+    """Documents that lie below, in each kind of overlay; and in a folder where they stood before anybody wrote."""
+
+    @initialize(one=TEXTS, two=TEXTS)
+    def open(self, one: str = "", two: str = "") -> None:
+        self.folder, self.file, self.shelf = tempfile.mkdtemp(), tempfile.mkdtemp(), Shelf()
+        self.tenant = self.cluster.new_tenant()
+        for place in (self.folder, f"{self.file}/lower"):
+            Path(place, "a").mkdir(parents=True)
+            Path(place, "note.md").write_bytes(one.encode())
+            Path(place, "a/b.md").write_bytes(two.encode())
+        Path(self.file, "upper").mkdir()
+        self.stores = self.opened()
+
+    # What is refused leaves no trace in an overlay; in a folder it leaves the record of what was found there.
+
+    @rule(path=PATHS, text=TEXTS, is_based=st.booleans())
+    def write(self, path: DocPath, text: str, is_based: bool) -> None:
+        documents = self.stores[0].documents
+        now = documents.read(path).digest if documents.exists(path) else ""
+        self.change(_change(path, Kind.WRITE, text, base=now if is_based else None))
+
+    @rule(path=PATHS, to=PATHS)
+    def move(self, path: DocPath, to: DocPath) -> None:
+        if not self.stores[0].documents.exists(to):
+            self.change(_change(path, Kind.MOVE, to=to))
+
+    def opened(self) -> list[Store]:
+        folder, _, rows, file = super().opened()
+        rules = Rules(clock=lambda: NOW, author="aria", is_closed=lambda path: False)
+        uppers = [FolderStore(Folder(f"{self.file}/upper"), rules), rows, file]
+
+        def over(upper: Any) -> Any:
+            lower: Any = FolderStore(Folder(f"{self.file}/lower"), rules)
+            return OverlayStore(upper, Layers({"": Below(lower, lambda: True)}))
+
+        return [folder, *map(over, uppers)]
+
+
 def seen(store: Store) -> object:
     """All that can be seen of a home."""
     listed = [entry.path for entry in store.documents.list_all() if not entry.path.startswith("talks/")]
@@ -161,8 +202,9 @@ def _change(path: DocPath, kind: Kind, text: str = "", **more: Any) -> Change:
 
 
 @pytest.mark.parametrize("examples", [6, pytest.param(60, marks=pytest.mark.long)])
-def test_every_store_lives_the_same_life(cluster: Cluster, sealed: str, examples: int) -> None:
-    class Here(Life):
+@pytest.mark.parametrize("life", [Life, LayeredLife])
+def test_every_store_lives_the_same_life(cluster: Cluster, sealed: str, life: type[Life], examples: int) -> None:
+    class Here(life):  # type: ignore[misc, valid-type]
         pass
 
     Here.cluster, Here.key = cluster, sealed

@@ -111,6 +111,12 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
     )
 
 
+def held_a_text(record: Record) -> bool:
+    """Whether a record tells of a text that an append would bury, should history not hold it yet."""
+    edits = record.fields.get("edits", ())
+    return record.kind in ("outside", "found") or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits)
+
+
 def what_of(own: Sequence[Intent], newest: Record) -> str:
     """What a revision with these batches says that happened; `newest` is the last record, where nobody of ours wrote."""
     if not own:

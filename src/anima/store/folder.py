@@ -96,6 +96,11 @@ class Folder:
         """What trust in this home is bound to: a folder that took this one's place has another."""
         return str(os.fstat(self.fd).st_ino)
 
+    def check_there(self) -> None:
+        """Raises Damaged where the folder itself was taken away while it was open: nothing in it is no answer then."""
+        if os.fstat(self.fd).st_nlink == 0:
+            raise Damaged(f"{self.root}: the folder was taken away while it was open", hint="is its disk mounted?")
+
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, path: DocPath) -> Document:

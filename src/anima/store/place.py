@@ -21,10 +21,10 @@ from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, 
 from anima.ledger.chain import FORMAT, Key, Ledger, Record, Tip
 from anima.ledger.proof import parse
 from anima.ledger.provenance import Provenance
-from anima.model import Answer, DocPath, Kind
+from anima.model import Answer, DocPath
 from anima.store import Batch, Mend, Written, never_whole
 from anima.store.batch import Batches, Steps
-from anima.store.edits import late_note
+from anima.store.edits import held_a_text, late_note
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
@@ -215,8 +215,11 @@ class FolderStore:
         return [place for place in places if os.path.isfile(f"{place}/anima")]
 
     def need_ledger(self) -> None:
-        found = self.documents.stat(".anima/ledger.jsonl")
-        if (found is None or found.st_size == 0) and self.had_ledger():
+        def is_gone() -> bool:
+            found = self.documents.stat(".anima/ledger.jsonl")
+            return found is None or found.st_size == 0
+
+        if is_gone() and self.had_ledger() and is_gone():  # somebody else may have begun it meanwhile
             raise Damaged(
                 "the ledger of this home is gone; nothing was written",
                 hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair",
@@ -251,10 +254,9 @@ class FolderStore:
         for record in records:
             if record.kind == "format":
                 refuse_newer("ledger.jsonl", record.fields.get("format"), FORMAT)
-            edits = record.fields.get("edits", ())
-            if edits or record.kind in _SEEN:
+            if record.fields.get("edits") or record.kind in _SEEN:
                 self._newest = record.n
-            if record.kind in _SEEN or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits):
+            if held_a_text(record):
                 self._newest_text = record.n
             yield record
 
@@ -284,9 +286,19 @@ class FolderStore:
     def _commit_before(self, batch: Batch) -> None:
         """What stood there before is in history by then, so that this batch can be taken back alone. An append waits only
         for a text that history may not hold yet, which it would bury; and for none while history is broken."""
-        is_late = self._newest_text > self._anchored[1] and self._history_problem is None
-        if not batch.is_log or is_late:
+        if not batch.is_log or self._is_text_late():
             self.commit()
+
+    def _is_text_late(self) -> bool:
+        if self._newest_text <= self._anchored[1] or self._history_problem is not None or self.history is None:
+            return False
+        with suppress(HomeError, OSError):
+            self._find_anchor(self.history)
+        return self._newest_text > self._anchored[1]
+
+    def _find_anchor(self, history: History) -> None:
+        if (head := history.head()) != self._anchored[0]:
+            self._anchored = (head, _newest_anchor(history))
 
     def check_writable(self, path: DocPath) -> None:
         self._steps.look(path, whole=False)
@@ -376,8 +388,7 @@ class FolderStore:
                 self.finish()
                 late: list[Record] = []  # the changes that no commit holds yet
                 if self._newest > self._anchored[1]:
-                    if (head := history.head()) != self._anchored[0]:
-                        self._anchored = (head, _newest_anchor(history))
+                    self._find_anchor(history)
                     late = list(self.ledger.records(self._anchored[1], kinds=("intent", *_SEEN)))
                 made = self._commit_late(history, late, reason) if late else None
                 if late:

@@ -48,6 +48,7 @@ from anima.store.check import (
     still_ledger,
 )
 from anima.store.folder import Folder
+from anima.store.overlay import OverlayStore, upper_of
 from anima.store.place import FolderStore, open_home_folder
 from anima.text.markdown import front_matter, sections
 from anima.text.words import read_table
@@ -155,6 +156,7 @@ class _SmallFiles:
 
 def _of_folder(store: Store) -> FolderStore:
     """The store of a home in a folder, the one kind that can have such damages."""
+    store = upper_of(store)
     assert isinstance(store, FolderStore)
     return store
 
@@ -313,10 +315,15 @@ def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progr
 def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, Checked]]:
     """Whoever keeps state, in the order in which it is repaired, with its name."""
     store = site.store
+    below = [("the layer below", _Below(store))] if isinstance(store, OverlayStore) else []
     if is_address(store.name):
         from anima.store.rows.check import CheckedRows
 
-        return [("the database", CheckedRows(cast("RowStore", store))), ("transcripts", rooms.parts(site)[-1])]
+        return [
+            ("the database", CheckedRows(cast("RowStore", upper_of(store)))),
+            ("transcripts", rooms.parts(site)[-1]),
+            *below,
+        ]
     files: list[tuple[str, Checked]] = [
         ("the folder", CheckedFiles(_of_folder(store))),
         ("the ledger", CheckedLedger(_of_folder(store), daily=site.layout.daily)),
@@ -331,7 +338,23 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
         ("history", CheckedHistory(_of_folder(store))),
         ("the index", CheckedIndex(store, "index.sqlite", "The index", sqlite_tables(store).check)),
         *(("transcripts", part) for part in rooms.parts(site)),
+        *below,
     ]
+
+
+class _Below:
+    """What a layer below is to this home. There is nothing to mend: it is somebody else's."""
+
+    def __init__(self, store: OverlayStore) -> None:
+        self._store = store
+
+    def check(self) -> Iterator[Remark]:
+        for path in self._store.outgrown():
+            said = f"{path} was begun here from another text than the layer below has now."
+            yield Remark(about=path, message=said, do=f"compare them; delete and write {path} anew to follow it")
+
+    def repair(self) -> Iterator[Deed]:
+        return iter(())
 
 
 def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:

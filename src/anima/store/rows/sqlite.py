@@ -64,6 +64,13 @@ def file_at(address: str) -> str:
     return os.path.abspath(os.path.expanduser(rest))
 
 
+def name_in(address: str, agent: str | None) -> str:
+    """What a home in a file is called: the file, and the agent where it has a name of its own."""
+    address, _, whose = address.partition("#")
+    agent = agent or whose or "main"
+    return f"file:{file_at(address)}" + (f" {agent}" if agent != "main" else "")
+
+
 class OneFile:
     """One file as this process knows it: its connections, and the tables in it."""
 
@@ -108,6 +115,8 @@ class OneFile:
         try:
             db = db or self._opened()
         except sqlite3.Error as error:
+            if _is_busy(error):
+                raise HomeBusy("another connection", seconds=WAIT) from None
             raise Damaged(f"{self.name} cannot be opened: {error}") from None
         try:
             yield db
@@ -153,7 +162,7 @@ class OneFile:
         try:
             db.execute("begin immediate")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            if _is_busy(error):
                 raise HomeBusy("another connection", seconds=wait) from None
             raise
         finally:
@@ -200,6 +209,10 @@ def one_file(address: str, *, create: bool) -> OneFile:
 @cache
 def _one_file(path: str, mark: object, process: int) -> OneFile:
     return OneFile(path)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def mark_of(path: str) -> tuple[int, int] | None:

@@ -36,7 +36,7 @@ from anima.ledger.proof import parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Mend, Whole, Written, never_whole
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
+from anima.store.edits import Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
 from anima.store.folder import MACHINE
 from anima.store.lock import PATIENCE
 from anima.store.place import Heads, Rules
@@ -72,7 +72,7 @@ class RowStore:
         self._key: Key | None = None
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
-        self._newest = 0  # the last record of a change
+        self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
         self._words: dict[str, str] = {}  # of changes that no revision holds yet
         self._leases: dict[str, int] = {}
         self._whole = whole(self) if whole else None
@@ -208,7 +208,7 @@ class RowStore:
                 self._ledger = own
                 self.noted.note(own, own.tip)
             else:
-                self._view, self._newest = None, 0
+                self._view, self._newest, self._newest_text = None, 0, 0
 
     def _note_head(self) -> None:
         """The end of the chain, where the application may only add."""
@@ -230,7 +230,7 @@ class RowStore:
         return [(row[0], row[1]) for row in self.rows.ask(sql)]
 
     def had_ledger(self) -> bool:
-        return not self.begun and bool([*self._heads(), *self.noted.all()])
+        return bool([*self._heads(), *self.noted.all()]) and not self.begun  # in this order: somebody may begin it now
 
     def anchors(self) -> list[tuple[int, str]]:
         return [*self._heads(), *self.noted.all(), *RowHistory(self.rows).anchors()]
@@ -250,7 +250,7 @@ class RowStore:
         ledger = self.ledger
         with self._mutex:
             if self._view is None:
-                self._view, self._newest = Provenance(self.key), 0
+                self._view, self._newest, self._newest_text = Provenance(self.key), 0, 0
             self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
             return self._view
 
@@ -258,6 +258,8 @@ class RowStore:
         for record in records:
             if record.kind in _CHANGED:
                 self._newest = record.n
+            if held_a_text(record):
+                self._newest_text = record.n
             yield record
 
     # -- writing --------------------------------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ class RowStore:
             if seen := seen_record(view, change.path, present[change.path.key], key=self.key):
                 self.ledger.add(*seen)
             change.check_base(present[change.path.key].text)
-        if not batch.is_log:
+        if not batch.is_log or self._newest_text > self._anchored:
             self.commit()  # what stood there before is in history by then, so that this batch can be taken back alone
         edits = [self._edit(change, present, batch) for change in batch.changes]
         if not any(edits):
@@ -407,9 +409,8 @@ class RowStore:
             return None  # it may be late: it was restored meanwhile, or the server is away
 
     def _commit_late(self, history: RowHistory, reason: str) -> str | None:
-        held, _ = self.rows.held, self.provenance
-        assert held is not None and held.row is not None
-        anchored = held.kept.get("anchored", held.row[3])
+        held, _, anchored = self.rows.held, self.provenance, self._anchored
+        assert held is not None
         late = list(self.ledger.records(anchored, kinds=_CHANGED)) if self._newest > anchored else []
         if not late:
             return None
@@ -421,6 +422,13 @@ class RowStore:
         held.kept["anchored"] = late[-1].n
         self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=late[-1].n)
         return history.commit(files, note)
+
+    @property
+    def _anchored(self) -> int:
+        """The last record that a revision knows of. Under the lock."""
+        held = self.rows.held
+        assert held is not None and held.row is not None
+        return int(held.kept.get("anchored", held.row[3]))
 
     def _held(self, path: str, found: Mapping[str, tuple[str, bytes]]) -> bytes | None:
         checked = DocPath.parse(path)

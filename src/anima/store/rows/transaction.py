@@ -207,6 +207,7 @@ class HomeRows:
             if not (is_done := held.proof is not None and self._stands(*held.proof)):
                 raise
         finally:
+            self._local.held = None  # whoever is told may ask again
             for told in held.after:
                 told(is_done)
 

@@ -1,0 +1,401 @@
+"""Two layers as one home: a person's own documents above, a template's below.
+
+Promise: one reader for prompt, search, tools and lists: the upper layer first, the lower one where nothing of the upper's
+ever stood. All writing goes to the upper; a document of the lower's is taken over whole before it changes, so history and
+undo know its text. What was deleted above stays gone: the upper's own ledger is the tombstone, chained and written with
+the deletion. An upper layer that cannot be read is an error, never the lower. Nothing below is ever written; its lines are
+trusted as its own ledger says. Not here: whose layer is opened, and whether a template is trusted (site).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
+from anima.ledger.chain import Key, Ledger
+from anima.ledger.provenance import OWNERS, Provenance, Source
+from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
+from anima.store import Batch, Documents, OpenFile, Store, Written
+from anima.store.folder import Folder
+
+ISOLATIONS = ("session", "user", "agent", "global")
+# Other people's words, which nobody's template hands on unless a route says so.
+_OWN = dict.fromkeys(("sessions", "agents", "users", "groups", "unreviewed"))
+_FOLDED = ("intent", "done", "failed", "outside", "found", "format")
+_STRANGERS = Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # what stands in a template that nobody vouched for
+_NEVER = datetime.min.replace(tzinfo=UTC)  # nothing is added to what lies below
+_PAUSE = 0.2  # seconds between two looks whether to stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """Which two layers make a home, and in whose name the upper one is opened. Made by `overlay`."""
+
+    upper: str | Path
+    lower: str | Path
+    isolation: str = ""
+    ids: tuple[tuple[str, str], ...] = ()  # of the agent, the user and the session, as far as they are given
+    routes: tuple[tuple[str, str | Path | None], ...] = ()
+
+
+def overlay(
+    upper: str | Path,
+    lower: str | Path,
+    *,
+    isolation: str | None = None,
+    agent: str | None = None,
+    user: str | None = None,
+    session: str | None = None,
+    routes: Mapping[str, str | Path | None] | None = None,
+) -> Overlay:
+    """Two layers to be opened as one home with `Home.open`: `upper` is read first and written, `lower` is a template that
+    is only read. Each is a folder, a file (`file:…`) or a database (`postgresql://…`).
+
+    With `isolation` (session, user, agent or global) each session, user or agent has an upper layer of its own beneath
+    `upper`; whoever it names must be given, and nobody is a default. `routes` says for a path or folder which other
+    template lies below it, or None for none; the longest that fits wins.
+    """
+    ids = {"agent": agent, "user": user, "session": session}
+    given = {name: value for name, value in ids.items() if value is not None}
+    if isolation is None and given:
+        raise BadArguments(f"{', '.join(given)}: say by what the layers are kept apart: isolation='user', for example")
+    if isolation is not None:
+        isolation = str(isolation).lower()
+        if isolation not in ISOLATIONS:
+            raise BadArguments(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
+        if isolation in ids and not (ids[isolation] or "").strip():
+            raise BadArguments(f"each {isolation} has a layer of its own, and no {isolation} is named: {isolation}=…")
+        if blank := [name for name, value in given.items() if not value.strip()]:
+            raise BadArguments(f"{blank[0]} is empty; leave it away or name one")
+    return Overlay(
+        upper=upper,
+        lower=lower,
+        isolation=isolation or "",
+        ids=tuple(given.items()) if isolation != "global" else (),
+        routes=tuple((routes or {}).items()),
+    )
+
+
+class Below:
+    """One store that is only read: its documents, and whose its lines are."""
+
+    def __init__(self, store: Store, is_trusted: Callable[[], bool]) -> None:
+        self.store, self.documents, self.is_trusted = store, store.documents, is_trusted
+        self._view: tuple[int, Provenance | None] = (-1, None)
+
+    def source(self, path: DocPath, line: str) -> Source:
+        if not self.is_trusted():
+            return _STRANGERS
+        view = self._folded()
+        return view.source(path, line) if view else OWNERS
+
+    def knows(self, path: DocPath) -> bool:
+        view = self._folded()
+        return view is not None and view.knows(path)
+
+    def _folded(self) -> Provenance | None:
+        """What its ledger says, read and neither begun nor mended; None where there is none that we can read."""
+        try:
+            size = self.store.log.size()
+            if size != self._view[0]:
+                secret = self.store.state.get("key") if size else None
+                self._view = (size, _folded(self.store, secret) if secret else None)
+        except (HomeError, OSError):
+            return None
+        return self._view[1]
+
+
+def _folded(store: Store, secret: bytes) -> Provenance:
+    key = Key(secret)
+    view, ledger = Provenance(key), Ledger(store.log, key=key, clock=lambda: _NEVER)
+    view.fold(ledger.records(0, kinds=_FOLDED))
+    return view
+
+
+class Layers:
+    """What lies below the upper layer, by prefix; the longest that fits a path says which store, or that none does."""
+
+    def __init__(self, routes: Mapping[str, Below | None]) -> None:
+        every = {**_OWN, **{fold(prefix.strip("/")): below for prefix, below in routes.items()}}
+        self._routes = sorted(every.items(), key=lambda route: -len(route[0]))
+
+    def at(self, path: str) -> Below | None:
+        key = fold(path)
+        for prefix, below in self._routes:
+            if not prefix or key == prefix or key.startswith(f"{prefix}/"):
+                return below
+        return None
+
+    @property
+    def all(self) -> list[Below]:
+        return list(dict.fromkeys(below for _, below in self._routes if below))
+
+
+class OverlayDocuments:
+    """The documents of both layers as one reader sees them. `gone` tells whether the upper layer ever held a document,
+    which then is never the lower's."""
+
+    def __init__(self, upper: Any, layers: Layers, gone: Callable[[], Callable[[DocPath], bool]]) -> None:
+        self._upper, self._layers, self._gone = upper, layers, gone
+        self.name, self.identity = upper.name, upper.identity
+
+    def _below(self, path: DocPath) -> Documents | None:
+        """The documents of the layer that answers for a path the upper one does not have."""
+        if isinstance(self._upper, Folder):
+            self._upper.check_there()
+        below = self._layers.at(path.key)
+        if below is None or self._gone()(path):
+            return None
+        above = ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
+        if any(self._upper.kind_of(folder) == "file" for folder in above):
+            return None  # a document stands where a folder would
+        return below.documents
+
+    def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:
+        """What the upper layer answers for a path as it is spelt, else the lower; None where neither has it."""
+        if (found := ask(self._upper, path)) is not None:
+            return found
+        checked = DocPath.parse(path)
+        if self._upper.actual(checked) is not None or (below := self._below(checked)) is None:
+            return None
+        return ask(below, below.actual(checked) or path)
+
+    def read(self, path: DocPath) -> Document:
+        try:
+            return self._upper.read(path)  # type: ignore[no-any-return]
+        except NoSuchDocument:
+            if (below := self._below(path)) is None:
+                raise
+        return below.read(path)
+
+    def raw(self, path: DocPath, *, most: int) -> bytes:
+        try:
+            return self._upper.raw(path, most=most)  # type: ignore[no-any-return]
+        except NoSuchDocument:
+            if (below := self._below(path)) is None:
+                raise
+        return below.raw(path, most=most)
+
+    def exists(self, path: DocPath) -> bool:
+        actual = self.actual(path)
+        return actual is not None and self.kind_of(actual) == "file"
+
+    def actual(self, path: DocPath) -> str | None:
+        found: str | None = self._upper.actual(path)
+        if found is None and (below := self._below(path)) is not None:
+            found = below.actual(path)
+            if found is not None and below.kind_of(found) == "folder" and not self._seen_below(found):
+                return None
+        return found
+
+    def version(self, path: str) -> str | None:
+        found = self._either(path, lambda layer, spelt: layer.version(spelt))
+        return found if found is None or self._upper.version(path) is not None else f"below {found}"
+
+    def versions(self) -> Mapping[str, str] | None:
+        upper, own = self._upper, self._upper.versions()
+        found = {entry.path: upper.version(entry.path) for entry in upper.list_all()} if own is None else dict(own)
+        for entry, below in list(self._visible("", {fold(path) for path in found})):
+            found[entry.path] = f"below {below.version(entry.path)}"
+        return found
+
+    def kind_of(self, path: str) -> str | None:
+        return self._either(path, lambda layer, spelt: layer.kind_of(spelt))  # type: ignore[no-any-return]
+
+    def is_folder(self, actual: str) -> bool:
+        return self.kind_of(actual) == "folder"
+
+    def bytes_of(self, path: str) -> bytes | None:
+        return self._either(path, lambda layer, spelt: layer.bytes_of(spelt))  # type: ignore[no-any-return]
+
+    def opened(self, path: str) -> OpenFile:
+        layer = self._upper if self._upper.kind_of(path) is not None else self._below(DocPath.parse(path))
+        return (layer or self._upper).opened(path)
+
+    def make_folder(self, folder: str) -> None:
+        self._upper.make_folder(folder)
+
+    def strange(self, folder: str) -> Iterable[tuple[str, str]]:
+        return self._upper.strange(folder) if not folder or self._upper.kind_of(folder) else ()
+
+    # -- lists ----------------------------------------------------------------------------------------------------------
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        return tuple(sorted(self.raw_names(folder)))
+
+    def raw_names(self, folder: str) -> Sequence[str]:
+        prefix = f"{folder}/" if folder else ""
+        found = {fold(name): name for name in self._upper.raw_names(folder)}
+        for below in self._layers.all:
+            for name in below.documents.names(folder):
+                if not name.startswith(".") and fold(name) not in found and self._shows(below, f"{prefix}{name}"):
+                    found[fold(name)] = name
+        return list(found.values())
+
+    def _shows(self, below: Below, path: str) -> bool:
+        """Whether a document or a folder of a lower layer's is to be seen, the upper one having nothing of that name."""
+        if below.documents.kind_of(path) == "folder":
+            return self._seen_below(path)
+        return self._layers.at(path) is below and not self._gone()(DocPath.parse(path))
+
+    def _seen_below(self, folder: str) -> bool:
+        return next(self._visible(folder, set()), None) is not None
+
+    def _visible(self, folder: str, taken: set[str]) -> Iterator[tuple[Entry, Documents]]:
+        """Each document of the lower layers that is to be seen, but for those whose folded name is `taken`."""
+        gone = self._gone()
+        for below in self._layers.all:
+            documents = below.documents
+            at = documents.actual(DocPath.parse(folder)) if folder else ""
+            if at is None or (at and documents.kind_of(at) != "folder"):
+                continue
+            for entry in documents.list_all(at):
+                key = fold(entry.path)
+                if key in taken or self._layers.at(entry.path) is not below or gone(DocPath.parse(entry.path)):
+                    continue
+                parts = key.split("/")
+                if not any("/".join(parts[:n]) in taken for n in range(1, len(parts))):
+                    yield entry, documents
+
+    def list_all(self, folder: str = "") -> Iterator[Entry]:
+        own = self._own(folder, lambda: list(self._upper.list_all(folder)))
+        lower = [entry for entry, _ in self._visible(folder, {fold(entry.path) for entry in own or ()})]
+        if own is None and not lower:
+            raise NoSuchDocument(folder)
+        yield from sorted([*(own or ()), *lower], key=lambda entry: entry.path.split("/"))
+
+    def list(self, folder: str = "") -> tuple[Entry, ...]:
+        own = self._own(folder, lambda: self._upper.list(folder))
+        found = {fold(entry.path): entry for entry in own or ()}
+        depth = len(folder.strip("/").split("/")) + 1 if folder else 1
+        for entry, _ in self._visible(folder, {key for key, held in found.items() if not held.is_folder}):
+            parts = entry.path.split("/")
+            at = "/".join(parts[:depth])
+            if len(parts) > depth:
+                entry = Entry(path=at, is_folder=True, size=0, time=entry.time)
+            found.setdefault(fold(at), entry)
+        if own is None and not found:
+            raise NoSuchDocument(folder)
+        return tuple(sorted(found.values(), key=lambda entry: (not entry.is_folder, entry.path)))
+
+    def _own(self, folder: str, ask: Callable[[], Sequence[Entry]]) -> Sequence[Entry] | None:
+        """What the upper layer lists; None where it has no such folder."""
+        try:
+            return ask()
+        except NoSuchDocument:
+            if isinstance(self._upper, Folder):
+                self._upper.check_there()
+            return None
+
+
+class LayeredView(Provenance):
+    """Where each line came from: as the upper's ledger says, and for what it only found or never held, as the lower's."""
+
+    def __init__(self, upper: Provenance, layers: Layers) -> None:
+        self.__dict__ |= upper.__dict__
+        self._layers = layers
+
+    def knows(self, path: DocPath) -> bool:
+        below = self._layers.at(path.key)
+        return super().knows(path) or (below is not None and below.knows(path))
+
+    def source(self, path: DocPath, line: str) -> Source:
+        found, below = super().source(path, line), self._layers.at(path.key)
+        return found if found != OWNERS or below is None else below.source(path, line)
+
+
+class OverlayStore:
+    """The `Store` of two layers: the upper's, but for what is read."""
+
+    def __init__(self, upper: Store, layers: Layers) -> None:
+        self.upper, self.layers = upper, layers
+        self.documents = OverlayDocuments(upper.documents, layers, self._gone)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.upper, name)
+
+    def _gone(self) -> Callable[[DocPath], bool]:
+        """Whether the upper layer ever held a document. Raises Damaged where nobody can tell any more."""
+        if not self.upper.begun:
+            self.upper.need_ledger()
+            return lambda path: False
+        return self.upper.provenance.knows
+
+    @property
+    def provenance(self) -> Provenance:
+        return LayeredView(self.upper.provenance, self.layers)
+
+    def write(self, batch: Batch) -> Written:
+        with self.upper.lock():
+            self._take_over(batch)
+            return self.upper.write(batch)
+
+    def _take_over(self, batch: Batch) -> None:
+        """Puts the lower layer's text of each document of a batch into the upper one, where it has none, once it is known
+        that the batch can be written."""
+        taken = []
+        for change in batch.changes:
+            found = self._lower(change.path)
+            if change.to is not None and change.kind is Kind.MOVE and (there := self._lower(change.to)) is not None:
+                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text if found else None)
+            if found is not None:
+                change.check_base(found.text)
+                taken.append(found)
+        for document in taken:
+            self.upper.bring(document.path, [document.text.encode("utf-8")], batch.verdict, mode=0o600)
+
+    def _lower(self, path: DocPath) -> Document | None:
+        """A document that the lower layer alone has."""
+        if self.upper.documents.actual(path) is not None or not self.documents.exists(path):
+            return None
+        return self.documents.read(path)
+
+    def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
+        return self.documents.actual(path) is None and self.upper.bring(path, pieces, verdict, mode=mode)
+
+    def outgrown(self) -> Iterator[str]:
+        """Documents that were taken over from another text than the lower layer has now."""
+        begun = {fold(str(r.fields["path"])): r.fields for r in self.upper.ledger.records(0, kinds=("found",))}
+        for key, fields in begun.items():
+            path, below = DocPath.parse(str(fields["path"])), self.layers.at(key)
+            try:
+                text = below.documents.read(path).text if below else None
+            except HomeError:
+                continue
+            if text is not None and self.upper.key.of(text) != fields.get("digest"):
+                yield path.text
+
+    def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
+        return "", None  # the lower layer is written to by others
+
+    def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
+        """Something for each change of either layer."""
+        stop, told = stop or threading.Event(), queue.SimpleQueue[object]()
+
+        def watch(store: Store) -> None:
+            for each in store.changes(stop):
+                told.put(each)
+
+        for store in (self.upper, *(below.store for below in self.layers.all)):
+            threading.Thread(target=watch, args=(store,), daemon=True).start()
+        while not stop.is_set():
+            try:
+                yield told.get(timeout=_PAUSE)
+            except queue.Empty:
+                continue
+
+    def close(self) -> None:
+        self.upper.close()
+        for below in self.layers.all:
+            below.store.close()
+
+
+def upper_of(store: Any) -> Any:
+    """The store that is written: the upper layer's, where there are two."""
+    return store.upper if isinstance(store, OverlayStore) else store
