@@ -525,10 +525,7 @@ WAYS: dict[str, tuple[str, list[Damaging]]] = {
     ),
     "temp-leftover": (
         "leftover",
-        [
-            lambda root: shutil.copytree(root / ".git", root / ".git.new"),
-            lambda root: (root / ".anima/torn").mkdir(),
-        ],
+        [lambda root: shutil.copytree(root / ".git", root / ".git.new")],
     ),
     "history-other-branch": (
         "history-head",

@@ -459,15 +459,16 @@ class Deed:
     about: str
     said: str
     ok: bool = True
-    owner: str | None = None  # None: what the table of damages says
+    owner: str = ""
 
 
 class Checked(Protocol):
-    """Something that keeps state. Looking changes nothing; a repair mends what a look finds, and finds it itself."""
+    """Something that keeps state. Looking changes nothing."""
 
     def check(self) -> Iterator[Remark]: ...
 
-    def repair(self) -> Iterator[Deed]: ...
+    def mend(self, found: Remark) -> str:
+        """Mends what one of its remarks is about, and says what was done; "" where nothing could, or had to be."""
 
 
 class File(NamedTuple):

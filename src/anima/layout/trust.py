@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from anima.errors import Damaged, NewerFormat, refuse_newer
-from anima.model import UNTRUSTED, Deed, Origin, Remark
+from anima.model import UNTRUSTED, Origin, Remark
 
 FORMAT = 1
 
@@ -272,18 +272,15 @@ class UserFiles:
             said = "The tokens of this home cannot be read; nobody can come in."
             yield Remark(name="user-file-broken", about=self._tokens.name, message=said)
 
-    def repair(self) -> Iterator[Deed]:
-        for file in (self._register.file, self._tokens):
-            if not is_broken(file):
-                continue
-            names = (file.with_name(f"{file.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
-            place = next(name for name in names if not os.path.lexists(name))
-            try:
-                file.replace(place)
-            except OSError as error:
-                raise Damaged(f"{file.name} cannot be moved ({os.strerror(error.errno or 0)})") from None
-            said = f"it is called {place.name} now; make new tokens"
-            if file != self._tokens:
-                self._register.note(self._root, identity=self._identity, trusted=False)
-                said = f"{said.partition(';')[0]}; this home is noted again, not trusted"
-            yield Deed(name="user-file-broken", about=file.name, said=said)
+    def mend(self, found: Remark) -> str:
+        file = self._tokens if found.about == self._tokens.name else self._register.file
+        names = (file.with_name(f"{file.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
+        place = next(name for name in names if not os.path.lexists(name))
+        try:
+            file.replace(place)
+        except OSError as error:
+            raise Damaged(f"{file.name} cannot be moved ({os.strerror(error.errno or 0)})") from None
+        if file == self._tokens:
+            return f"it is called {place.name} now; make new tokens"
+        self._register.note(self._root, identity=self._identity, trusted=False)
+        return f"it is called {place.name} now; this home is noted again, not trusted"

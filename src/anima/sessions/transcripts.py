@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener, is_groups, person_of
-from anima.model import UNTRUSTED, Checked, Deed, DocPath, Origin, Remark, Scope
+from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
@@ -437,9 +437,9 @@ class CheckedTranscripts:
         if len(found) > len(bad):
             yield Remark(name="torn", about=path, message=f"{path} ends in the middle of a line.")
 
-    def repair(self) -> Iterator[Deed]:
+    def mend(self, found: Remark) -> str:
         """Nothing: what cannot be read is passed over, and the next write ends a torn line."""
-        return iter(())
+        return ""
 
 
 def checked_transcripts(site: Site) -> tuple[Checked, ...]:

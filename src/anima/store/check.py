@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import chain, count
 
@@ -21,7 +21,7 @@ from anima.ledger.chain import Key, Ledger
 from anima.ledger.proof import Still
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Verification, renew, verify
-from anima.model import Deed, DocPath, Entry, Remark, fold
+from anima.model import DocPath, Entry, Remark, fold
 from anima.store import Store
 from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore
@@ -31,24 +31,19 @@ from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
 LEDGER, KEY, _LOCK, _FORGOTTEN = "ledger.jsonl", "key", "lock", "forgotten"
-_FILES = (LEDGER, KEY, _LOCK, "mending", "made", _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
+LOCKS = (_LOCK, "mending")
+_FILES = (LEDGER, KEY, *LOCKS, "made", _FORGOTTEN, "index.sqlite", "index.lock", "talks.sqlite")
 _FOLDERS = ("pending", "stage", ASIDE)
 _OURS = re.compile(
     r"(?:ledger\.jsonl|key|lock|made|forgotten|dreaming|format|index\.lock|(?:index|talks)\.sqlite(?:[-.]\w+)?"
-    r"|pending|stage|aside|lists|mending|schedule|rituals|channels?(?:-[a-z]+)?|call-\d+|snapshots|restore|restoring|restored|looked|torn|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
+    r"|pending|stage|aside|lists|mending|schedule|rituals|channels?(?:-[a-z]+)?|call-\d+|snapshots|restore|restoring|restored|looked|\.gitignore|history\.git(?:\.[\w-]+)?)\Z"
 )
+_KINDS = {"link": "a link", "folder": "a folder", "file": "a file"}
 
 
 def kind_of(store: FolderStore, name: str) -> str | None:
     """What stands under a name in `.anima`."""
     return store.documents.kind_of(f"{FOLDER}/{name}")
-
-
-def set_aside(store: FolderStore, found: Iterable[Remark]) -> Iterator[Deed]:
-    """Takes what some remarks are about out of its place."""
-    aside = Aside(store)
-    for each in list(found):
-        yield Deed(name=each.name, about=each.about, said=f"set aside in {aside.move(each.about)}")
 
 
 def is_busy(store: FolderStore) -> bool:
@@ -67,50 +62,51 @@ class CheckedFiles:
 
     def barred(self) -> Iterator[Remark]:
         """What must be readable before the rest can be looked at: else it would seem to be gone."""
-        for path, _ in self._shut():
-            yield self._unreadable(path, f"{path}: its mode is {self._mode(path):04o}, so it cannot be looked at.")
+        is_own = self._folder.kind_of(".git/anima") == "file" or kind_of(self._store, "made") == "file"
+        shut = [path for path, mode, wanted in self._modes(FOLDER) if wanted & ~mode]
+        if is_own or FOLDER in shut:
+            shut += [path for path, _, _ in self._modes(".git")]
+        return map(self._unreadable, shut)
 
     def check(self) -> Iterator[Remark]:
         if (free := self._folder.free_bytes()) < ROOM:
             said = f"The disk has {free:,} bytes left: nothing can be written safely."
             yield Remark(name="disk-full", about="disk", message=said)
-        kind = self._folder.kind_of(FOLDER)
-        if kind == "link":
+        yield from self.misshapen(*_FILES, *_FOLDERS)
+        if self._folder.kind_of(FOLDER) == "folder":
+            for name in sorted(self._folder.raw_names(FOLDER)):
+                if not _OURS.match(name):
+                    said = f".anima/{name} is not ours; nothing reads it."
+                    yield Remark(name="foreign-file", about=f"{FOLDER}/{name}", message=said)
+            if kind_of(self._store, _LOCK) == "file":
+                holder = self._machine.lock.holder()
+                held = f"The home is being written: {holder} holds its lock."
+                said = held if holder else "Nobody is writing here now; the lock is free."
+                yield Remark(name="lock", about="lock", message=said)
+        yield from self._walk("")
+        yield from self._open_to_others()
+
+    def misshapen(self, *names: str) -> Iterator[Remark]:
+        """Whether `.anima`, and which of these in it, is something else than it must be."""
+        if (top := self._folder.kind_of(FOLDER)) not in ("folder", None):
             do = "move the folder it leads to back into the home" if leads_somewhere(self._folder, FOLDER) else ""
-            said = ".anima is a link, and links are not followed inside a home."
+            said = f".anima is {_KINDS.get(str(top), 'no folder')}; nothing can be remembered here."
             yield Remark(name="machine-broken", about=FOLDER, message=said, do=do)
-        elif kind == "folder":
-            yield from self._inside()
-        elif kind is not None:
-            said = ".anima is not a folder; nothing can be remembered here."
-            yield Remark(name="machine-broken", about=FOLDER, message=said)
-        entries: list[Entry] = []
-        yield from self._walk("", entries)
-        yield from self._open_to_others(entries)
+            return
+        for name in names:
+            kind, wanted = kind_of(self._store, name), "folder" if name in _FOLDERS else "file"
+            found = self._folder.stat(f"{FOLDER}/{name}")
+            said = _KINDS.get(str(kind), "neither file nor folder") if kind not in (wanted, None) else ""
+            if not said and found and wanted == "file" and found.st_nlink > 1:
+                said = "a file with a second name"
+            if said:
+                yield Remark(name="machine-broken", about=f"{FOLDER}/{name}", message=f".anima/{name} is {said}.")
 
-    def _inside(self) -> Iterator[Remark]:
-        for name in (*_FILES, *_FOLDERS):
-            if trouble := self._out_of_shape(name):
-                said = f".anima/{name} is {trouble}."
-                yield Remark(name="machine-broken", about=f"{FOLDER}/{name}", message=said)
-        for name in sorted(self._folder.raw_names(FOLDER)):
-            if not _OURS.match(name):
-                said = f".anima/{name} is not ours; nothing reads it."
-                yield Remark(name="foreign-file", about=f"{FOLDER}/{name}", message=said)
-        if opened := [path for path, _ in self._too_open()]:
-            many = "1 thing" if len(opened) == 1 else f"{len(opened):,} things"
-            yield Remark(name="modes", about=FOLDER, message=f"{many} of ours can be read by others: {opened[0]}.")
-        if kind_of(self._store, _LOCK) == "file":
-            holder = self._machine.lock.holder()
-            held = f"The home is being written: {holder} holds its lock."
-            said = held if holder else "Nobody is writing here now; the lock is free."
-            yield Remark(name="lock", about="lock", message=said)
-
-    def _walk(self, folder: str, entries: list[Entry]) -> Iterator[Remark]:
-        """Gathers the files of the home, and says what is left out of them."""
-        mode = self._mode(folder) if folder else 0o700
-        if mode & 0o500 != 0o500:
-            yield self._unreadable(folder, f"{folder}: its mode is {mode:04o}, so it cannot be looked into.")
+    def _walk(self, folder: str) -> Iterator[Remark]:
+        """What of the home is left out, or can be read as it stands by nobody."""
+        found = self._folder.stat(folder or ".")
+        if found and (mode := stat.S_IMODE(found.st_mode)) & 0o500 != 0o500:
+            yield self._unreadable(folder)
         try:
             listed, strange = self._folder.list(folder), self._folder.strange(folder)
         except HomeError as error:
@@ -130,148 +126,95 @@ class CheckedFiles:
                 said = f"{first} and {entry.path} are the same name to us; only the first is read."
                 yield Remark(name="document-twins", about=entry.path, message=said)
         for entry in listed:
-            is_document = entry.name.casefold().endswith(".md")
-            if not entry.is_folder:
-                entries.append(entry)
-                yield from self._document(entry.path) if is_document else ()
-                continue
-            if is_document:
-                said = f"{entry.path} is a folder, and its name is that of a document."
-                yield Remark(name="document-not-a-file", about=entry.path, message=said)
-            yield from self._walk(entry.path, entries)
+            if entry.name.casefold().endswith(".md"):
+                yield from self._document(entry)
+            if entry.is_folder:
+                yield from self._walk(entry.path)
 
-    def _document(self, path: str) -> Iterator[Remark]:
+    def _document(self, entry: Entry) -> Iterator[Remark]:
         """What the stat of a document tells, whoever asks: root reads everything, and is told all the same."""
-        found = self._folder.stat(path)
-        if found is None:
-            return
-        mode = stat.S_IMODE(found.st_mode)
-        if found.st_uid != os.geteuid():
+        path, found = entry.path, self._folder.stat(entry.path)
+        if entry.is_folder:
+            said = f"{path} is a folder, and its name is that of a document."
+            yield Remark(name="document-not-a-file", about=path, message=said)
+        elif found and found.st_uid != os.geteuid():
             said = f"{path} belongs to another user (uid {found.st_uid})."
             yield Remark(name="not-yours", about=path, message=said)
-        elif not mode & stat.S_IRUSR:
-            said = f"{path}: the system does not let us read it (mode {mode:04o}, owner {found.st_uid})."
-            yield self._unreadable(path, said)
-        if found.st_nlink > 1:
+        elif found and not found.st_mode & stat.S_IRUSR:
+            yield self._unreadable(path)
+        if found and not entry.is_folder and found.st_nlink > 1:
             kept = "does not write to it" if self._folder.holds_every_name(found) else "neither reads nor writes it"
             said = f"{path} has {found.st_nlink} names; anima {kept}."
             yield Remark(name="document-hardlinked", about=path, message=said)
 
-    def _unreadable(self, path: str, said: str) -> Remark:
+    def _unreadable(self, path: str) -> Remark:
+        found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
+        mode = f"mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}"
         do = "" if path.startswith(".") else f"chmod u+rwX {shlex.quote(f'{self._folder.root}/{path}')}"
+        said = f"{path}: the system does not let us read it ({mode})."
         return Remark(name="unreadable", about=path, message=said, do=do)
 
-    def _open_to_others(self, entries: list[Entry]) -> Iterator[Remark]:
+    def _open_to_others(self) -> Iterator[Remark]:
         root, mode = shlex.quote(self._folder.root), stat.S_IMODE(os.fstat(self._folder.fd).st_mode)
         if mode & 0o077:
             said = f"Other users of this machine can look into the folder (mode {mode:04o})."
             yield Remark(name="modes", about="modes", message=said, do=f"chmod 700 {root}")
-        if opened := [entry.path for entry in entries if self._mode(entry.path) & 0o077]:
+        if opened := [path for path, mode, wanted in self._modes(FOLDER, *self._visible()) if mode & ~wanted]:
             few = ", ".join(opened[:3]) + (f" and {len(opened) - 3} more" if len(opened) > 3 else "")
             many = "1 file" if len(opened) == 1 else f"{len(opened):,} files"
             said = f"{many} can be read by others: {few}."
             yield Remark(name="modes", about="modes", message=said, do=f"chmod -R go= {root}")
 
-    def _mode(self, path: str) -> int:
-        found = self._folder.stat(path)
-        return stat.S_IMODE(found.st_mode) if found else 0
+    def _visible(self) -> list[str]:
+        return [name for name in self._folder.raw_names("") if not name.startswith(".")]
 
-    def _out_of_shape(self, name: str) -> str:
-        """What stands in the place of a file or folder of ours, if it is something else; else nothing."""
-        kind, wanted = kind_of(self._store, name), "folder" if name in _FOLDERS else "file"
-        if kind not in (wanted, None):
-            return {"link": "a link", "folder": "a folder", "file": "a file"}.get(str(kind), "neither file nor folder")
-        found = self._folder.stat(f"{FOLDER}/{name}")
-        return "a file with a second name" if found and wanted == "file" and found.st_nlink > 1 else ""
-
-    def _shut(self) -> Iterator[tuple[str, int]]:
-        """(path, mode it should have) of what is ours and its mode keeps us from, the outermost of each."""
-        store = self._folder
-        own = store.kind_of(".git/anima") == "file" or kind_of(self._store, "made") == "file"
-        for top in (FOLDER, ".git") if own or _is_shut(store.stat(FOLDER)) else (FOLDER,):
-            found = store.stat(top)
-            if _is_shut(found):
-                yield top, 0o700
-                continue
-            for path, inside in store.walk(top) if found else ():
-                if _is_shut(inside):
-                    needed = 0o700 if stat.S_ISDIR(inside.st_mode) else 0o600 if top == FOLDER else 0o400
-                    yield path, stat.S_IMODE(inside.st_mode) | needed
-
-    def _too_open(self) -> Iterator[tuple[str, int]]:
-        """(path, mode it should have) of what others can read on the machine's side."""
-        top = self._folder.stat(FOLDER)
-        for path, found in chain([(FOLDER, top)] if top else [], self._folder.walk(FOLDER)):
-            if stat.S_IMODE(found.st_mode) & 0o077 and (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
-                yield path, 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
+    def _modes(self, *tops: str) -> Iterator[tuple[str, int, int]]:
+        """(path, mode, mode it should have) of whatever of ours lies there and has another."""
+        for top in tops:
+            first = self._folder.stat(top)
+            beneath = self._folder.walk(top) if first and first.st_mode & 0o500 == 0o500 else ()
+            for path, found in chain([(top, first)], beneath) if first else ():
+                mode, is_folder = stat.S_IMODE(found.st_mode), stat.S_ISDIR(found.st_mode)
+                if found.st_uid != os.geteuid() or not (is_folder or stat.S_ISREG(found.st_mode)):
+                    continue
+                if (wanted := _wanted_mode(top, mode, is_folder=is_folder)) != mode:
+                    yield path, mode, wanted
 
     # -- repairing ------------------------------------------------------------------------------------------------------
 
-    def prepare(self) -> Iterator[Deed]:
-        """Makes it possible to lock the home: where `.anima` is no folder, or its lock no file, nothing can be."""
-        store, kind = self._folder, self._folder.kind_of(FOLDER)
-        opened: set[str] = set()  # what lies inside comes to light when the outer one is open; some disks know no modes
-        while barred := [found for found in self._shut() if found[0] not in opened]:
-            for path, mode in barred:
-                set_mode(store, path, mode)
-                opened.add(path)
-                yield Deed(name="unreadable", about=path, said="you can read and write it again")
-        if kind in ("file", "other") or (kind == "link" and not leads_somewhere(store, FOLDER)):
+    def mend(self, found: Remark) -> str:
+        store, path = self._folder, found.about
+        if found.name == "unreadable":
+            seen = os.stat(path, dir_fd=store.fd, follow_symlinks=False)
+            top, is_folder = path.partition("/")[0], stat.S_ISDIR(seen.st_mode)
+            set_mode(store, path, _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=is_folder))
+            return "you can read and write it again"
+        if found.name == "modes":
+            wrong = [(each, wanted) for each, _, wanted in self._modes(FOLDER, *self._visible())]
+            for each, wanted in [("", 0o700), *wrong]:
+                set_mode(store, each, wanted)
+            return "others cannot look into the home any more"
+        if path == FOLDER:
+            if leads_somewhere(store, FOLDER):
+                return ""  # that is the owner's to move
             spare = f"{FOLDER}.{self._store.clock():%Y%m%dT%H%M%S}"
             os.rename(FOLDER, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
-            place = Aside(self._store).move(spare, name="anima")
-            said = f"a folder stands there now; what was there is in {place}"
-            yield Deed(name="machine-broken", about=FOLDER, said=said)
-        yield from self._shapes(_LOCK, "mending")
-
-    def repair(self) -> Iterator[Deed]:
-        yield from self._shapes(*_FILES, *_FOLDERS)
-        for each in [found for found in self._walk("", []) if found.name == "unreadable"]:
-            if (found := self._folder.stat(each.about)) is not None:
-                more = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
-                set_mode(self._folder, each.about, stat.S_IMODE(found.st_mode) | more)
-                yield Deed(name="unreadable", about=each.about, said="you can read and write it again")
-        if many := self._close_to_others():
-            said = f"others cannot look into {many:,} thing{'s' if many != 1 else ''} any more"
-            yield Deed(name="modes", about="modes", said=said)
-        if wrong := list(self._too_open()):
-            for path, mode in wrong:
-                set_mode(self._folder, path, mode)
-            modes = "1 mode is" if len(wrong) == 1 else f"{len(wrong):,} modes are"
-            said = f"{modes} mended: 0700 for folders, 0600 for files"
-            yield Deed(name="modes", about=FOLDER, said=said)
-
-    def _shapes(self, *names: str) -> Iterator[Deed]:
-        for name in names:
-            path = f"{FOLDER}/{name}"
-            if not self._out_of_shape(name):
-                continue
-            if kind_of(self._store, name) == "file" and name not in (*_FOLDERS, _LOCK, "mending"):
-                self._machine.put(name, self._folder.bytes_of(path) or b"")  # of its own; the other keeps the old
-                said = "it has one name again"
-            else:
-                said = f"set aside in {Aside(self._store).move(path)}"
-            yield Deed(name="machine-broken", about=path, said=said)
-
-    def _close_to_others(self) -> int:
-        store, many = self._folder, 0
-        if stat.S_IMODE(os.fstat(store.fd).st_mode) & 0o077:
-            set_mode(store, "", 0o700)
-            many += 1
-        for name in store.raw_names(""):
-            found = None if name.startswith(".") else store.stat(name)
-            for path, each in chain([(name, found)], store.walk(name)) if found else ():
-                if stat.S_ISREG(each.st_mode) and stat.S_IMODE(each.st_mode) & 0o077:
-                    set_mode(store, path, stat.S_IMODE(each.st_mode) & 0o700)
-                    many += 1
-        return many
+            return f"a folder stands there now; what was there is in {set_aside(self._store, spare, name='anima')}"
+        name = path.removeprefix(f"{FOLDER}/")
+        if kind_of(self._store, name) == "file" and name not in (*_FOLDERS, *LOCKS):
+            self._machine.put(name, store.bytes_of(path) or b"")  # of its own; the other keeps the old
+            return "it has one name again"
+        return f"set aside in {set_aside(self._store, path)}"
 
 
-def _is_shut(found: os.stat_result | None) -> bool:
-    if found is None or found.st_uid != os.geteuid():
-        return False
-    needed = 0o700 if stat.S_ISDIR(found.st_mode) else 0o400 if stat.S_ISREG(found.st_mode) else 0
-    return found.st_mode & needed != needed
+def _wanted_mode(top: str, mode: int, *, is_folder: bool) -> int:
+    """The mode that something beneath a name in the home should have: its owner can use it, and of machinery and texts
+    nobody else reads anything. A folder of texts is closed by the home's own."""
+    is_ours = top in (FOLDER, ".git")
+    needed = (0o700 if is_ours else 0o500) if is_folder else 0o400
+    if mode & needed != needed:
+        mode |= 0o700 if is_folder else 0o600
+    return mode if top == ".git" or (is_folder and not is_ours) else mode & 0o700
 
 
 # -- ledger and key -----------------------------------------------------------------------------------------------------
@@ -366,19 +309,19 @@ class CheckedLedger:
 
     # -- repairing ------------------------------------------------------------------------------------------------------
 
-    def repair(self) -> Iterator[Deed]:
+    def mend(self, found: Remark) -> str:
         """Puts a new chain in the place of a damaged ledger. The old one is on the disk, aside, before that."""
         with self._store.lock():
-            found = {each.name for each in self.check()}
-            if wrong := found & {"key-damaged", "ledger-damaged", "ledger-missing"}:
-                yield from self._renew(min(wrong))
+            is_so = any(each.name == found.name for each in self.check())  # else it was mended with another
+            return self._renew(found.name) if is_so else ""
 
-    def _renew(self, why: str) -> Iterator[Deed]:
-        machine, aside, data = self._machine, Aside(self._store), ledger_bytes(self._store)
+    def _renew(self, why: str) -> str:
+        machine, data = self._machine, ledger_bytes(self._store)
         machine.make()
         key, trouble = key_of(self._store)
+        said = ""
         if trouble and kind_of(self._store, KEY) == "file":
-            yield Deed(name=why, about=KEY, said=f"set aside in {aside.move(f'{FOLDER}/{KEY}')}", owner="")
+            said = f"the key is in {set_aside(self._store, f'{FOLDER}/{KEY}')}; "
         begun_with = self._verified(data, key).fault
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         told, key = None if is_other else key, key or Key(machine.key())
@@ -392,17 +335,18 @@ class CheckedLedger:
             now=self._store.clock(),
             why=why,
         )
-        place = aside.keep(LEDGER, data) if data else ""
+        place = free_place(self._store, LEDGER)
+        if data:
+            machine.put(place.removeprefix(f"{FOLDER}/"), data)
         with self._store.noted.renewing(self._store.whole.last_record):
             machine.put(LEDGER, made.data)
         lost = f"{made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
-        said = f"a new chain begins; {made.carried:,} records were carried over, {lost}"
-        said += f"; the damaged ledger is in {place}" if place else ""
-        yield Deed(name=why, about=LEDGER, said=said, owner="")
+        said += f"a new chain begins; {made.carried:,} records were carried over, {lost}"
+        said += f"; the damaged ledger is in {place}" if data else ""
         if is_other and machine.get(_FORGOTTEN) is not None:
-            where = aside.move(f"{FOLDER}/{_FORGOTTEN}")
-            said = f"it means nothing without its key, and is set aside in {where}"
-            yield Deed(name="forgotten-broken", about=_FORGOTTEN, said=said)
+            where = set_aside(self._store, f"{FOLDER}/{_FORGOTTEN}")
+            said += f"; what stays forgotten means nothing without its key, and is in {where}: forget it again"
+        return said
 
 
 def _fault_of(fault: Fault) -> Remark:
@@ -436,16 +380,13 @@ class CheckedBatches:
             said = f"{many} staged by a write that was killed before it said so."
             yield Remark(name="leftover", about=STAGE, message=said)
 
-    def repair(self) -> Iterator[Deed]:
-        found = {each.name for each in self.check()}
+    def mend(self, found: Remark) -> str:
         with self._store.lock():
             if self._store.begun:
                 _ = self._store.ledger
                 self._store.recover()
             self._store.sweep()
-        for name in sorted(found):
-            said = "swept up" if name == "leftover" else "ended, and what was staged is swept up"
-            yield Deed(name=name, about=STAGE if name == "leftover" else LEDGER, said=said)
+        return "swept up" if found.name == "leftover" else "ended, and what was staged is swept up"
 
 
 class CheckedHistory:
@@ -475,37 +416,21 @@ class CheckedHistory:
             yield Remark(name="leftover", about=name, message=said)
 
     def _leftovers(self) -> list[str]:
-        """What an interrupted swap or repair of history left, and where torn bytes lay in earlier times."""
+        """What an interrupted swap or repair of history left."""
         place = self._store.history_place
         folder, _, name = place.rpartition("/")
-        below = f"{folder}/" if folder else ""
-        broken = [
-            f"{below}{each}"
-            for each in self._folder.raw_names(folder)
-            if each.startswith((f"{name}.broken-", f"{name}.made-"))
-        ]
-        names = (f"{place}.new", f"{place}.past", f"{FOLDER}/torn", *broken)
-        return [name for name in names if self._folder.kind_of(name) is not None]
+        ours = re.compile(rf"{re.escape(name)}\.(?:new|past|(?:broken|made)-.*)")
+        names = self._folder.raw_names(folder)
+        return [f"{folder}/{each}".lstrip("/") for each in sorted(names) if ours.fullmatch(each)]
 
-    def repair(self) -> Iterator[Deed]:
-        if not self._store.rules.history or not self._store.begun:
-            return
-        found, place = list(self.check()), self._store.history_place
-        if any(each.name == "history-busy" for each in found):
-            return
-        wrong = [each for each in found if each.name in ("history-damaged", "history-head")]
-        if wrong:
-            said = "; ".join(self._rebuilt(place)) or "history goes on with the documents as they stand"
-            yield Deed(
-                name=wrong[0].name, about=place, said=said, owner=None if wrong[0].name == "history-head" else ""
-            )
-        else:  # history notes where a new chain is, so that its end cannot be cut off unnoticed
-            renewed = verify(Still(ledger_bytes(self._store)), key=key_of(self._store)[0]).renewed
-            if renewed is not None and renewed.n > max((n for n, _ in self._store.anchors()), default=0):
-                self._store.anchor()
-        for name in self._leftovers():
-            where = Aside(self._store).move(name, name="torn" if name.endswith("/torn") else "repository")
-            yield Deed(name="leftover", about=name, said=f"set aside in {where}")
+    def mend(self, found: Remark) -> str:
+        if not self._store.begun or any(each.name == "history-busy" for each in self.check()):
+            return ""
+        if found.name == "leftover":
+            return f"set aside in {set_aside(self._store, found.about, name='repository')}"
+        done = self._rebuilt(found.about)
+        done += [f"{name} is in {set_aside(self._store, name, name='repository')}" for name in self._leftovers()]
+        return "; ".join(done) or "history goes on with the documents as they stand"
 
     def _rebuilt(self, place: str) -> list[str]:
         try:
@@ -514,7 +439,7 @@ class CheckedHistory:
             self._store.reset_history()
             if self._folder.kind_of(place) is None:
                 raise
-            where = Aside(self._store).move(place, name="repository")
+            where = set_aside(self._store, place, name="repository")
             self._store.repair_history()
             return [f"begun anew with the documents as they stand; the old repository is in {where}"]
 
@@ -530,56 +455,43 @@ class CheckedIndex:
             said = f"{self._what} will not do: {why}."
             yield Remark(name="index-damaged", about=self._name, message=said)
 
-    def repair(self) -> Iterator[Deed]:
-        if self._why():
-            for end in ("", "-wal", "-shm", "-journal"):
-                self._store.state.remove(f"{self._name}{end}")
-            yield Deed(name="index-damaged", about=self._name, said="deleted; it is made again when somebody searches")
+    def mend(self, found: Remark) -> str:
+        for end in ("", "-wal", "-shm", "-journal"):
+            self._store.state.remove(f"{self._name}{end}")
+        return "deleted; it is made again when somebody searches"
 
 
 # -- taking things out of their place ------------------------------------------------------------------------------------
 
 
-class Aside:
-    """Where one repair puts what it takes out of its place: in `.anima/aside/<time>/…` under its own name, bytes and all; a
-    rename, so nothing is copied and a full disk loses nothing. The folder is made when the first thing comes."""
+def set_aside(store: FolderStore, path: str, *, name: str | None = None) -> str:
+    """Moves whatever stands at a path beneath the home (a file, a folder, a link itself, a pipe) to `.anima/aside/<time>/…`,
+    and gives its place there. A rename, so nothing is copied and a full disk loses nothing. Raises Damaged."""
+    folder, place = store.documents, free_place(store, name or path.removeprefix(f"{FOLDER}/"))
+    (here, _, old), (there, _, new) = path.rpartition("/"), place.rpartition("/")
+    with as_damage(f"{path} cannot be set aside"):
+        folder.make_folder(there)
+        with held(open_folder(folder.fd, here)) as source, held(open_folder(folder.fd, there)) as target:
+            os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+            os.fsync(source)
+    folder.forget(path)
+    return place
 
-    def __init__(self, store: FolderStore) -> None:
-        self._store, self._machine = store.documents, store.machine
-        self.folder = f"{ASIDE}/{store.clock():%Y%m%dT%H%M%S}"
 
-    def keep(self, name: str, data: bytes) -> str:
-        """Bytes that are to be kept; gives where, beneath the home."""
-        place = self._free(name)
-        self._machine.put(place.removeprefix(f"{FOLDER}/"), data)
-        return place
-
-    def move(self, path: str, *, name: str | None = None) -> str:
-        """Moves whatever stands at a path beneath the home: a file, a folder, a link itself, a pipe. Raises Damaged."""
-        place = self._free(name or path.removeprefix(f"{FOLDER}/"))
-        (here, _, old), (there, _, new) = path.rpartition("/"), place.rpartition("/")
-        with as_damage(f"{path} cannot be set aside"):
-            self._store.make_folder(there)
-            with held(open_folder(self._store.fd, here)) as source, held(open_folder(self._store.fd, there)) as target:
-                os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
-                os.fsync(target)
-                os.fsync(source)
-        self._store.forget(path)
-        return place
-
-    def _free(self, name: str) -> str:
-        wanted = f"{FOLDER}/{self.folder}/{name.lstrip('.').replace('/.', '/')}"
-        tries = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
-        return next(place for place in tries if self._store.stat(place) is None)
+def free_place(store: FolderStore, name: str) -> str:
+    """Where something is kept that is taken out of its place now."""
+    wanted = f"{FOLDER}/{ASIDE}/{store.clock():%Y%m%dT%H%M%S}/{name.lstrip('.').replace('/.', '/')}"
+    tries = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
+    return next(place for place in tries if store.documents.stat(place) is None)
 
 
 def leads_somewhere(store: Folder, path: str) -> bool:
-    """Whether a link has a target."""
+    """Whether a link with a target stands there."""
     try:
-        os.stat(path, dir_fd=store.fd)
+        return store.kind_of(path) == "link" and bool(os.stat(path, dir_fd=store.fd))
     except OSError:
         return False
-    return True
 
 
 def set_mode(store: Folder, path: str, mode: int) -> None:

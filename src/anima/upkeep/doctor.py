@@ -14,7 +14,7 @@ import random
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -39,6 +39,7 @@ from anima.search.current import sqlite_tables
 from anima.site import Site
 from anima.store import Store
 from anima.store.check import (
+    LOCKS,
     CheckedBatches,
     CheckedFiles,
     CheckedHistory,
@@ -60,6 +61,7 @@ REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
 _RANK = {"damage": 0, "advice": 1, "fine": 2}
+_BEFORE = "before the repair"  # what the owner might have done by then
 _HOPELESS = ("home-gone", "disk-full")
 _UNSOUND = ("batch-", "ledger-", "key-", "machine-")  # what asking for a prompt would mend, or trip over
 _PASSES = 4  # what was hidden behind one damage comes to light when that is mended
@@ -149,9 +151,9 @@ class _SmallFiles:
             said = f"{state} cannot be read; the next night writes it again."
             yield Remark(name="list-damaged", about=state, message=said)
 
-    def repair(self) -> Iterator[Deed]:
+    def mend(self, found: Remark) -> str:
         with self._store.lock():
-            yield from set_aside(_of_folder(self._store), self.check())
+            return f"set aside in {set_aside(_of_folder(self._store), found.about)}"
 
 
 def _of_folder(store: Store) -> FolderStore:
@@ -212,13 +214,19 @@ class Doctor:
         done, left = list[Deed](), found
         if any(map(_mendable, found)):
             with closing(self._bare(Folder(self._path)).store) as store:
-                done += _tried("machine", CheckedFiles(_of_folder(store)).prepare)
+                files = CheckedFiles(_of_folder(store))
+                for _ in range(_PASSES):  # what lies inside comes to light when the outer one is open
+                    known = {deed.about for deed in done}  # some disks know no modes
+                    done += _mended(files, (each for each in files.barred() if each.about not in known))
+                done += _mended(files, files.misshapen(*LOCKS))  # else nothing could be locked
                 with store.lease("mending"):
                     for _ in range(_PASSES):
                         fresh = self._pass()
                         done += fresh
                         if not fresh or not all(deed.ok for deed in fresh):
                             break
+                    if any(deed.name.startswith(("ledger-", "key-")) for deed in done):
+                        self._anchor()
             left = self.look()
         return Health(found=tuple(found), done=tuple(done), left=tuple(map(_for_the_owner, left)))
 
@@ -231,9 +239,14 @@ class Doctor:
                 if number == len(parts):
                     break
                 what, part = parts[number]
-                if done or any(map(_mendable, _looked(what, part.check))):
-                    done += _tried(what, part.repair)
+                done += _mended(part, _looked(what, part.check))
         return done
+
+    def _anchor(self) -> None:
+        """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
+        with self._opened() as (site, wrong), suppress(HomeError):
+            if not wrong:
+                _of_folder(site.store).anchor()
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -369,16 +382,18 @@ def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:
     return found
 
 
-def _tried(what: str, repair: Callable[[], Iterable[Deed]]) -> list[Deed]:
-    """What one repair does. What keeps it from being done is said, and the next one goes on."""
+def _mended(part: Checked, found: Iterable[Remark]) -> list[Deed]:
+    """What is done about each thing that a part found. What keeps it from being done is said, and the next one goes on."""
     done: list[Deed] = []
-    try:
-        for deed in repair():
-            owner = damages()[deed.name].owner if deed.owner is None else deed.owner
-            done.append(replace(deed, owner=owner))
-    except (HomeError, OSError) as error:
-        why = error if isinstance(error, HomeError) else os.strerror(error.errno or 0)
-        done.append(Deed(name=what, about=what, said=f"could not be mended: {why}", ok=False, owner=""))
+    for (name, about), remark in {(each.name, each.about): each for each in found if _mendable(each)}.items():
+        try:
+            said, ok = part.mend(remark), True
+        except (HomeError, OSError) as error:
+            why = error if isinstance(error, HomeError) else os.strerror(error.errno or 0)
+            said, ok = f"could not be mended: {why}", False
+        owner = damages()[name].owner if ok else ""
+        if said:
+            done.append(Deed(name=name, about=about, said=said, ok=ok, owner="" if _BEFORE in owner else owner))
     return done
 
 
