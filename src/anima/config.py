@@ -196,7 +196,6 @@ class Config:
 
 
 _SECTIONS: dict[str, Any] = {each.name: each.default_factory for each in fields(Config) if each.type.endswith("Config")}
-_NO_SETTINGS = frozenset({"ANIMA_SNAPSHOT_PASSPHRASE"})  # a secret, which no configuration holds
 
 
 class _Key(NamedTuple):
@@ -293,7 +292,7 @@ def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in env:
         if name in known:
             yield name, known[name]
-        elif name.startswith(prefixes) and name not in _NO_SETTINGS:
+        elif name.startswith(prefixes):
             near = get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
             raise BadConfig(f"there is no such setting; {hint}", where=name)

@@ -68,7 +68,6 @@ class _Source(NamedTuple):
 
     path: str
     identities: Sequence[str]
-    passphrase: str | None
     room: int | None  # how much it may unpack to
     manifest: Manifest
     kept: Mapping[str, bytes]
@@ -91,7 +90,7 @@ class _Source(NamedTuple):
 
     def members(self) -> Iterator[archive.Member]:
         """The archive once more; should it be another one by now, nothing of it is used."""
-        with open_archive(self.path, identities=self.identities, passphrase=self.passphrase) as raw:
+        with open_archive(self.path, identities=self.identities) as raw:
             manifest, members = archive.read(raw, room=self.room)
             if manifest.digest != self.manifest.digest:
                 raise Damaged("the snapshot changed while it was being restored; nothing was written")
@@ -118,7 +117,6 @@ def restore(
     register: Register,
     now: datetime,
     identities: Sequence[str] = (),
-    passphrase: str | None = None,
     large: bool = False,
     other: bool = False,
     dry_run: bool = False,
@@ -128,9 +126,9 @@ def restore(
     path = path if is_address(path) else expanded(path)
     found, is_own = _found(given, path, opens)
     room = archive.room_of(found, large=large or is_own)
-    with open_archive(found, identities=identities, passphrase=passphrase) as raw:
+    with open_archive(found, identities=identities) as raw:
         manifest, kept = archive.verify(raw, room=room, keep=_KEEP, progress=progress)
-    source = _Source(found, identities, passphrase, room, manifest, kept)
+    source = _Source(found, identities, room, manifest, kept)
     if dry_run and not _is_there(path):
         return _compared(_guarded(source), {}, str(path))
     if not _is_there(path):

@@ -28,11 +28,11 @@ from anima.store.shelf import (
     ENDING,
     Shelf,
     Snapshot,
-    check_sealing,
     checked_label,
     is_sealed,
     name_of,
     open_archive,
+    recipient_of,
     seal,
     snapshot_at,
 )
@@ -42,16 +42,6 @@ _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
 _TRIES = 5
 _ENDINGS = (".tar.gz", ".tar.gz.age")
 Due = Callable[[str, str, datetime | None, datetime], object | None]
-
-
-class Sealing(NamedTuple):
-    """Who may read an archive; with neither, whoever has it."""
-
-    recipients: Sequence[str] = ()
-    passphrase: str | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.recipients) or self.passphrase is not None
 
 
 class PackedHome(NamedTuple):
@@ -81,26 +71,25 @@ class Snapshots:
         to: str | Path | None = None,
         label: str = "",
         recipients: Sequence[str] = (),
-        passphrase: str | None = None,
         progress: Progress | None = None,
     ) -> Snapshot:
         """One archive of the whole home. Without `to` it goes where the configuration says, and only when something
         changed."""
         checked_label(label)
-        asked = Sealing(tuple(recipients), passphrase)
-        sealing = asked or Sealing(self._site.config.snapshot.recipients)
-        check_sealing(sealing.recipients, sealing.passphrase)
+        sealed_for = tuple(recipients or self._site.config.snapshot.recipients)
+        for each in sealed_for:
+            recipient_of(each)
         folder, name = (self._folder(), "") if to is None else self._chosen(str(to))
         # A name must not say of an archive that nobody can read it when anybody can.
-        if name and sealing and not name.endswith(ENDING):
+        if name and sealed_for and not name.endswith(ENDING):
             why = f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age"
             raise BadArguments(why, hint=f"--to {name}.age")
-        if name.endswith(ENDING) and not sealing:
+        if name.endswith(ENDING) and not sealed_for:
             why = f"{name} is the name of a sealed snapshot, and this one is not sealed"
-            raise BadArguments(why, hint="seal it: --to-recipient KEY, or --passphrase")
+            raise BadArguments(why, hint="seal it: --to-recipient KEY")
         with self.packed(progress) as made:
-            now, again = self._site.clock(), bool(asked)
-            found = put(Shelf(folder), made, at=now, label=label, name=name, sealing=sealing, again=again)
+            now, again = self._site.clock(), bool(recipients)
+            found = put(Shelf(folder), made, at=now, label=label, name=name, sealed_for=sealed_for, again=again)
         if found.fresh and to is not None:
             self._note_elsewhere(found.path)
         return found
@@ -211,7 +200,6 @@ class Snapshots:
         archive: str | Path,
         *,
         identities: Sequence[str] = (),
-        passphrase: str | None = None,
         large: bool = False,
         progress: Progress | None = None,
     ) -> Manifest:
@@ -219,7 +207,7 @@ class Snapshots:
         `large` also one that unpacks to far more than it has bytes is read."""
         path = self.path_of(str(archive))
         large = large or self.is_own(path)
-        return verify_archive(path, identities=identities, passphrase=passphrase, large=large, progress=progress)
+        return verify_archive(path, identities=identities, large=large, progress=progress)
 
     def is_own(self, path: str) -> bool:
         """Whether an archive lies where this home keeps its own, and this user vouches for the home."""
@@ -338,12 +326,12 @@ def put(
     at: datetime,
     label: str = "",
     name: str = "",
-    sealing: Sealing = Sealing(),  # noqa: B008
+    sealed_for: Sequence[str] = (),
     again: bool = False,
 ) -> Snapshot:
     """Gives what was packed its place on a shelf, or finds it there already. A name of the owner's choice is not
     written over. With `again` one that is there does not do: it may be sealed for somebody else."""
-    manifest, is_sealed = made.manifest, bool(sealing)
+    manifest, is_sealed = made.manifest, bool(sealed_for)
     files, left_out = len(manifest.files), manifest.left_out
     for kept in shelf.all() if not (name or again) else ():
         is_same = kept.digest == manifest.digest[:12] and kept.sealed == is_sealed
@@ -353,12 +341,12 @@ def put(
 
     def write(out: BinaryIO) -> None:
         """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
-        if not sealing:
+        if not sealed_for:
             archive.assemble(made.manifest, made.body, out)
             return
         with made.whole.scratch() as clear:
             archive.assemble(made.manifest, made.body, clear)
-            seal(clear, out, recipients=sealing.recipients, passphrase=sealing.passphrase)
+            seal(clear, out, recipients=sealed_for)
 
     path = shelf.put(given, write, only_new=bool(name) or again)
     digest, size = manifest.digest[:12], os.path.getsize(path)
@@ -373,13 +361,12 @@ def verify_archive(
     path: str,
     *,
     identities: Sequence[str] = (),
-    passphrase: str | None = None,
     large: bool = False,
     progress: Progress | None = None,
 ) -> Manifest:
     """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong; with `large` it may
     unpack to far more than it has bytes."""
-    with open_archive(path, identities=identities, passphrase=passphrase) as raw:
+    with open_archive(path, identities=identities) as raw:
         manifest, _ = archive.verify(raw, room=archive.room_of(path, large=large), progress=progress)
     at = snapshot_at(path)
     if at is not None and not manifest.digest.startswith(at.digest):

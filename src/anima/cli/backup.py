@@ -18,7 +18,6 @@ from anima.errors import BadArguments
 if TYPE_CHECKING:
     from anima import Home, Imported, Restoration
 
-PASSPHRASE = "ANIMA_SNAPSHOT_PASSPHRASE"
 _SHOWN, _SHOWN_MOVED = 12, 20
 
 
@@ -28,7 +27,6 @@ _SHOWN, _SHOWN_MOVED = 12, 20
     option("--to", metavar="PATH", help="Take: a folder, or a file that is not there yet."),
     option("--label", default="", help="Take: a word for its name, such as before-move."),
     option("--to-recipient", metavar="KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
-    flag("--passphrase", help=f"Seal or open it by a passphrase, or {PASSPHRASE}."),
     option("--identity", metavar="FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
     flag("--large", help="Verify, restore: also what unpacks to far more than its size."),
     flag("--other-home", help="Restore: also where another home stands."),
@@ -60,20 +58,13 @@ def snapshot(action: str, archive: str | None, home: str | None, json: bool, **a
         what = "needs the archive: a file, a name or latest" if archive is None else "takes no archive"
         raise BadArguments(f"anima snapshot {action} {what}", hint="anima snapshot --help")
     asked["json"] = json
-    # The passphrase is the environment's, or asked for; never the command line's, where others could read it.
-    secret = os.environ.get(PASSPHRASE) if asked["passphrase"] else None
-    if asked["passphrase"] and not secret:
-        if not sys.stdin.isatty():
-            raise BadArguments("there is no terminal to ask for the passphrase", hint=f"set {PASSPHRASE}")
-        secret = str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=action == "take", err=True))
-    asked["passphrase"] = secret
     return actions[action](home, archive or "", asked)
 
 
 def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     given = {"to": asked["to"], "label": asked["label"], "recipients": asked["to_recipient"]}
     with open_home(home) as opened, progress_bar("packing") as progress:
-        made = opened.snapshots.take(**given, passphrase=asked["passphrase"], progress=progress)
+        made = opened.snapshots.take(**given, progress=progress)
 
     def show() -> None:
         if not made.fresh:
@@ -97,7 +88,7 @@ def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 
 def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
-    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "large": asked["large"]}
+    opening = {"identities": asked["identity"], "large": asked["large"]}
     with progress_bar("reading") as progress:
         if os.path.isfile(path := os.path.expanduser(archive)):
             found = anima.verify_archive(path, **opening, progress=progress)
@@ -128,7 +119,7 @@ def _prune(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
 
 def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     place, as_json, dry_run = home_path(home, may_be_missing=True), asked["json"], asked["dry_run"]
-    opening = {"identities": asked["identity"], "passphrase": asked["passphrase"], "large": asked["large"]}
+    opening = {"identities": asked["identity"], "large": asked["large"]}
     opening["other"] = asked["other_home"]
     with progress_bar("verifying") as progress:
         found = anima.restore(archive, place, dry_run=True, progress=progress, **opening)

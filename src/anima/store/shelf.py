@@ -2,13 +2,12 @@
 
 Promise: an archive gets its name only when it is whole, on the disk and was read back; nothing is overwritten that has
 another name; folder and files are for their owner alone. What is sealed, any age program opens, and it is read as a
-stream: no clear copy touches the disk. Sealing by a passphrase is done in memory, since pyrage streams only to keys.
+stream: no clear copy touches the disk.
 Not here: what is in them, and which ones go (backup).
 """
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import secrets
@@ -28,7 +27,6 @@ from anima.store.outside import name_anew, sync_folder
 from anima.store.safe_open import held
 
 ENDING = ".age"
-MOST_BY_PASSPHRASE = 2**30
 _MARKS = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
@@ -192,40 +190,21 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_archive(
-    path: str | Path, *, identities: Sequence[str | Path] = (), passphrase: str | None = None
-) -> Iterator[Reads]:
+def open_archive(path: str | Path, *, identities: Sequence[str | Path] = ()) -> Iterator[Reads]:
     """An archive's own bytes. Raises Refused when it is sealed and no key given opens it."""
     if not is_sealed(path):
         with _opened(path) as raw:
             yield raw
         return
-    if passphrase is not None and not identities:
-        yield _unsealed_at_once(path, passphrase)
-        return
     if not identities:
         raise Refused(
             f"{path}: this snapshot is sealed",
             rule="sealed",
-            hint="give --identity FILE, or its passphrase: --passphrase, or ANIMA_SNAPSHOT_PASSPHRASE",
+            hint="give --identity FILE; one that is sealed by a passphrase is opened with age",
         )
     keys = [_identity(each) for each in identities]
     with _opened(path) as raw, _Unsealing(raw, keys) as found:
         yield found
-
-
-def _unsealed_at_once(path: str | Path, passphrase: str) -> Reads:
-    pyrage = _pyrage()
-    with _opened(path) as raw:
-        if os.fstat(raw.fileno()).st_size > MOST_BY_PASSPHRASE + 2**24:
-            raise Refused(f"{path}: it is too large to be unsealed by a passphrase; open it with age", rule="sealed")
-        data = raw.read()
-        while piece := raw.read():
-            data += piece
-    try:
-        return io.BytesIO(pyrage.passphrase.decrypt(data, passphrase))
-    except pyrage.DecryptError as error:
-        raise _locked(error) from None
 
 
 class _Unsealing:
@@ -266,7 +245,7 @@ def _locked(error: BaseException) -> Exception:
     if isinstance(error, OSError):
         return Damaged(f"the sealed snapshot is damaged: {printable(str(error))}")
     return Refused(
-        "this key or passphrase does not open the snapshot",
+        "this key does not open the snapshot",
         rule="sealed",
         hint="give the one it was sealed with; if you did, the file is damaged",
     )
@@ -275,35 +254,14 @@ def _locked(error: BaseException) -> Exception:
 # -- sealing ----------------------------------------------------------------------------------------------------------------
 
 
-def check_sealing(recipients: Sequence[str], passphrase: str | None) -> None:
-    """Raises BadArguments for what nobody could be sealed for, MissingExtra where age is not installed."""
-    if recipients and passphrase is not None:
-        raise BadArguments("seal a snapshot for recipients or by a passphrase, not both; age cannot")
-    if passphrase is not None and not passphrase:
-        raise BadArguments("the passphrase is empty")
-    for each in recipients:
-        _recipient(each)
-    if passphrase is not None:
-        _pyrage()
-
-
-def seal(clear: BinaryIO, sealed: BinaryIO, *, recipients: Sequence[str], passphrase: str | None) -> None:
+def seal(clear: BinaryIO, sealed: BinaryIO, *, recipients: Sequence[str]) -> None:
     """Seals what a file holds from its start on into another."""
-    pyrage, size = _pyrage(), clear.seek(0, os.SEEK_END)
     clear.seek(0)
-    if passphrase is None:
-        pyrage.encrypt_io(clear, sealed, [_recipient(each) for each in recipients])
-        return
-    if size > MOST_BY_PASSPHRASE:
-        raise Refused(
-            f"a snapshot of more than {MOST_BY_PASSPHRASE:,} bytes cannot be sealed by a passphrase",
-            rule="sealed",
-            hint="seal it for a key: --to-recipient age1…",
-        )
-    sealed.write(pyrage.passphrase.encrypt(clear.read(), passphrase))
+    _pyrage().encrypt_io(clear, sealed, [recipient_of(each) for each in recipients])
 
 
-def _recipient(text: str) -> Any:
+def recipient_of(text: str) -> Any:
+    """Whom a snapshot is sealed for. Raises BadArguments for nobody, MissingExtra where age is not installed."""
     pyrage = _pyrage()
     kind = pyrage.ssh if text.startswith("ssh-") else pyrage.x25519
     try:
