@@ -18,13 +18,12 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from anima import site as sites
 from anima.config import FILE, Config
-from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, NoSuchHome, Refused, printable
+from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
 from anima.gate.scan import find_hidden
 from anima.layout.table import skill_line
 from anima.layout.trust import Register, UserFiles
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
-_RANK = {"damage": 0, "advice": 1, "fine": 2}
 _BEFORE = "before the repair"  # what the owner might have done by then
 _HOPELESS = ("home-gone", "disk-full")
 _UNSOUND = ("batch-", "ledger-", "key-", "machine-")  # what asking for a prompt would mend, or trip over
@@ -208,8 +206,8 @@ class Doctor:
         found = self.look()
         hopeless = any(each.name in _HOPELESS or each.about == str(self._path) for each in found)
         if dry_run or hopeless or is_address(self._path):
-            mendable = [remark for remark in found if dry_run and _mendable(remark)]
-            plan = [Deed(name=r.name, about=r.about, said=damages()[r.name].repair, owner="") for r in mendable]
+            mendable = filter(_mendable, found if dry_run else ())
+            plan = [Deed(name=r.name, about=r.about, said=damages()[r.name].repair) for r in mendable]
             return Health(found=tuple(found), done=tuple(plan), left=tuple(found), dry_run=dry_run)
         done, left = list[Deed](), found
         if any(map(_mendable, found)):
@@ -232,15 +230,15 @@ class Doctor:
 
     def _pass(self) -> list[Deed]:
         """One repair by every part, each on a store opened anew: another may have replaced what it had open."""
-        done: list[Deed] = []
-        for number in count():
+        done, number = list[Deed](), 0
+        while True:
             with self._opened() as (site, wrong):
                 parts = _parts(site, self._rooms, whole=not wrong)
                 if number == len(parts):
-                    break
+                    return done
                 what, part = parts[number]
                 done += _mended(part, _looked(what, part.check))
-        return done
+            number += 1
 
     def _anchor(self) -> None:
         """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
@@ -281,23 +279,15 @@ class Doctor:
         place = Path(sites.place_of(self._path))
         known = self._register.known(str(place))
         made = f" made on {known.made[:10]}" if known and known.made else ""
-        if not os.path.lexists(place):
-            if not made:
-                hint = f"anima init {self._path} makes a home there"
-                raise NoSuchHome(f"{self._path}: there is no such folder", hint=hint)
-            said = f"The home{made} has vanished: there is no such folder."
-        elif not place.is_dir():
-            if not made:
-                raise NoSuchHome(f"{self._path}: a home is a folder, and this is a file")
-            said = "A home is a folder, and this is none."
-        else:
+        if place.is_dir():
             try:
-                if not made or any(place.iterdir()):
-                    return None
+                made = "" if any(place.iterdir()) else made
             except OSError:
-                return None
-            said = f"The home{made} has vanished: the folder is empty."
-        return Remark(name="home-gone", about=str(self._path), message=said)
+                made = ""
+        elif not made:
+            Folder(self._path).close()  # which says what is wrong
+        said = f"The home{made} has vanished: the folder is empty, or none stands there."
+        return Remark(name="home-gone", about=str(self._path), message=said) if made else None
 
 
 # -- gathering ------------------------------------------------------------------------------------------------------------
@@ -312,16 +302,10 @@ def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progr
     if not whole:
         return completed(found)
     progress("the documents")
-    drawn: list[Drawn] = []
-
-    def draw() -> Iterator[Remark]:
-        drawn.append(rooms.prompt(site))
-        yield from ()
-
-    if not any(each.name.startswith(_UNSOUND) for each in found):
-        found += _looked("the prompt", draw)
-    prompt = drawn[0] if drawn else None
-    found += _looked("the documents", CheckedDocuments(site, prompt, {each.about for each in found}).check)
+    is_sound = not any(each.name.startswith(_UNSOUND) for each in found)
+    documents = CheckedDocuments(site, rooms.prompt if is_sound else None, {each.about for each in found})
+    found += _looked("the prompt", documents.draw)
+    found += _looked("the documents", documents.check)
     return completed(found)
 
 
@@ -385,7 +369,7 @@ def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:
 def _mended(part: Checked, found: Iterable[Remark]) -> list[Deed]:
     """What is done about each thing that a part found. What keeps it from being done is said, and the next one goes on."""
     done: list[Deed] = []
-    for (name, about), remark in {(each.name, each.about): each for each in found if _mendable(each)}.items():
+    for (name, about), remark in {(each.name, each.about): each for each in filter(_mendable, found)}.items():
         try:
             said, ok = part.mend(remark), True
         except (HomeError, OSError) as error:
@@ -401,7 +385,7 @@ def completed(found: Iterable[Remark]) -> list[Remark]:
     """Remarks with what the table says of their damages, damage first."""
     rows = damages()
     full = [replace(r, level=rows[r.name].level, do=r.do or rows[r.name].do) if r.name else r for r in found]
-    return sorted(full, key=lambda each: _RANK[each.level])
+    return sorted(full, key=lambda each: ("damage", "advice", "fine").index(each.level))
 
 
 def _mendable(found: Remark) -> bool:
@@ -418,10 +402,15 @@ def _for_the_owner(left: Remark) -> Remark:
 
 
 class CheckedDocuments:
-    """The texts of one home. `prompt` is None where it could not be drawn; `known` is what was said to be damaged."""
+    """The texts of one home. `known` is what was said to be damaged; `draws` is None where that rules a prompt out."""
 
-    def __init__(self, site: Site, prompt: Drawn | None, known: Collection[str]) -> None:
-        self._site, self._documents, self._prompt, self._known = site, site.store.documents, prompt, known
+    def __init__(self, site: Site, draws: Callable[[Site], Drawn] | None, known: Collection[str]) -> None:
+        self._site, self._documents, self._draws, self._known = site, site.store.documents, draws, known
+        self._prompt: Drawn | None = None
+
+    def draw(self) -> tuple[Remark, ...]:
+        self._prompt = self._draws(self._site) if self._draws else None
+        return ()
 
     def check(self) -> Iterator[Remark]:
         said = f"This is a home in the dialect {self._site.layout.dialect}: {self._site.detected_by}."
