@@ -16,7 +16,10 @@ def parrot(asked: Received) -> Spoken:
     last = asked.body["messages"][-1]
     if last["role"] == "tool":
         return Spoken(f"got {last['content']}")
-    match _wish(str(last["content"])):
+    wished = str(last["content"])
+    if "do it" in wished:  # whatever was asked for before
+        wished = next((each for m in reversed(asked.body["messages"][1:-1]) if '["' in (each := str(m["content"]))), "")
+    match _wish(wished):
         case ["call", str(tool), dict(arguments)]:
             return Spoken(calls=[(tool, arguments)])
         case ["prompt"]:
@@ -26,6 +29,6 @@ def parrot(asked: Received) -> Spoken:
 
 def _wish(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.JSONDecoder().raw_decode(text, max(0, text.find('["')))[0]  # whatever stands around it
     except ValueError:
         return None

@@ -353,3 +353,13 @@ def test_a_silent_turn_that_lost_its_mark_is_not_asked_for_again(home):
     with home.resume(session.id, complete=model) as again:
         again.log("user", "hello again")
     assert len(model.asked) == 1 and log_of(home).count("trains") == 1
+
+
+def test_somebody_elses_session_that_a_kill_ended_is_flushed_into_a_layer_without_a_log(home):
+    session = home.session(scope=Scope.MAIN, channel="telegram", sender="66")
+    session.log("user", "remember: I am allergic to nuts")
+    session.leave()
+    home.clock.forward(hours=2)
+
+    assert [flushed.status for flushed in home.sessions.flush_idle()] == ["written"]
+    assert "nuts" in home.read("users/telegram.66/memory/2026-05-08.md").text

@@ -204,7 +204,8 @@ class Flushing:
         if self._doubtful:
             first = next((turn.time for turn in turns if turn.time), None)
             since = first.astimezone(now.tzinfo).date() if first else now.date()
-            entries = self._site.store.documents.list_all(listener.daily_folder(layout))
+            documents, folder = self._site.store.documents, listener.daily_folder(layout)
+            entries = documents.list_all(folder) if documents.kind_of(folder) == "folder" else ()
             days |= {day for entry in entries if (day := day_in_name(entry.name)) and day >= since}
         texts = [self._text(listener.daily_path(layout, day)) for day in days]
         if listener.scope is Scope.MAIN and layout.has("memory"):

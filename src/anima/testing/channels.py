@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -170,7 +171,8 @@ class MemoryChannel:
     told: list[str] = field(default_factory=list)
     is_cut: bool = False
     count: int = 0
-    changed: asyncio.Event | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)  # set while nothing is left to be done
 
     def open(self) -> MemoryChannel:
         return self
@@ -181,12 +183,11 @@ class MemoryChannel:
     async def listen(self, after: int, *, wait: float) -> Sequence[Heard]:
         self._reach()
         self.waiting = [each for each in self.waiting if each.number > after]
-        if not self.waiting and wait:
-            self.changed = asyncio.Event()
-            try:
+        if not self.waiting:
+            self.quiet.set()
+            self.changed.clear()
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self.changed.wait(), wait)
-            except TimeoutError:
-                pass
         return list(self.waiting)
 
     async def send(self, venue: Venue, text: str, *, buttons: Sequence[Button] = (), to: str = "") -> str:
@@ -223,8 +224,8 @@ class MemoryChannel:
         """Something comes in; on the loop that listens."""
         self.count += 1
         self.waiting.append(Heard(number=self.count, message=heard.pop("message", str(self.count)), **heard))
-        if self.changed is not None:
-            self.changed.set()
+        self.quiet.clear()
+        self.changed.set()
 
     def says(self, text: str, *, sender: str, group: str = "", meant: bool = True) -> None:
         venue = Venue(group) if group else Venue(sender, is_direct=True)
