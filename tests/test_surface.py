@@ -215,6 +215,7 @@ def what(row: Row) -> str:
         return f"`{row.path}`"
     names = {
         "skills": "catalogue of skills",
+        "subagents": "catalogue of sub-agents",
         "additional": "additional files",
         "extra": "extra system prompt",
         "runtime": "runtime block",

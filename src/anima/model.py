@@ -431,6 +431,8 @@ class Runtime:
     channel: str | None = None
     session: str | None = None
     tools: tuple[str, ...] = ()
+    folder: str | None = None  # a sub-agent's own
+    page: str = ""  # of a sub-agent, whose text is its instructions
 
 
 # -- health ----------------------------------------------------------------------------------------------------------------

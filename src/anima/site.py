@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -59,6 +60,7 @@ class Site:
     detected_by: str  # why it is of this dialect
     env: Mapping[str, str]
     register: Register  # the user's list of homes
+    beside: Callable[..., Site] | None = None  # opens the home of another `agent` of the same configuration
 
     def new_id(self) -> str:
         return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
@@ -173,7 +175,9 @@ def open_site(
         for below in layers.all if layers else ():
             below.store.close()
         raise
-    return Site(store, layout, config, clock, dice, agent, detection.why, env, register)
+    # Nothing that was set for this one goes with another agent.
+    beside = partial(open_site, path, tenant=tenant, settings=None, clock=clock, dice=dice, env=env, finish=finish)
+    return Site(store, layout, config, clock, dice, agent, detection.why, env, register, beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ def folder(tmp_path: Path) -> Path:
         home.append("USER.md", f"\n- keeps bees, {CANARY}\n")
         home.write("bank/world.md", f"# World\n\n- {CANARY}\n")
         home.write("users/berta/MEMORY.md", f"# Memory\n\n- Berta likes tea, {CANARY}-berta\n")
+        home.write(
+            "skills/tide-table/SKILL.md", "---\nname: tide-table\ndescription: Reads a tide table.\n---\n\nLook.\n"
+        )
         with home.session(scope=Scope.MAIN) as session:
             session.log("user", f"I said {CANARY}")
     return tmp_path / "aria"
@@ -85,6 +88,7 @@ SENSIBLE = {
     "content": "a quiet day",
     "action": "list_sessions",
     "reason": "a test",
+    "name": "tide-table",
 }
 
 
@@ -131,7 +135,8 @@ def test_a_scope_has_its_own_tools_and_the_others_are_not_there(folder: Path, sc
     async def work() -> None:
         async with visiting(folder, ("http", "stateless"), scope=scope) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
-            assert names == [tool.name for tool in TABLE.values() if scope in tool.scopes]
+            there = [tool for tool in TABLE.values() if not tool.row or scope is not Scope.GROUP]  # no catalogue there
+            assert names == [tool.name for tool in there if scope in tool.scopes]
             for name in set(TABLE) - set(names):
                 with pytest.raises(MCPError, match="there is no tool"):
                     await client.call_tool(name, {})

@@ -105,6 +105,9 @@ def questions(ids):
         + [{"path": path, "line": n} for path in paths for n in (1, 3)],
         "memory_checkpoint": [{"note": "here"}],
         "memory_read_outside": [{}],
+        "skill_read": [{"name": "x", "file": f"../../{path}"} for path in paths]
+        + [{"name": f"../{path.removesuffix('.md')}"} for path in paths],
+        "skill_draft": [{"name": w, "description": f"the {w}", "body": f"the {w} holds it"} for w in WORDS],
         "who_am_i": [{}],
         "what_do_i_know": [{"limit": 50}, {"section": "e"}],
         "my_stats": [{}],

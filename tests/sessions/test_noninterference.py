@@ -313,6 +313,15 @@ def arguments(tool: str) -> st.SearchStrategy[dict[str, Any]]:
         "memory_tree": {"path": one(FOLDERS), "depth": one([1, 2, 9])},
         "memory_history": {"path": one(PATHS), "limit": one([1, 10]), "diff": st.booleans()},
         "memory_checkpoint": {"note": one(["here", SECRET])},
+        "skill_read": {
+            "name": one(["boat", "nothing", "_drafts/boat", "../memory", "boat/.."]),
+            "file": one(["SKILL.md", "x.md", "../../MEMORY.md", "../../plan.md"]),
+        },
+        "skill_draft": {
+            "name": one(["boat", "Boat", "a--b", "divorce"]),
+            "description": one(CONTENTS[:6]),
+            "body": one(CONTENTS[:6]),
+        },
         "who_am_i": {},
         "what_do_i_know": {"section": maybe(one(SECTIONS))},
         "my_stats": {},

@@ -121,9 +121,9 @@ class Chat:
         """One turn, whatever becomes of it. Its end is told when everything of it stands."""
         self._running, self._began = wish.number, self.feed.last
         self.feed.tell("turn", turn=wish.number, text=wish.text)
-        talk, before = self._talk, self._talk.spent if self._talk else 0
+        talk, before = self._talk, self._talk.purse.spent if self._talk else 0
         kind, told = await self._outcome(wish)
-        told["spent"] = (self._talk.spent - (before if self._talk is talk else 0)) if self._talk else 0
+        told["spent"] = (self._talk.purse.spent - (before if self._talk is talk else 0)) if self._talk else 0
         self._turn = self._hearing = None
         await self._look_for_cards()
         self._entries, self.seen = await asyncio.to_thread(self._total), self._home.clock()
@@ -203,7 +203,8 @@ class Chat:
     def _made(self, choice: ModelChoice) -> Conversation:
         from anima.agent.conversation import Conversation
 
-        return Conversation(self.session, models_of(self._home).made(choice), heard=self._happened)
+        models = models_of(self._home)
+        return Conversation(self.session, models.made(choice), heard=self._happened, made=models.named)
 
     def _total(self) -> int:
         """How many entries the transcript has."""

@@ -47,6 +47,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage, UsageLimits
 
+from anima.agent.delegates import Calls, Delegates, Purse
 from anima.agent.desk import Desk
 from anima.agent.desk import Happening as Happening
 from anima.agent.lodging import REQUEST, SILENCE, Lodging, called, is_early
@@ -109,16 +110,34 @@ class Conversation:
         only: Collection[str] | None = None,
         most: int = 0,
         attended: bool = True,
+        made: Callable[[str], ChatModel] | None = None,
+        requests: int = REQUESTS,
+        purse: Purse | None = None,
+        line: tuple[str, ...] = (),
     ) -> None:
         """`toolsets` are tools beside the session's, whose results are text from outside; `only` names those of all others that
-        there are; `most` is how many tokens the whole conversation may use. Where nobody is there to decide (not
-        `attended`, and in cron, heartbeat and sub-agents' sessions) a call that would wait for the owner is refused, and
-        told of as a `notice`."""
-        self.session, self.model, self._heard, self._toolsets, self._most = session, model, heard, toolsets, most
-        self._desk = Desk(session, heard=heard, attended=attended)
+        there are; `most` is how many tokens the whole conversation may use, with all it sets to work, and `requests` how
+        often one turn asks the model. Where nobody is there to decide (not `attended`, and in cron, heartbeat and
+        sub-agents' sessions) a call that would wait for the owner is refused, and told of as a `notice`. `made` gives a
+        model by its name, for sub-agents that have one of their own; `purse` and `line` are those of one whom another
+        agent called."""
+        self.session, self.model, self._heard, self._toolsets = session, model, heard, toolsets
+        self.purse, self._requests = purse or Purse(most), requests
+        calls = Calls(
+            line=line or (session.site.agent,),
+            purse=self.purse,
+            model=model,
+            made=made,
+            begun=Conversation,
+            notice=lambda text: heard(Happening(kind="notice", text=text)),
+        )
+        delegates = Delegates(session, calls)
+        self._desk = Desk(session, heard=heard, attended=attended, delegates=delegates)
         session.news()  # is among the entries, and has to be taken in
         summary, turns = session.context()
-        self._turns, self._told = list(turns), _taken_up(session, summary) if turns or summary else news_for(session)
+        self._turns, self._told = list(turns), news_for(session) if not (turns or summary) else ""
+        if turns or summary:
+            self._told = "\n\n".join(filter(None, (_taken_up(session, summary), delegates.broke_off())))
         self._meanwhile = list[str]()
         self._lodging = Lodging(
             session,
@@ -130,7 +149,6 @@ class Conversation:
             reach=self._reach,
         )
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
-        self.spent = 0  # tokens of all of them, at the least
         self._is_cut = False  # in this turn
         self._limit = (
             0  # tokens: what the configuration says, or less, where a service said that it was full; 0: not known
@@ -207,9 +225,9 @@ class Conversation:
     async def _run(self, said: str | None) -> Answered:
         self._lodging.outside = await self._desk.tools()
         history = messages_of(self._turns, self._told)
-        kinds: Any = [str, DeferredToolRequests] if self._lodging.outside else str
+        kinds: Any = [str, DeferredToolRequests] if any(tool.asks for tool in self._lodging.outside) else str
         agent = Agent(self.model, capabilities=[self._lodging], toolsets=self._toolsets, retries=3, output_type=kinds)
-        limits = UsageLimits(request_limit=REQUESTS)
+        limits = UsageLimits(request_limit=self._requests)
         calls: list[Mapping[str, Any]] = []
         async with agent.run_stream_events(said, message_history=history, usage_limits=limits) as events:
             async for event in events:
@@ -240,14 +258,14 @@ class Conversation:
         return answer
 
     def _counted(self, tokens: int) -> None:
-        self.spent += max(tokens, self._estimate())  # what a server says of it may be nothing
+        self.purse.take(max(tokens, self._estimate()))  # what a server says of it may be nothing
         self._tokens, self._seen = tokens, len(self._turns)
 
     def _look(self) -> None:
         """Before each request: near the limit what matters is written down, and the run stops for a cut."""
         tokens = self._in_context()
-        if self._most and self.spent + max(tokens, self._estimate()) > self._most:
-            raise ModelDown(f"the {self._most:,} tokens that this may use are used up")
+        if most := self.purse.short_of(max(tokens, self._estimate())):
+            raise ModelDown(f"the {most:,} tokens that this may use are used up")
         pressure = self.session.pressure(tokens)
         self._limit = min(self._limit or pressure.limit, pressure.limit)
         if (pressure.near or tokens >= self._limit) and not self._is_cut and kept_from(self._turns, self._room()) > 0:
@@ -419,9 +437,7 @@ def _down(error: BaseException) -> ModelDown:
     if isinstance(error, ModelRateLimitError):
         return ModelDown("the model's server says: too many requests", hint="wait a little and say it again")
     if isinstance(error, UsageLimitExceeded):
-        return ModelDown(
-            f"the agent asked its model {REQUESTS} times in one turn and was stopped", hint="say how to go on"
-        )
+        return ModelDown("the agent asked its model too often in one turn and was stopped", hint="say how to go on")
     if isinstance(error, ModelHTTPError):
         return ModelDown(f"the model's server answered {error.status_code}", hint="say it again; anima model --test")
     if isinstance(error, ModelConnectionError):

@@ -1,4 +1,5 @@
-"""The desk of a conversation: its calls of tools from outside, those that are made at once and those that wait for the owner.
+"""The desk of a conversation: its calls of tools from outside, those that are made at once and those that wait for the
+owner; and of other agents (delegates), which are there too.
 
 Promise: what is not on the owner's list of reading tools is carried out after the owner's yes and at no other time, once,
 in whichever process the conversation goes on; a no reaches the model with its reason, and what the person says instead is
@@ -20,6 +21,7 @@ from anima.model import Origin, Scope
 from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
+    from anima.agent.delegates import Delegates
     from anima.sessions.outside import OpenCall
     from anima.sessions.session import Session
 
@@ -45,8 +47,10 @@ class Happening:
 class Desk:
     """The calls of one conversation that go to tools from outside. Close it."""
 
-    def __init__(self, session: Session, *, heard: Callable[[Happening], None], attended: bool) -> None:
-        self._session, self._heard = session, heard
+    def __init__(
+        self, session: Session, *, heard: Callable[[Happening], None], attended: bool, delegates: Delegates
+    ) -> None:
+        self._session, self._heard, self._delegates = session, heard, delegates
         scope, site = session.listener.scope, session.site
         self._attended = attended and scope not in ALONE and session.rooms.transcripts.kept
         is_for_them = session.access != "none" and (not session.listener.layer or scope is Scope.GROUP)
@@ -66,14 +70,17 @@ class Desk:
                 self._notice(
                     f'what {name} says of its tools counts as text from outside; once you have read it: seen = "{digest}"'
                 )
-        return found
+        return (*found, *await asyncio.to_thread(self._delegates.tools))
 
     async def close(self) -> None:
+        await self._delegates.close()
         await self._tools.close()
 
     async def reached(self, tool: OutsideTool, given: dict[str, Any], id: str | None) -> dict[str, Any] | None:
         """The answer of a call; None where it waits for the owner."""
         calls = self._session.outside
+        if not tool.server:
+            return await self._delegates.call(tool.name, given, id)
         if not tool.asks:
             text = await self._tools.call(tool.server, tool.tool, given)
             return await asyncio.to_thread(calls.heard, tool.name, given, text, id)

@@ -118,6 +118,7 @@ class Lodging(AbstractCapability[Any]):
         self._offered |= {tool.name for tool in asked.function_tools}
         own = {tool.name for tool in self._own()} | set(self.session.site.config.own_tools)
         own |= {tool.name for tool in asked.output_tools}
+        own |= {tool.name for tool in self.outside if not tool.server}  # of other agents, taken in where they are heard
         parts = (part for message in request_context.messages for part in message.parts)
         if any(is_outside(part, own, self._offered) for part in parts):
             await asyncio.to_thread(self.session.taint, Origin.TOOL)

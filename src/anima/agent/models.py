@@ -136,6 +136,10 @@ class Models:
 
     # -- making ---------------------------------------------------------------------------------------------------------
 
+    def named(self, name: str) -> ChatModel:
+        """The model of that name, which the user chose once or whose service they did. Raises BadArguments."""
+        return self.made(self.choice(name))
+
     def made(self, choice: ModelChoice) -> ChatModel:
         """The model itself, bound to its address and key. Raises BadArguments where there is no key for it."""
         if choice.name == PRACTICE:

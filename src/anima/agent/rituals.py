@@ -75,7 +75,7 @@ class Rituals:
     def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None) -> None:
         self.home, self._asked, self._store = home, home.config.rituals, home.site.store
         self._models = Models.of(home)
-        self._made = made or (lambda name: self._models.made(self._models.choice(name)))
+        self._made = made or self._models.named
 
     # -- what there is ----------------------------------------------------------------------------------------------------
 
@@ -248,7 +248,9 @@ class Rituals:
     def _done(self, ritual: Ritual, session: Session, name: str, most: int) -> tuple[RitualRun, bool]:
         """A run's outcome, and whether every other would go wrong too."""
         told = list[str]()
-        talk = Conversation(session, self._made(name), toolsets=[_notices(told)], only=ritual.tools, most=most)
+        talk = Conversation(
+            session, self._made(name), toolsets=[_notices(told)], only=ritual.tools, most=most, made=self._made
+        )
 
         async def turn() -> str:
             async with talk:
@@ -258,13 +260,13 @@ class Rituals:
         try:
             said = asyncio.run(turn())
         except HomeError as error:
-            done = replace(done, status="failed", text=str(error), tokens=talk.spent)
+            done = replace(done, status="failed", text=str(error), tokens=talk.purse.spent)
             return done, isinstance(error, ModelDown) and error.final
         if text := "\n\n".join(told):
             session.log("assistant", text)
         text = text or ("" if is_silence(said) else said.strip())
         status: Literal["delivered", "silent"] = "delivered" if text and ritual.deliver else "silent"
-        return replace(done, status=status, text=text, tokens=talk.spent), False
+        return replace(done, status=status, text=text, tokens=talk.purse.spent), False
 
     def now(self) -> datetime:
         return self.home.site.now()

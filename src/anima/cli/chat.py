@@ -130,13 +130,13 @@ class _Chat:
     def _begin(self, id: str | None = None) -> None:
         from anima.agent.conversation import Conversation
 
-        made = self._models.made(self._models.choice(self._name))
+        made = self._models.named(self._name)
         self._session = (
             self._home.resume(id, model=self._name)
             if id
             else self._home.session(scope=Scope.MAIN, channel=CHANNEL, model=self._name)
         )
-        self._talk = Conversation(self._session, made, heard=self._happened)
+        self._talk = Conversation(self._session, made, heard=self._happened, made=self._models.named)
         self._runner.run(self._talk.__aenter__())
         waiting = len(self._home.inbox.all()) + len(self._home.inbox.noted())
         waits = f"; {counted(waiting, 'thing')} for you to decide: /review" if waiting else ""
@@ -273,7 +273,7 @@ class _Chat:
 
     def _model(self, rest: str) -> None:
         if rest:
-            self._models.made(self._models.choice(rest))  # one that cannot be had changes nothing
+            self._models.named(rest)  # one that cannot be had changes nothing
             self._name, id = rest, self._session.id
             is_recorded = bool(self._session.context()[1])
             self._end()

@@ -121,7 +121,7 @@ def gone_on(home: Home, id: str) -> None:
 async def _turn(session: Session, models: Models, name: str, text: str) -> Answered:
     from anima.agent.conversation import Conversation
 
-    async with Conversation(session, models.made(models.choice(name)), heard=_told) as conversation:
+    async with Conversation(session, models.named(name), heard=_told, made=models.named) as conversation:
         return await conversation.turn(text)
 
 

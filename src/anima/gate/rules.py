@@ -49,6 +49,7 @@ class Situation:
     size: int = 0  # bytes of the text
     exists: bool = True
     layer: str = ""  # whose session it is: "" for the owner, else a person's or a group's
+    root: str = ""  # a sub-agent's own folder
     # What a session handed in that does not see the whole document: all that is judged. None: it sees the whole.
     submitted: str | None = None
     wish: tuple[object, ...] = ()  # and what it asked for, word for word
@@ -217,6 +218,7 @@ RULES: dict[str, str] = {
     "secret": "it holds a secret ({kinds}), and memory keeps none; leave the secret out and write the rest",
     "placeholder": "it holds the mark of a secret that was struck out ([REDACTED:…]); leave the mark out and write the rest",
     "subagent": "a sub-agent does not write memory; it reports to the agent that called it",
+    "own-folder": "a sub-agent writes what it likes into its own folder, where its words are text from outside to all others",
     "hidden-text": "it holds text that a reader does not see ({kinds})",
     "special-token": "it holds marks that a model could take for the frame of a conversation ({kinds})",
     "frame-marker": "it holds a border of the prompt's own ({kinds})",

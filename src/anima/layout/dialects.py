@@ -27,6 +27,7 @@ _USUAL = {
         Row(role="user", path="USER.md", scopes=scopes("MCH"), form="text", policy=_IDENTITY, personal=True),
         Row(role="tools", path="TOOLS.md", scopes=scopes("MSCH"), form="text", policy=_ASK),
         Row(role="skills", scopes=scopes("MSCH"), form="skills", data=True, policy=_ASK),
+        Row(role="subagents", scopes=scopes("MSCH"), form="subagents", data=True, policy=_ASK),
         Row(role="knowledge", path="knowledge/", scopes=scopes("MCH"), form="knowledge", data=True, kind="knowledge"),
         Row(role="additional", title="{path}", form="additional", policy=_ASK, data=True),
         Row(role="extra", scopes=ALL, form="extra"),
@@ -68,6 +69,7 @@ _ROWS_OF_ANIMA = (
     _row("user", "USER", expected=True),
     _row("tools", "TOOLS", expected=True),
     _row("skills", "SKILLS"),
+    _row("subagents", "SUBAGENTS"),
     Row(role="memory-notice", scopes=scopes("MH"), form="fixed", text=MEMORY_NOTICE),
     _row("knowledge", "KNOWLEDGE", scopes=scopes("MH")),
     _row("additional"),
@@ -94,6 +96,7 @@ _ROWS_OF_OPENCLAW = (
     _row("tools", "{path}", scopes=ALL, expected=True, retired_by="tools"),
     _row("additional"),
     _row("skills", "Skills", scopes=scopes("MCH")),
+    _row("subagents", "Sub-agents", scopes=scopes("MCH")),
     _row("extra", "Extra system prompt"),
     Row(role="dynamic-context", scopes=ALL, form="fixed", stable=False, text="# Dynamic Project Context"),
     _row("heartbeat", "{path}", scopes=scopes("MH"), expected=True, retired_by="tools"),
@@ -107,7 +110,7 @@ _OPENCLAW = Layout(
     rows=_ROWS_OF_OPENCLAW,
     seed_order=tuple(
         "runtime project-context agents soul identity user tools heartbeat bootstrap memory daily"
-        " additional skills extra".split()
+        " additional skills subagents extra".split()
     ),
     others=_NO_SKILLS_BELOW,
     file_chars=20_000,
@@ -127,6 +130,7 @@ _ROWS_OF_NEXO = (
     _row("agents", "AGENTS"),
     _row("additional", "RULES — {path}"),
     _row("skills", "SKILLS", scopes=scopes("MCH")),
+    _row("subagents", "SUBAGENTS", scopes=scopes("MCH")),
     _row("extra", "INSTRUCTIONS"),
     _row("daily", "RECENT NOTES", path="notes/"),
     _row("memory", "MEMORY"),
@@ -136,7 +140,9 @@ _ROWS_OF_NEXO = (
 _NEXO = Layout(
     dialect="nexo",
     rows=_ROWS_OF_NEXO,
-    seed_order=tuple("identity soul user agents daily memory additional skills extra heartbeat runtime".split()),
+    seed_order=tuple(
+        "identity soul user agents daily memory additional skills subagents extra heartbeat runtime".split()
+    ),
     others=(
         Row(role="archive", path="notes/archive/", kind="daily"),
         *_NO_SKILLS_BELOW,
@@ -165,10 +171,11 @@ _CARAPACE = Layout(
         _row("daily", path="memory/daily/"),
         _row("memory", path="memory/CORE.md", scopes=scopes("M"), expected=True),
         _row("skills", stable=False),
+        _row("subagents", stable=False),
         _row("heartbeat", scopes=scopes("CH")),
         _row("runtime", "Session"),
     ),
-    seed_order=tuple("agents soul user daily memory skills additional extra heartbeat runtime".split()),
+    seed_order=tuple("agents soul user daily memory skills subagents additional extra heartbeat runtime".split()),
     others=(
         Row(role="archive", path="memory/daily/archive/", kind="daily"),
         *COMMON,
@@ -197,6 +204,7 @@ _ROWS_OF_IRONCLAW = (
     _row("identity", "Identity"),
     _row("tools", "Tool Notes"),
     _row("skills", "Skills"),
+    _row("subagents", "Sub-agents"),
     _row("additional"),
     _row("extra", "Extra Instructions"),
     _row("memory", "Long-Term Memory"),
@@ -208,7 +216,7 @@ _IRONCLAW = Layout(
     dialect="ironclaw",
     rows=_ROWS_OF_IRONCLAW,
     seed_order=tuple(
-        "bootstrap agents soul user identity tools memory daily skills additional extra heartbeat runtime".split()
+        "bootstrap agents soul user identity tools memory daily skills subagents additional extra heartbeat runtime".split()
     ),
     others=(
         Row(role="archive", path="daily/archive/", kind="daily"),
@@ -247,16 +255,17 @@ _AGENTSCOPE = Layout(
         _row("knowledge", "domain_knowledge_context"),
         _row("additional"),
         _row("skills", "skills_context"),
+        _row("subagents", "subagents_context"),
         _row("extra", "extra_context"),
         _row("memory", "memory_context"),
         Row(role="loaded-close", scopes=ALL, form="fixed", stable=False, text="</loaded_context>"),
         _row("runtime", "Session Context"),
     ),
     seed_order=tuple(
-        "runtime guidance loaded-open agents memory knowledge additional skills extra loaded-close".split()
+        "runtime guidance loaded-open agents memory knowledge additional skills subagents extra loaded-close".split()
     ),
     others=(
-        *COMMON,
+        *(row for row in COMMON if row.role != "agent-page"),
         _row("daily", form=None, scopes=NONE, stable=True, data=False),
         # Never injected on their own; listed as additional files (as the seed lists SOUL.md), these see them.
         *(_row(role, form=None) for role in ("user", "soul", "identity", "tools", "heartbeat")),
@@ -271,7 +280,8 @@ _AGENTSCOPE = Layout(
     cut="memory-notice",
     cut_mark="... (memory truncated use memory_search for older entries) ...",
     frame=tuple(
-        "loaded_context agents_context memory_context domain_knowledge_context skills_context extra_context".split()
+        "loaded_context agents_context memory_context domain_knowledge_context skills_context subagents_context"
+        " extra_context".split()
     ),
     guard=_borders("##", (), "Session Context", "Workspace guidance"),
 )

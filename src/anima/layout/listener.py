@@ -19,8 +19,8 @@ from datetime import date
 from enum import Enum
 
 from anima.errors import BadArguments, printable
-from anima.layout.table import Layout, Row
-from anima.model import DocPath, Scope
+from anima.layout.table import Layout, Row, is_agents_root
+from anima.model import DocPath, Scope, fold
 from anima.text.markdown import Marks, View, view
 
 # `u-` is kept for the layers we name ourselves, or a sender could choose to be called like somebody else's layer.
@@ -101,6 +101,7 @@ class Listener:
     scope: Scope
     layer: str = ""
     person: str | None = field(default=None, compare=False)
+    root: str = ""  # a sub-agent's own folder: nobody but it and the owner sees what stands there
 
     @property
     def is_owner(self) -> bool:
@@ -110,6 +111,10 @@ class Listener:
     def sees_all(self) -> bool:
         """The owner, alone: nothing in the home is kept from them."""
         return self.scope is Scope.MAIN and self.is_owner
+
+    def holds(self, path: DocPath) -> bool:
+        """Whether a document stands in this listener's own folder."""
+        return bool(self.root) and path.key.startswith(f"{fold(self.root)}/")
 
     def path_of(self, row: Row) -> str:
         """Where this listener's text for a row stands: the row's own file, or the one in their layer."""
@@ -127,8 +132,8 @@ class Listener:
         return f"{_MEMBERS}\n\n{text}" if text.strip() and is_groups(layer_at(path) or "") else text
 
     def is_others(self, path: DocPath) -> bool:
-        """Whether a document holds the words of people who are not this listener."""
-        return layer_at(path) not in (None, self.layer)
+        """Whether a document holds the words of people who are not this listener, or of a sub-agent, whatever it had read."""
+        return layer_at(path) not in (None, self.layer) or is_agents_root(path)
 
     def daily_folder(self, layout: Layout) -> str:
         return f"{folder_of(self.layer)}/memory" if self.layer else layout.daily
@@ -153,7 +158,9 @@ class Listener:
         """
         if visible is None:
             visible = path is not None and self.sees(layout, path)
-        if not visible and (path is None or self._is_anothers(layout, path) or is_unreviewed(layout, path)):
+        if not visible and (
+            path is None or self._is_anothers(layout, path) or is_unreviewed(layout, path) or is_agents_root(path)
+        ):
             return NOTHING  # whatever its headings share
         return view(text, scope=self.scope, visible=visible, owner=self.owns(path), marked=marked)
 
@@ -171,12 +178,14 @@ class Listener:
     def sight(self, layout: Layout, path: DocPath) -> Sight:
         """How much of a document this listener sees by right. It hangs on the place alone and never on the text: else
         whoever was told less would learn that there is something to hide."""
-        if self.sees_all or (self.scope is Scope.MAIN and self.layer == layer_at(path)):
+        if self.sees_all or self.holds(path) or (self.scope is Scope.MAIN and self.layer == layer_at(path)):
             return Sight.WHOLE
         return Sight.PART if self.sees(layout, path) else Sight.NONE
 
     def scopes_of(self, layout: Layout, path: DocPath) -> frozenset[Scope]:
         """The scopes in which this listener may see a document's unmarked text."""
+        if self.holds(path):
+            return frozenset({self.scope})
         if self._is_anothers(layout, path):
             return _OWNER_ALONE if self.is_owner else frozenset()
         if is_groups(layer_at(path) or ""):

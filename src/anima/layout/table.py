@@ -37,7 +37,9 @@ class Policy(StrEnum):
 
 
 CUT_MARK = "[… {missing:,} of {total:,} characters of {path} are left out here{lines}; read on with memory_get …]"
-Form = Literal["text", "identity", "skills", "knowledge", "additional", "daily", "extra", "runtime", "fixed"]
+Form = Literal[
+    "text", "identity", "skills", "subagents", "knowledge", "additional", "daily", "extra", "runtime", "fixed"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,8 @@ class Layout:
         key = path.key
         if _UNREVIEWED_LAYER.match(key):
             return self.row("unreviewed")
+        if is_agents_root(path):
+            return self.row("agent-root")
         while "/" in key:
             key = key.rpartition("/")[0]
             if folder := self._named.get(key + "/"):
@@ -149,7 +153,10 @@ COMMON: tuple[Row, ...] = (
     Row(role="config", path="anima.toml", policy=Policy.CLOSED, kind="config"),
     Row(role="sessions", path="sessions/", policy=Policy.CLOSED, kind="session"),
     Row(role="skill", path="skills/", scopes=scopes("MSCH"), policy=Policy.ASK, kind="skill"),  # as their catalogue
+    Row(role="skill-draft", path="skills/_drafts/", kind="skill"),  # in no catalogue: the owner moves it out of there
     Row(role="subagent", path="subagents/", policy=Policy.ASK, kind="subagent"),
+    Row(role="agent-page", path="agents/", policy=Policy.ASK, kind="subagent"),
+    Row(role="agent-root", policy=Policy.ASK, kind="subagent"),  # agents/<id>/workspace/: a sub-agent's own
     Row(role="user-layer", path="users/", kind="note"),
     Row(role="group-layer", path="groups/", kind="note"),
     Row(role="boot", path="BOOT.md", policy=Policy.ASK),
@@ -168,7 +175,19 @@ MEMORY_NOTICE = (
 )
 
 _UNREVIEWED_LAYER = re.compile(r"(?:users|groups)/[^/]+/unreviewed/")
+_AGENTS_ROOT = re.compile(r"agents/[^/]+/workspace/")
+_SKILL_FIELDS: dict[str, tuple[tuple[type, ...], int, str]] = {  # those that may be there; others are passed over
+    "license": ((str,), 1_024, "a text"),
+    "compatibility": ((str,), 500, "a text of at most 500 characters"),
+    "metadata": ((dict,), 100, "a table"),
+    "allowed-tools": ((str, list), 1_024, "a list of tools"),
+}
 _SKILL_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*\Z")
+
+
+def is_agents_root(path: DocPath) -> bool:
+    """Whether a document stands in the folder of a sub-agent, which it wrote itself."""
+    return bool(_AGENTS_ROOT.match(path.key))
 
 
 def skill_line(folder: str, path: str, matter: object) -> str:
@@ -181,4 +200,7 @@ def skill_line(folder: str, path: str, matter: object) -> str:
         raise BadText(path, f"its name is {name!r}, but its folder is {folder!r}")
     if not isinstance(about, str) or not about.strip() or len(about) > 1024:
         raise BadText(path, "its description must have 1 to 1,024 characters")
+    for key, (kinds, most, said) in _SKILL_FIELDS.items():
+        if key in fields and (not isinstance(fields[key], kinds) or len(fields[key]) > most):
+            raise BadText(path, f"its {key} must be {said}")
     return f"- {name}: {' '.join(about.split())} ({path})"

@@ -24,8 +24,9 @@ from anima.prompt.compose import Limits, Piece, Prompt, compose
 from anima.prompt.fields import render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
 from anima.prompt.privacy import Hook, Privacy
+from anima.prompt.subagents import Subagent, declared
 from anima.site import Site
-from anima.text.markdown import Marks, View, front_matter, lines_of, may_be_marked, sections
+from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
 from anima.text.words import may_hide
 
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest c
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
 _WORDS = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]{4}")
 _LEAST_ORDER = 3  # words that an order has at least
-_RUNTIME_LABELS = (("host", "Host"), ("model", "Model"), ("channel", "Channel"), ("session", "Session"))
+_RUNTIME_LABELS = (
+    ("host", "Host"),
+    ("model", "Model"),
+    ("channel", "Channel"),
+    ("session", "Session"),
+    ("folder", "Your own folder, where all that you write goes"),
+)
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
 
 
@@ -83,6 +90,15 @@ class Prompts:
         """Whether marks may stand in a document."""
         held = self._large.get(document.path.text)
         return held[2] if held is not None and held[1] is document else may_be_marked(document.text)
+
+    def subagents(self) -> tuple[dict[str, Subagent], list[str]]:
+        """The sub-agents of this home by their ids, and what is wrong with pages that are none."""
+        documents = self.site.store.documents
+
+        def names(folder: str) -> Sequence[str]:
+            return documents.names(documents.actual(DocPath.parse(folder)) or folder)
+
+        return declared(names, lambda path: documents.read(DocPath.parse(path)).text)
 
     def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
         """The prompt for a listener, from what stands in the store now.
@@ -150,12 +166,17 @@ class _Gathering:
                 if row.form == "skills":
                     yield self._hidden(row, "skills/")
             elif row.form == "skills":
-                yield from self._skills(row)
+                yield from self._catalogue(row, "skills", self._skills())
+            elif row.form == "subagents":
+                yield from self._catalogue(row, "subagents", self._subagents())
             elif row.form == "fixed":
                 yield Piece(row=row, path="", text=row.text)
-            elif row.form == "extra" and self._config.prompt.extra:
-                extra = self._config.prompt.extra
-                yield _revealed(Piece(row=row, path="", text=extra, chars_raw=len(extra)))
+            elif row.form == "extra":
+                if extra := self._config.prompt.extra:
+                    yield _revealed(Piece(row=row, path="", text=extra, chars_raw=len(extra)))
+                if runtime.page:
+                    page = self._document(row, runtime.page, True)
+                    yield replace(page, text=page.text[front_matter_end(page.text) :].strip())
             elif row.form == "runtime":
                 text = self._runtime_text(runtime)
                 yield Piece(row=row, path="", text=text, chars_raw=len(text))
@@ -358,27 +379,37 @@ class _Gathering:
 
     # -- skills, knowledge, runtime -----------------------------------------------------------------------------------
 
-    def _skills(self, row: Row) -> Iterator[Piece]:
-        """The catalogue: names and descriptions only. A broken skill is left out and said."""
+    def _catalogue(self, row: Row, folder: str, found: Iterator[tuple[str, str]]) -> Iterator[Piece]:
+        """Names and descriptions only, of pages and lines; what says something dangerous of itself is left out and said."""
         lines = []
+        for path, line in found:
+            if _is_dangerous(line):
+                self.notes.append(
+                    f"{row.role[:-1]} left out: what {printable(path)} says of itself is dangerous to show"
+                )
+            else:
+                lines.append(line)
+        if lines:
+            text = "\n".join(lines)
+            yield _revealed(Piece(row=row, path=f"{self._spelt(folder) or folder}/", text=text, chars_raw=len(text)))
+
+    def _subagents(self) -> Iterator[tuple[str, str]]:
+        found, wrong = self._prompts.subagents()
+        self.notes += wrong
+        yield from ((page.path, f"- {page.id}: {page.about}") for page in found.values())
+
+    def _skills(self) -> Iterator[tuple[str, str]]:
         folder = self._spelt("skills")
         for name in self._documents.names(folder) if folder else ():
             if name.startswith(("_", ".")):
                 continue
             path = f"{folder}/{name}/SKILL.md"
             try:
-                line = skill_line(name, path, front_matter(self._read_document(path).text, path))
-                if _is_dangerous(line):
-                    self.notes.append(f"skill left out: what {printable(path)} says of itself is dangerous to show")
-                else:
-                    lines.append(line)
+                yield path, skill_line(name, path, front_matter(self._read_document(path).text, path))
             except (NoSuchDocument, BadPath):
                 continue
             except (BadText, Damaged) as error:
                 self.notes.append(f"skill left out: {error}")
-        if lines:
-            text = "\n".join(lines)
-            yield _revealed(Piece(row=row, path=f"{folder}/", text=text, chars_raw=len(text)))
 
     def _knowledge(self, row: Row) -> Iterator[Piece]:
         folder, visible = self._spelt(row.path.rstrip("/")), self._listener.scope in row.scopes

@@ -50,6 +50,9 @@ _NOT_MEMORY = frozenset(
         "routine",
         "skill",
         "subagent",
+        "agent-page",
+        "agent-root",
+        "skill-draft",
         "diary",
     }
 )

@@ -19,7 +19,7 @@ from anima.memory.past import Past
 from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
-from anima.sessions import self_report
+from anima.sessions import self_report, skills
 from anima.sessions.quote import found_in, quoted, told
 from anima.text.markdown import View, lines_of
 from anima.text.placing import filled
@@ -155,7 +155,10 @@ class Calling:
         self._site.store.append("recall", fields, sync=False)
 
     def _memory_get(self, *, path: str, start: int, lines: int, offset: int) -> dict[str, Any]:
-        place, text = self._seen(path)
+        return self._part(*self._seen(path), start, lines, offset)
+
+    def _part(self, place: DocPath, text: str, start: int, lines: int, offset: int) -> dict[str, Any]:
+        """Some lines of a document, which count as read."""
         found = lines_of(text)
         shown, number, within = "", start, offset  # the next line to show, and how much of it was shown
         for line in found[start - 1 : start - 1 + lines]:
@@ -211,6 +214,9 @@ class Calling:
     def _place(self, path: str) -> DocPath:
         """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
         place = DocPath.parse(path)
+        if self.listener.root:
+            own = self._own(place)
+            return own if self._documents.exists(own) else place
         layer, layout = self.listener.layer, self._layout
         if not layer or layer_at(place) is not None:
             return place
@@ -221,6 +227,22 @@ class Calling:
         if place.key.startswith(folder):
             return DocPath.parse(f"{folder_of(layer)}/memory/{place.text[len(folder) :]}")
         return place
+
+    def _own(self, place: DocPath) -> DocPath:
+        """Where a document stands in a sub-agent's own folder."""
+        root = self.listener.root
+        return place if not root or self.listener.holds(place) else DocPath.parse(f"{root}/{place.text}")
+
+    def _skill_read(self, *, name: str, file: str, start: int, lines: int, offset: int) -> dict[str, Any]:
+        return self._part(*skills.opened(self._seen, name, file), start, lines, offset) | {
+            "files": skills.files(self._documents, name)
+        }
+
+    def _skill_draft(self, *, name: str, description: str, body: str) -> dict[str, Any]:
+        path, text = skills.draft(name, description, body)
+        with self._hand.at_work():
+            change = self._hand.wish(path, Kind.WRITE, text, base=_digest(self._text(path)))
+            return _answer(self._hand.submit(replace(change, reason="a draft of a skill"), submitted=text))
 
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
         folder = path.strip("/")
@@ -405,6 +427,9 @@ class Calling:
             return _answer(self._hand.wish_forgotten(replace(self._hand.wish(place, Kind.APPEND), reason=reason), wish))
 
     def _target(self, target: str) -> DocPath:
+        return self._own(self._meant(target))
+
+    def _meant(self, target: str) -> DocPath:
         layout = self._layout
         if target == "daily_log":
             return self.listener.daily_path(layout, self._site.today(self.listener))
@@ -416,7 +441,7 @@ class Calling:
 
     def _noted(self, content: str) -> Change:
         now = self._hand.now()
-        path = self.listener.daily_path(self._layout, now.date())
+        path = self._own(self.listener.daily_path(self._layout, now.date()))
         return replace(self._hand.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
@@ -468,8 +493,8 @@ class Calling:
 
 
 def _is_others(entry: str) -> bool:
-    """Whether a place is one where others choose the names: layers, and what nobody reviewed."""
-    return fold(entry).startswith(("users/", "groups/", "unreviewed/"))
+    """Whether a place is one where others choose the names: layers, what nobody reviewed, and sub-agents' folders."""
+    return fold(entry).startswith(("users/", "groups/", "unreviewed/", "agents/"))
 
 
 def framed(text: str) -> str:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from anima.memory.write import Judged, Writer
     from anima.prompt.compose import Prompt
     from anima.prompt.gather import Prompts
+    from anima.prompt.subagents import Subagent
     from anima.search.current import Search
     from anima.sessions.replay import Resumed, Turn
 
@@ -93,6 +94,7 @@ class Hand:
     model: str | None = None
     complete: Complete | None = None
     parent: Hand | None = None
+    agent: Subagent | None = None  # what this is a conversation of, where it is one of a declared sub-agent
     talk: InitVar[Transcript | None] = None
     guest: Guest | None = None
 
@@ -117,8 +119,11 @@ class Hand:
     def fresh_prompt(self) -> Prompt:
         """The prompt as it would be from what is on disk now."""
         tools = tools_for(self.site, self.listener.scope) if self.access != "none" else ()
-        names = tuple(tool.name for tool in tools)
+        own = self.agent
+        names = tuple(tool.name for tool in tools if own is None or own.tools is None or tool.name in own.tools)
         runtime = Runtime(model=self.model, channel=self.channel, session=self.id, tools=names)
+        if own is not None:
+            runtime = replace(runtime, page=own.path, folder=own.root or None)
         return self.rooms.prompts.prompt(self.listener, runtime=runtime, for_owner=False)
 
     @contextmanager
@@ -276,6 +281,7 @@ class Hand:
                 flows=self.flows if change.origin is not Origin.OWNER else frozenset(),
                 access=self.access,
                 layer=self.listener.layer,
+                root=self.listener.root,
                 submitted=None if sight is Sight.WHOLE else change.text if submitted is None else submitted,
                 wish=wish,
                 unseen=sight is Sight.NONE,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anima.config import FILE
-from anima.model import DocPath, Kind
+from anima.model import DocPath, Kind, Origin
 from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
@@ -59,10 +59,17 @@ class OutsideCalls:
     def __init__(self, hand: Hand, record: Records, turns: Callable[[], Iterable[Turn]]) -> None:
         self._hand, self._record, self._turns = hand, record, turns
 
-    def heard(self, name: str, given: Mapping[str, Any], text: str, id: str | None) -> dict[str, Any]:
-        """The answer of a tool from outside, taken in and on record."""
-        answer = {"outside": text}
-        self._hand.take_in(text, turn=Turn(timestamp="", role="tool", content=text, name=name))
+    def heard(
+        self, name: str, given: Mapping[str, Any], text: str, id: str | None, *, agent: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The answer of a tool from outside, taken in and on record; with `agent`, of another agent, and who that is."""
+        answer = {**(agent or {}), "outside": text}
+        said = Turn(timestamp="", role="tool", content=text, name=name)
+        self._hand.take_in(text, turn=None if agent else said, origins={Origin.PEER} if agent else ())
+        return self.told(name, given, answer, id)
+
+    def told(self, name: str, given: Mapping[str, Any], answer: dict[str, Any], id: str | None) -> dict[str, Any]:
+        """What the runtime itself answers to a call, on record."""
         self._record(name, given, answer, id)
         return answer
 

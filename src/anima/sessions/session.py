@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from anima.memory.write import Writer
     from anima.prompt.compose import Prompt
     from anima.prompt.gather import Prompts
+    from anima.prompt.subagents import Subagent
     from anima.search.current import Search
     from anima.sessions.record import Role
 
@@ -251,22 +252,26 @@ class Session(Hand):
         if self.access == "none":
             raise BadArguments("this session has no access to the home")
 
-    def sub(self, *, model: str | None = None, complete: Complete | None = None) -> Session:
-        """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no memory.
+    def sub(
+        self, *, agent: Subagent | None = None, model: str | None = None, complete: Complete | None = None
+    ) -> Session:
+        """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no memory;
+        of a declared sub-agent it has the page, and may write to its own folder.
 
         What taints it taints this session too, because its report comes back here.
         """
-        listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer)
+        listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer, root=agent.root if agent else "")
         return Session(
             rooms=self.rooms,
             listener=listener,
             id=self.site.new_id(),
-            channel=self.channel,
-            sender=self.sender,
+            channel=agent.id if agent else self.channel,
+            sender=None if agent else self.sender,
             access=self.access,
             model=model or self.model,
             complete=complete,
             parent=self,
+            agent=agent,
         )
 
     # -- before and after the cut -----------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ class Tool:
     destructive: bool = False
     idempotent: bool = True
     answer: tuple[AnswerPart, ...] = ()
+    row: str = ""  # of the file table: it exists only for whom that row stands in the prompt
     always: bool = False  # a host that loads tools when they are asked for should load this one at once
 
     def answer_schema(self) -> dict[str, Any]:
@@ -164,7 +165,8 @@ def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
     return value
 
 
-def _tool(name: str, row: dict[str, Any]) -> Tool:
+def tool_of(name: str, row: dict[str, Any]) -> Tool:
+    """A tool as a row of a table says it."""
     given = {key: value for key, value in row.items() if key not in ("scopes", "arguments", "answer")}
     return Tool(
         name=name,
@@ -175,14 +177,20 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
     )
 
 
-TABLE: dict[str, Tool] = {name: _tool(name, row) for name, row in read_table("sessions", "tools").items()}
+TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("sessions", "tools").items()}
 
 
 def tools_for(site: Site, scope: Scope) -> tuple[Tool, ...]:
     """The tools an agent has in a scope: those of the table that a pattern such as `memory_*` of the configuration allows."""
     without = "" if site.config.sessions.dir else "session_logs"
-    there = (tool for tool in TABLE.values() if scope in tool.scopes and tool.name != without)
-    return tuple(tool for tool in there if any(fnmatchcase(tool.name, each) for each in site.own.allowed_tools))
+    there = [tool for tool in TABLE.values() if scope in tool.scopes and tool.name != without]
+    there = [tool for tool in there if not tool.row or scope in site.layout.row(tool.row).scopes]
+    return allowed(site, there)
+
+
+def allowed(site: Site, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Of these tools, those that a pattern of the configuration allows the agent."""
+    return tuple(tool for tool in tools if any(fnmatchcase(tool.name, each) for each in site.own.allowed_tools))
 
 
 def chosen(name: str, there: Sequence[Tool]) -> Tool:
