@@ -350,8 +350,8 @@ class _Below:
             said = f"{path} was begun here from another text than the layer below has now."
             yield Remark(about=path, message=said, do=f"compare them; delete and write {path} anew to follow it")
 
-    def repair(self) -> Iterator[Deed]:
-        return iter(())
+    def mend(self, found: Remark) -> str:
+        return ""
 
 
 def _looked(what: str, check: Callable[[], Iterable[Remark]]) -> list[Remark]:
