@@ -21,7 +21,8 @@ from datetime import date, timedelta
 from itertools import combinations
 
 from anima.search.embed import open_embedder
-from anima.upkeep.hygiene import ToldLine, find_contradictions, find_duplicates
+from anima.text.reading import ToldLine
+from anima.upkeep.hygiene import find_contradictions, find_duplicates
 
 FIRST = """Ana Luis Diego Marta Ines Pavel Yuki Omar Lena Tomas Rosa Kofi Priya Nils Sofia Hugo Aisha Bruno Clara Emil
     Farah Goran Hanna Ivan Jonas Kaia Leon Mina Noor Oscar""".split()

@@ -32,7 +32,7 @@ CEILINGS = {
     "store": 8_950,
     "testing": 2_510,
     "text": 3_140,
-    "upkeep": 1_800,
+    "upkeep": 1_720,
     "web": 4_470,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

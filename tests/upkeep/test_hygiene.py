@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.upkeep.hygiene import ToldLine, find_contradictions, find_duplicates, find_stale_logs, suggest_consolidation
+from anima.text.reading import ToldLine
+from anima.upkeep.hygiene import find_contradictions, find_duplicates
+from anima.upkeep.tidy import find_stale_logs, suggest_consolidation
 
 
 def lines(*texts: str) -> list[ToldLine]:
@@ -279,7 +281,7 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
 def test_cost_grows_with_the_lines_and_not_with_their_square():
     """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
     from anima.text.reading import read
-    from anima.upkeep.hygiene.compare import _neighbours
+    from anima.upkeep.hygiene import _neighbours
 
     def looked_at(number: int) -> int:
         texts = [

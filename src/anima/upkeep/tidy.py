@@ -1,7 +1,8 @@
-"""Suggestions of what to tidy: each with the documents it was made from, its changes and its diff. Pure.
+"""Suggestions of what to tidy, from what is old, said twice or contradicted: each with its documents, changes and diff. Pure.
 
-Promise: a suggestion is bound to the documents as they were looked at, also to the one whose line is kept; several come
-to one change a document. Not here: which lines say the same (hygiene), reading and writing (upkeep).
+Promise: nothing is suggested to go that is not said elsewhere. A suggestion is bound to the documents as they were looked
+at, also to the one whose line is kept; several come to one change a document.
+Not here: which lines say the same (hygiene), reading and writing (upkeep).
 """
 
 from __future__ import annotations
@@ -9,23 +10,47 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Literal
 
 from anima.errors import BadArguments, NoSuchDocument, StaleWrite
 from anima.memory.write import owners
 from anima.model import Change, DocPath, Document, Kind
 from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
-from anima.upkeep.hygiene import Advice, Contradiction, Group, Stale, ToldLine
+from anima.text.reading import ToldLine
+from anima.upkeep.hygiene import Contradiction, Group
 
 _REASON = "tidying"
+STALE_DAYS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion(Advice):
-    """Something to do, with the documents it was made from. `Upkeep.tidy` carries it out."""
+class Stale:
+    """A daily log older than it should be."""
 
+    path: str
+    day: date
+    age: int  # days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """Something to do, as a sentence and as what it takes: lines to take out, a document to move, or a choice, with the
+    documents it was made from. A choice has its two lines in `between`, and takes none out before somebody chose.
+    `Upkeep.tidy` carries it out.
+    """
+
+    kind: Literal["merge", "archive", "choose"]
+    sentence: str
+    keep: ToldLine | None = None
+    remove: tuple[ToldLine, ...] = ()
+    between: tuple[ToldLine, ...] = ()
+    evidence: tuple[str, ...] = ()  # one for each line that goes; for a choice, why
+    path: str = ""
+    to: str = ""
     pages: tuple[Document, ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -134,3 +159,59 @@ def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[
         for key, page in pages.items()
         if key not in touched
     ]
+
+
+# -- what to do ----------------------------------------------------------------------------------------------------------
+
+
+def find_stale_logs(logs: Mapping[str, date], *, today: date, days: int = STALE_DAYS) -> tuple[Stale, ...]:
+    """The daily logs, by path, that are more than so many days old, oldest first."""
+    found = [Stale(path=path, day=day, age=(today - day).days) for path, day in logs.items()]
+    return tuple(sorted((one for one in found if one.age > days), key=lambda one: (one.day, one.path)))
+
+
+def suggest_consolidation(
+    *,
+    duplicates: Iterable[Group] = (),
+    contradictions: Iterable[Contradiction] = (),
+    stale: Iterable[Stale] = (),
+    may_go: Callable[[ToldLine, ToldLine], bool] = lambda gone, kept: True,
+    archive: Callable[[Stale], str] | None = None,
+) -> tuple[Suggestion, ...]:
+    """What to do about what was found: choices first, then merges, then logs to move to the archive.
+
+    `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
+    """
+    found = [_choice(one) for one in contradictions]
+    found += filter(None, (_merge(group, may_go) for group in duplicates))
+    for log in stale:
+        to = archive(log) if archive else f"memory/archive/{log.day.year}/{log.path.rpartition('/')[2]}"
+        told = f"{log.path} is {log.age} days old; move it to {to}, where search still finds it."
+        found.append(Suggestion(kind="archive", sentence=told, path=log.path, to=to, evidence=(f"{log.age} days old",)))
+    return tuple(found)
+
+
+def _choice(one: Contradiction) -> Suggestion:
+    newer = f"; {_place(one.newer)} is newer" if one.newer else ""
+    told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
+    return Suggestion(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,))
+
+
+def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Suggestion | None:
+    going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
+    if not going:
+        return None
+    places = ", ".join(_place(twin.line) for twin in going[:3])
+    more = f" and {len(going) - 3} more" if len(going) > 3 else ""
+    told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
+    return Suggestion(
+        kind="merge",
+        sentence=told,
+        keep=group.keep,
+        remove=tuple(twin.line for twin in going),
+        evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going),
+    )
+
+
+def _place(line: ToldLine) -> str:
+    return f"{line.path}#L{line.number}"

@@ -26,28 +26,15 @@ from anima.text.dates import day_in_name
 from anima.text.markdown import evidence_of
 from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
+from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep.doctor import CheckedRooms, look
-from anima.upkeep.hygiene import (
-    Advice,
-    Contradiction,
-    Group,
-    Stale,
-    ToldLine,
-    find_contradictions,
-    find_duplicates,
-    find_stale_logs,
-    has_date,
-    newer_of,
-    read,
-    suggest_consolidation,
-)
-from anima.upkeep.hygiene.lines import statements
+from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
 from anima.upkeep.numbers import Figures, Talk, figures
 from anima.upkeep.retention import Retention
-from anima.upkeep.tidy import Look, Suggestion, changes_of, holds
+from anima.upkeep.tidy import Look, Stale, Suggestion, changes_of, find_stale_logs, holds, suggest_consolidation
 
 if TYPE_CHECKING:
-    from anima.upkeep.hygiene.lines import Vectors
+    from anima.upkeep.hygiene import Vectors
 
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
@@ -111,7 +98,7 @@ class Upkeep:
             stale=stale,
             duplicates=tuple(groups),
             contradictions=tuple(clashes),
-            suggestions=tuple(memory.suggestion(one) for one in advised),
+            suggestions=tuple(map(memory.with_pages, advised)),
             notes=(*memory.notes, *retention.notes),
         )
 
@@ -199,7 +186,7 @@ class Upkeep:
             is_dreamed = store.begun and store.provenance.source(path, kept.text).actor is Actor.DREAMER
             return not (is_dreamed or evidence_of(kept.text))
         said = said_in(gone.text)
-        happened = not has_date(said) and lasting(sentence(said)).degree < POSSIBLE  # it may, again, on another day
+        happened = not DATES.search(said) and lasting(sentence(said)).degree < POSSIBLE  # it may, again, on another day
         return kept.day is None or kept.day == gone.day or not happened
 
 
@@ -252,11 +239,10 @@ class _Memory:
             kept.sort(key=lambda one: (one.rank, -(one.day.toordinal() if one.day else 0), one.path, one.number))
             yield kept
 
-    def suggestion(self, advice: Advice) -> Suggestion:
-        named = [line.path for line in (*advice.between, *advice.remove, *((advice.keep,) if advice.keep else ()))]
-        pages = tuple(self.documents[path] for path in dict.fromkeys([*named, *([advice.path] if advice.path else ())]))
-        fields = {name: getattr(advice, name) for name in Advice.__dataclass_fields__}
-        return Suggestion(**fields, pages=pages)
+    def with_pages(self, one: Suggestion) -> Suggestion:
+        named = [line.path for line in (*one.between, *one.remove, *((one.keep,) if one.keep else ()))]
+        places = dict.fromkeys([*named, *([one.path] if one.path else ())])
+        return replace(one, pages=tuple(self.documents[path] for path in places))
 
     def stale(self, site: Site, retention: Retention, days: int) -> tuple[Stale, ...]:
         """Daily logs, and documents of folders that have a retention of their own, which are older than they should be."""
