@@ -28,11 +28,11 @@ CEILINGS = {
     "memory": 2_240,
     "prompt": 1_820,
     "search": 4_230,
-    "sessions": 4_750,
+    "sessions": 4_730,
     "store": 8_950,
     "testing": 2_510,
-    "text": 3_140,
-    "upkeep": 1_720,
+    "text": 3_120,
+    "upkeep": 1_730,
     "web": 4_470,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]

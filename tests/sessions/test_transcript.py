@@ -36,7 +36,6 @@ from anima.sessions.replay import (
     Tombstone,
     TrustState,
     Turn,
-    check,
     count,
     header_of,
     parse,
@@ -46,7 +45,7 @@ from anima.sessions.replay import (
     time_of,
 )
 from anima.sessions.transcripts import slim_list
-from anima.store import Logs
+from anima.store import Logs, Readable
 from anima.store.folder import Folder
 from anima.store.logs import line_at
 from anima.store.place import FolderStore, Rules
@@ -79,6 +78,11 @@ class Ticking:
     def __call__(self) -> datetime:
         self.now += self.step
         return self.now
+
+
+def damaged_in(file: Readable) -> tuple[BadLine, ...]:
+    """Every line that cannot be read."""
+    return tuple(item for item in scan(file) if isinstance(item, BadLine))
 
 
 def store_at(root: Path) -> FolderStore:
@@ -249,7 +253,7 @@ def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
         page = read(file, limit=5, newest=True)
         assert page.total >= len(page.entries)
         read(file, start=1, limit=1)
-        check(file)
+        damaged_in(file)
         resumed(file)
 
 
@@ -332,7 +336,7 @@ def test_a_page_says_what_is_damaged_in_it_and_keeps_every_number() -> None:
     assert [(e.line, e.torn) for e in read(file, start=3, limit=2).damaged] == [(8, True)]
     assert [(e.line, e.torn) for e in read(file, start=0, limit=3).damaged] == [(4, False), (8, True)]
     assert [turn.number for turn in read(file, limit=4, newest=True).entries] == [3, 4, 5]
-    assert check(file) == page.damaged
+    assert damaged_in(file) == page.damaged
 
 
 def test_a_newline_that_is_lost_costs_the_line_it_makes() -> None:
@@ -583,7 +587,7 @@ def test_two_processes_in_one_session_tear_nothing_and_share_no_number(folder: L
     for name in "AB":
         assert [text for text in found if text.startswith(name)] == [f"{name} {n} {name * 2000}" for n in range(150)]
     with folder.open("one") as file:
-        assert check(file) == ()
+        assert damaged_in(file) == ()
 
 
 def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(folder: Logs, tmp_path: Path) -> None:
@@ -605,7 +609,7 @@ def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(fol
         assert again.log("user", "I am back").number == again.turns - 1
         again.abandon()
     with folder.open("one") as file:
-        assert check(file) == ()
+        assert damaged_in(file) == ()
 
 
 # -- resuming ---------------------------------------------------------------------------------------------------------------

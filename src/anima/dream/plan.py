@@ -18,9 +18,8 @@ from functools import cache, lru_cache, partial
 from anima.dream.diary import dreamed_page
 from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
 from anima.dream.worth import Evidence, Tally, score, why_junk
-from anima.text import vocabulary
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
-from anima.text.notes import POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
+from anima.text.notes import BE, KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
 from anima.text.words import tags
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
@@ -31,9 +30,7 @@ CROWD = 4  # so many notes about one thing, and it is one of which there is much
 RARE = 3  # notes that have a word which points to one fact
 MOST_SHARING = 12  # notes that have a word by which others are looked up
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
-_NEUTRAL = vocabulary.BE | frozenset(
-    "has have called named name lives works uses tiene llama vive usa hat heisst".split()
-)
+_NEUTRAL = BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
 
 
 @dataclass(slots=True, eq=False)
@@ -164,7 +161,7 @@ class _Night:
 
     def _crowded(self, old: Sentence, on: date) -> bool:
         """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
-        if subject(old) & (vocabulary.NAMING | vocabulary.KIN):
+        if subject(old) & (NAMING | KIN):
             return True  # of a person there is always more to say
         return bisect_right(self.headed.get(old.head, ()), on) >= CROWD
 

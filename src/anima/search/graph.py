@@ -26,11 +26,10 @@ from anima.layout.table import ANYTHING, Layout
 from anima.model import DocPath, Document, fold
 from anima.search.units import is_litter
 from anima.site import Site
-from anima.text import vocabulary
+from anima.text import notes
 from anima.text.bank import FOLDER, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, heading_of, lines_of, lines_shown, without_code
-from anima.text.notes import is_any_verb
 
 Kind = Literal["person", "name", "topic", "document"]
 Part = Literal["log", "page", "topic", "document"]  # what a text is: a log speaks of names, and is no node itself
@@ -60,7 +59,7 @@ _COMMON = frozenset(
     november december today yesterday tomorrow no yes not""".split()
 )
 # What a label may say.
-_NOBODY = _COMMON | vocabulary.ATTRIBUTES | vocabulary.SORTS | vocabulary.KIN | vocabulary.NAMING
+_NOBODY = _COMMON | notes.ATTRIBUTES | notes.SORTS | notes.KIN | notes.NAMING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +189,7 @@ class _Names:
         self._within.update(within)
         self._leads.update(leads)
         told = _TOLD_OF.match(text) if among_people else None
-        if told and (told[2] or plain(told[3]) in vocabulary.BE | vocabulary.STATIVE):
+        if told and (told[2] or plain(told[3]) in notes.BE | notes.STATIVE):
             self._told_of.add(self._named(told[1]))
 
     def _named(self, name: str) -> str:
@@ -207,7 +206,7 @@ class _Names:
             inside, leads, (first, _, rest) = self._within[key], self._leads[key], key.partition(" ")
             is_name = inside + leads > 1 and self._small[key] < inside
             if not is_name and rest and leads > 1:
-                is_name = not self._small[first] and not is_any_verb(first)
+                is_name = not self._small[first] and not notes.is_any_verb(first)
             # As in `Met Ana`, it may be another name with a word before it.
             if is_name and not (rest and (rest in self.known or self._within[rest] > inside)):
                 self.known.add(key)

@@ -21,7 +21,6 @@ from typing import Any, Literal
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.model import Finding
-from anima.sessions.called import kept as called
 from anima.sessions.replay import (
     ENTRY_MARK,
     KINDS,
@@ -38,6 +37,7 @@ from anima.sessions.replay import (
     Tombstone,
     TrustState,
     Turn,
+    call_kept,
     clean,
     count,
     lines,
@@ -274,7 +274,7 @@ class Transcript:
         denied: bool = False,
     ) -> Turn:
         """Records a call of a tool, secrets struck out and cut; one that was `denied` was never made."""
-        named, call, text, kinds = called(name, arguments, answer, read=read, redact=self._redacted)
+        named, call, text, kinds = call_kept(name, arguments, answer, read=read, redact=self._redacted)
         call |= {"denied": True} if denied else {}
         return self._added(
             Turn(

@@ -30,6 +30,7 @@ from anima.sessions.record import (
 from anima.sessions.replay import (
     VERSION,
     Asker,
+    BadLine,
     Header,
     Placed,
     Record,
@@ -37,7 +38,6 @@ from anima.sessions.replay import (
     Turn,
     TurnPage,
     agent_of,
-    check,
     header_of,
     parse,
     read,
@@ -424,7 +424,7 @@ class CheckedTranscripts:
     def _transcript(self, id: str) -> Iterator[Remark]:
         path = self._logs.path_of(id)
         with self._logs.open(id) as file:
-            found, header = check(file), header_of(file)
+            found, header = [item for item in scan(file) if isinstance(item, BadLine)], header_of(file)
         bad = [each for each in found if not each.torn]
         if header is None and bad and bad[0].line == 1 and len(bad) == bad[-1].line:
             said = f"{path} is no transcript: not one line of it can be read."

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from anima.text import vocabulary as known
+from anima.text import notes as known
 from anima.text.notes import LONGEST, Sentence, content, is_any_verb, is_verb
 from anima.text.words import fold
 

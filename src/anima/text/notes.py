@@ -16,8 +16,49 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from anima.text import vocabulary as known
-from anima.text.words import fold
+from anima.text.words import fold, one_line, read_table, word_set
+
+# Words and wordings that tell what sort of sentence a note is, in a handful of languages.
+_WORDS = read_table("text", "words")
+_TABLE = _WORDS["note"]
+
+
+def _set(name: str) -> frozenset[str]:
+    return word_set(_TABLE[name])
+
+
+def _wording(name: str) -> re.Pattern[str]:
+    return re.compile(one_line(_WORDS["patterns"][name]))
+
+
+ARTICLES, OWNERS, NAMING = _set("articles"), _set("owners"), _set("naming")
+BE, STATIVE, LOOSE, LOOSEST = _set("be"), _set("stative"), _set("loose"), _set("loosest")
+PLAIN = BE | LOOSE | _set("plain")
+RULES, ALWAYS, DECISIONS, ATTRIBUTES = _set("rules"), _set("always"), _set("decisions"), _set("attributes")
+KIN, SORTS, TIES, PLACES = _set("kin"), _set("sorts"), _set("ties"), _set("places")
+MOMENTS, TOMORROWS, OF_MORNINGS = _set("moments"), _set("tomorrows"), _set("of_mornings")
+THIS_TIME, SPANS = _set("this_time"), _set("spans")
+CALENDAR = frozenset(word.rstrip("s") for word in _set("calendar"))
+STAGES, ADVERBS_OF_STAGE = _set("stages"), _set("adverbs_of_stage")
+PAST, LASTING_PAST, COMING = _set("past"), _set("lasting_past"), _set("coming")
+CHANGES, NEW, ADDS, EVERY, COUNTED = _set("changes"), _set("new"), _set("adds"), _set("every"), _set("counted")
+CHANGE_PHRASES, ADD_PHRASES = tuple[str, ...](_TABLE["change_phrases"]), tuple[str, ...](_TABLE["add_phrases"])
+SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
+LABEL, OPENING, HEARD, TOLD, REPORT = map(_wording, ("label", "opening", "heard", "told", "report"))
+NO_MORE, DENIAL, UNTIL, SOON = map(_wording, ("no_more", "denial", "until", "soon"))
+PASSING_THING = _wording("passing_thing")
+STAYING, SPEAKERS, NONE, OF = _set("staying"), _set("speakers"), _set("none"), _set("of")
+SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
+ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
+_SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), _set("several_words")
+
+
+def is_several(word: str) -> bool:
+    """Whether a word is for what one may have several of."""
+    return word in _SEVERAL_WORDS or word.startswith(_SEVERAL)
+
+
+# -- a note taken apart ---------------------------------------------------------------------------------------------------
 
 LONGEST = 600  # characters of a note that are looked at
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff"
@@ -42,7 +83,7 @@ class Sentence:
 
     @property
     def head(self) -> str:
-        small = known.NAMING | known.OWNERS | known.CHANGES
+        small = NAMING | OWNERS | CHANGES
         return next((word for word in self.frame if word not in small), "")
 
 
@@ -52,10 +93,10 @@ def sentence(text: str) -> Sentence:
     raw = _TOKEN.findall(core[:LONGEST])
     tokens = tuple(fold(token).replace("’", "'") for token in raw)
     plain = " ".join(tokens)
-    changes = not known.CHANGES.isdisjoint(tokens) or _holds(plain, known.CHANGE_PHRASES)
-    changes = changes or not known.NEW.isdisjoint(tokens[:4]) or bool(known.NO_MORE.search(plain))
+    changes = not CHANGES.isdisjoint(tokens) or _holds(plain, CHANGE_PHRASES)
+    changes = changes or not NEW.isdisjoint(tokens[:4]) or bool(NO_MORE.search(plain))
     tokens = tuple(word for n, word in enumerate(tokens) if word != "noch" or n == 0 or tokens[n - 1] != "nur")
-    adds = _adds(tokens) or _holds(plain, known.ADD_PHRASES)
+    adds = _adds(tokens) or _holds(plain, ADD_PHRASES)
     frame = _frame(plain, tokens)
     names = _names(raw)
     heads = frozenset([*_first(frame, names), *sorted(names)[:6]])
@@ -78,11 +119,11 @@ def _label(core: str) -> int:
 def core_of(text: str) -> tuple[str, bool]:
     """The words of a note that say something, and whether somebody is named as having said them."""
     plain = unicodedata.normalize("NFC", " ".join(text[: 2 * LONGEST].split()))
-    core = known.LABEL.sub("", known.OPENING.sub("", plain, count=1), count=1) or plain
-    core = known.HEARD.sub("", core, count=1)
+    core = LABEL.sub("", OPENING.sub("", plain, count=1), count=1) or plain
+    core = HEARD.sub("", core, count=1)
     # "Ana told me she cannot eat soy" says that Ana cannot.
-    own = known.TOLD.sub(lambda told: f"{told['who']}'s " if told["own"] else f"{told['who']} ", core, count=1)
-    said = known.REPORT.sub("", own, count=1)
+    own = TOLD.sub(lambda told: f"{told['who']}'s " if told["own"] else f"{told['who']} ", core, count=1)
+    said = REPORT.sub("", own, count=1)
     reported = bool(said) and said != core
     core = said if reported else core
     bare = _ASIDE.sub("", core)
@@ -93,10 +134,7 @@ def core_of(text: str) -> tuple[str, bool]:
 def _adds(tokens: tuple[str, ...]) -> bool:
     """Whether a word of addition is among them; "every second Saturday" and "second floor" are none."""
     before, after = ("", *tokens), (*tokens[1:], "")
-    return any(
-        word in known.ADDS and before[n] not in known.EVERY and after[n] not in known.COUNTED
-        for n, word in enumerate(tokens)
-    )
+    return any(word in ADDS and before[n] not in EVERY and after[n] not in COUNTED for n, word in enumerate(tokens))
 
 
 def _holds(plain: str, phrases: Iterable[str]) -> bool:
@@ -105,45 +143,43 @@ def _holds(plain: str, phrases: Iterable[str]) -> bool:
 
 def _frame(plain: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
     gone = {"longer", "anymore"} if "no longer" in plain else set()
-    return tuple(token for token in tokens if token not in known.SHIFTING and token not in gone)
+    return tuple(token for token in tokens if token not in SHIFTING and token not in gone)
 
 
 def _names(raw: list[str]) -> frozenset[str]:
     """Words with a capital, also inside ("iPhone"); the first word only if it is none of the small ones."""
     found = {fold(token) for token in raw if len(token) > 1 and any(char.isupper() for char in token[:2])}
-    return frozenset(found - known.ARTICLES - known.OWNERS - known.RULES)
+    return frozenset(found - ARTICLES - OWNERS - RULES)
 
 
 def _first(frame: tuple[str, ...], names: frozenset[str]) -> list[str]:
     """The first words of content before the verb, four at most."""
     place = next((n for n, word in enumerate(frame) if n and word not in names and is_any_verb(word)), len(frame))
-    if frame[:1] and frame[0] in known.CHANGES and len(frame) > 1:  # "moved; lives at …": the subject is left out
+    if frame[:1] and frame[0] in CHANGES and len(frame) > 1:  # "moved; lives at …": the subject is left out
         place = 2
-    kept = [
-        word for word in frame[: max(1, place)] if word not in known.NAMING and word not in known.SMALL and word != "'s"
-    ]
+    kept = [word for word in frame[: max(1, place)] if word not in NAMING and word not in SMALL and word != "'s"]
     # "Ana changed the contact to …": what was changed is what it is about, too.
-    after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in known.CHANGES else ()
-    kept = kept[:4] + [word for word in after if word not in known.SMALL and word not in known.NAMING]
+    after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in CHANGES else ()
+    kept = kept[:4] + [word for word in after if word not in SMALL and word not in NAMING]
     if not kept:  # "the client has therapy on Mondays" may be told again as "therapy slot is now …"
-        topic = [word for word in frame[place + 1 :] if word not in known.SMALL and word not in known.TIES]
+        topic = [word for word in frame[place + 1 :] if word not in SMALL and word not in TIES]
         kept = [*frame[:1], *topic[:1]]
     return kept
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
     """Whether a folded word looks like the verb of a statement in the present."""
-    if word in known.BE or word in known.STATIVE:
+    if word in BE or word in STATIVE:
         return True
     third_person = word.endswith("s") and not word.endswith(("ss", "us", "'s")) and len(word) > 3 and word.isalpha()
-    return third_person and not first and word not in known.RULES  # "Tuesdays"
+    return third_person and not first and word not in RULES  # "Tuesdays"
 
 
 def is_stated(sentence: Sentence) -> bool:
     """Whether a verb of the present stands early, behind a subject, and no past before it."""
     tokens = sentence.tokens
     verbs = (n for n, word in enumerate(tokens) if word not in sentence.names and is_verb(word, first=n == 0))
-    spoken = (n + 1 for n, word in enumerate(tokens[:6]) if word in known.SPEAKERS)
+    spoken = (n + 1 for n, word in enumerate(tokens[:6]) if word in SPEAKERS)
     place = min(next(verbs, len(tokens)), next(spoken, len(tokens)))
     if sentence.changes and place > 4:  # "She gave up rowing and plays chess": what is so comes after what was
         return place < min(10, len(tokens))
@@ -152,21 +188,19 @@ def is_stated(sentence: Sentence) -> bool:
 
 def is_past(word: str) -> bool:
     """Whether a word tells what somebody did once; not a change or decision, whose outcome stays."""
-    return word in known.PAST or (bool(_DONE.match(word)) and word not in known.ENDURING)
+    return word in PAST or (bool(_DONE.match(word)) and word not in ENDURING)
 
 
 def is_any_verb(word: str) -> bool:
     """A verb of the present, of change, or of the past."""
-    return is_verb(word) or word in known.OF_PAST or (bool(_DONE.match(word)) and word.endswith("ed"))
+    return is_verb(word) or word in OF_PAST or (bool(_DONE.match(word)) and word.endswith("ed"))
 
 
 @lru_cache(maxsize=65_536)
 def content(sentence: Sentence) -> frozenset[str]:
     """The words that carry what is said: no small words, no verbs of being."""
     short = {w for w in sentence.names if len(w) == 2}  # "CI", "HR"
-    return frozenset(
-        w for w in sentence.frame if (len(w) > 2 or w in short) and w not in known.BE and w not in known.SMALL
-    )
+    return frozenset(w for w in sentence.frame if (len(w) > 2 or w in short) and w not in BE and w not in SMALL)
 
 
 START = 0.4
@@ -190,28 +224,28 @@ class Lasting:
 def lasting(sentence: Sentence, alike: int = 0, same: int = 0) -> Lasting:
     """`alike` is on how many other days a note was written that differs in one word, `same` in numbers at most."""
     core, tokens, label = sentence.core, sentence.tokens, sentence.label
-    states, did, ruled = is_stated(sentence), _did(sentence), not known.RULES.isdisjoint(tokens)
+    states, did, ruled = is_stated(sentence), _did(sentence), not RULES.isdisjoint(tokens)
     # `address of Eva: Oak Street 12`: a short name of something, a colon, a value.
     name, colon, value = core.partition(": ")
     labelled = bool(colon) and 1 < len(name.split()) <= 6 and 0 < len(value.split()) <= 8 and '"' not in value
-    changed = sentence.changes and not known.LASTING_PAST.isdisjoint(tokens) and not did
-    momentary = _momentary(tokens) or known.UNTIL.search(core) or known.SOON.search(core)
+    changed = sentence.changes and not LASTING_PAST.isdisjoint(tokens) and not did
+    momentary = _momentary(tokens) or UNTIL.search(core) or SOON.search(core)
     going = bool(tokens) and _GOING.match(tokens[0]) and not states and not label
     timed = not states and not ruled and not label and _CLOCK.search(core)
     fragment = len(tokens) < 3 and not label and not any(len(token) == 1 for token in tokens)
     signs = (
         (0.2, "it states what is so", states),
-        (0.25, "it names a lasting attribute", labelled or not known.ATTRIBUTES.isdisjoint(tokens)),
+        (0.25, "it names a lasting attribute", labelled or not ATTRIBUTES.isdisjoint(tokens)),
         (0.25, "it speaks of every time", ruled),
-        (0.3, "it tells a decision", not known.DECISIONS.isdisjoint(tokens)),
+        (0.3, "it tells a decision", not DECISIONS.isdisjoint(tokens)),
         (0.25, "it tells a change that stays", changed),
         (-0.6, "it speaks of a moment", momentary),
         (-0.3, "it tells a passing state", not ruled and _passing(sentence, states=states)),
         (-0.35, "it tells what happened once", did or (label == 0 and _happened(tokens, states=states))),
         (-0.35, "it tells what is going on", going or _goes_on(tokens)),
-        (-0.35, "it tells what is to come", not ruled and not known.COMING.isdisjoint(tokens[:6])),
+        (-0.35, "it tells what is to come", not ruled and not COMING.isdisjoint(tokens[:6])),
         (-0.2, "it names a time of day", timed),
-        (-0.5, "it is about one of many that come and go", not ruled and known.PASSING_THING.search(core)),
+        (-0.5, "it is about one of many that come and go", not ruled and PASSING_THING.search(core)),
         (-0.15, "it names a number of something that passes", not states and _NUMBERED.search(core)),
         (-0.2, "it is only a fragment", fragment),
         (-min(0.4, 0.08 * (alike - 3)), f"its like was noted on {alike} other days", alike > 3),
@@ -226,31 +260,31 @@ def lasting(sentence: Sentence, alike: int = 0, same: int = 0) -> Lasting:
 def _did(sentence: Sentence) -> bool:
     """ "moved the card to done": a deed without a doer and with an object; "moved; lives in Porto" is none."""
     first, second, *rest = (*sentence.tokens, "", "")
-    deed = first in known.PAST & known.LASTING_PAST and sentence.core[len(first) :].startswith(" ")
-    return deed and len(rest) > 2 and second not in known.TIES
+    deed = first in PAST & LASTING_PAST and sentence.core[len(first) :].startswith(" ")
+    return deed and len(rest) > 2 and second not in TIES
 
 
 def _momentary(tokens: tuple[str, ...]) -> bool:
-    if not known.MOMENTS.isdisjoint(tokens):
+    if not MOMENTS.isdisjoint(tokens):
         return True
     for before, word, one, two in zip(("", *tokens), tokens, (*tokens[1:], ""), (*tokens[2:], "", ""), strict=False):
-        if word in known.TOMORROWS and before not in known.OF_MORNINGS:
+        if word in TOMORROWS and before not in OF_MORNINGS:
             return True
         # "this week" is a moment; "the last Friday of the month" is every month's.
-        if word in known.THIS_TIME and one in known.SPANS and two not in known.OF:
+        if word in THIS_TIME and one in SPANS and two not in OF:
             return True
     return False
 
 
 def _passing(sentence: Sentence, *, states: bool) -> bool:
     """A passing state said of somebody: behind a verb of being, at the end of a fragment, or by an adverb that tells it."""
-    tokens, stages = sentence.tokens, known.STAGES - sentence.names
+    tokens, stages = sentence.tokens, STAGES - sentence.names
     pairs = pairwise((*tokens, ""))
-    if any(one in known.ADVERBS_OF_STAGE and not (one == "noch" and two.startswith("ein")) for one, two in pairs):
+    if any(one in ADVERBS_OF_STAGE and not (one == "noch" and two.startswith("ein")) for one, two in pairs):
         return True
     for n, word in enumerate(tokens):
         last, before = not states and n + 1 == len(tokens), tokens[max(0, n - 2) : n]
-        if word in stages and not (before and before[-1] in known.NONE) and (last or not known.BE.isdisjoint(before)):
+        if word in stages and not (before and before[-1] in NONE) and (last or not BE.isdisjoint(before)):
             return True
     return False
 
@@ -260,7 +294,7 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
     if states:
         return False
     early = tokens[:4]
-    if not known.LASTING_PAST.isdisjoint(early) or not known.DECISIONS.isdisjoint(early):
+    if not LASTING_PAST.isdisjoint(early) or not DECISIONS.isdisjoint(early):
         return False
     if early[:1] and early[0] in ("he", "ha", "hemos", "han"):  # "he llamado a …"
         early = early[1:]
@@ -268,6 +302,4 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
 
 
 def _goes_on(tokens: tuple[str, ...]) -> bool:
-    return any(
-        one in known.BE and _GOING.match(other) and other not in known.STAYING for one, other in pairwise(tokens[:7])
-    )
+    return any(one in BE and _GOING.match(other) and other not in STAYING for one, other in pairwise(tokens[:7]))
