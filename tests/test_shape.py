@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 3_000,
-    "agent": 3_300,
+    "agent": 3_310,
     "backup": 2_190,
     "cli": 4_630,
     "connect": 3_330,

@@ -329,7 +329,7 @@ def test_somebody_else_has_a_memory_of_their_own_and_reviews_it_themselves(home:
         shown = bot.asks("/review", sender=STRANGER)
         (waiting,) = home.inbox.noted()
         assert waiting.entry.id in shown and "harbour fee" in shown
-        assert bot.asks(f"/keep {waiting.entry.id}", sender=67) == "I cannot answer that just now."
+        assert bot.asks(f"/keep {waiting.entry.id}", sender=67) == "Nothing of that name waits for you."
         assert bot.asks(f"/keep {waiting.entry.id}", sender=STRANGER) == f"keep: {waiting.entry.id}"
         assert "harbour fee" in home.read(f"users/telegram.{STRANGER}/MEMORY.md").text
         assert bot.asks("/review", sender=STRANGER) == "Nothing waits for you."

@@ -371,6 +371,11 @@ class Chats:
             self._open.move_to_end(chat.id)
             return chat
 
+    async def stop(self, id: str) -> None:
+        """Stops the turn that runs in a conversation."""
+        if (chat := self._open.get(id)) is not None:
+            await chat.stop()
+
     async def end(self, id: str) -> None:
         """Ends a conversation, for one that begins anew."""
         if (chat := self._open.pop(id, None)) is not None:

@@ -97,7 +97,7 @@ class Models:
             return variable if self._env.get(variable) else f"{variable}, which is not set"
         if held.get("key"):
             return "kept in your configuration"
-        return "none needed" if _is_local(url) else "none yet"
+        return "none needed" if is_local(url) else "none yet"
 
     # -- setting --------------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class Models:
                 kept.keys[place] = {"env": service.variable}
             elif ask and self._key_in_words(kept, place) == "none yet" and (typed := ask()):
                 kept.keys[place] = {"key": _plain(typed)}
-            if kept.keys.get(place) and urlsplit(place).scheme != "https" and not _is_local(place):
+            if kept.keys.get(place) and urlsplit(place).scheme != "https" and not is_local(place):
                 raise Refused(f"{place}: a key would travel there for anybody to read", hint="use an https address")
         kept.use = name
         self._keep(kept)
@@ -172,7 +172,7 @@ class Models:
     def _key(self, choice: ModelChoice) -> str:
         held = self._kept().keys.get(choice.url) or {}
         key = self._env.get(held["env"], "") if "env" in held else held.get("key", "")
-        if key or _is_local(choice.url):
+        if key or is_local(choice.url):
             return key or NO_KEY
         variable = _service(choice.name).variable
         found = f" {variable} is set, and it is used once you say so." if self._env.get(variable) else ""
@@ -246,7 +246,8 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _is_local(url: str) -> bool:
+def is_local(url: str) -> bool:
+    """Whether an address is one of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -259,7 +260,7 @@ def _without_proxy(provider: Provider[Any], url: str) -> None:
     import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
-    if _is_local(url):
+    if is_local(url):
 
         def made() -> httpx2.AsyncClient:
             return create_async_httpx2_client(transport=httpx2.AsyncHTTPTransport())

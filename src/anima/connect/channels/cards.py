@@ -7,10 +7,10 @@ Blocks. Not here: whether whoever pressed is the owner, alone with the agent (pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from anima import ForReview, Home, Proposal, Severity
+from anima import ForReview, Home, Proposal, Receipt, Severity
 from anima.connect.channels import Button
 from anima.errors import NoSuchProposal, Refused, printable
 
@@ -33,7 +33,7 @@ class Card(NamedTuple):
 
 def of_proposal(home: Home, waiting: Proposal, fits: Callable[[str], bool]) -> Card:
     asks = "calls a tool" if waiting.call else f"changes {waiting.path.text}"
-    text = f"{waiting.id} {asks}: {waiting.why}\n\n{_shown(waiting.diff)}"
+    text = f"{waiting.id} {asks}: {waiting.why}\n\n{waiting.diff}"
     return _card(waiting.id, waiting.content, text, _alone(home, waiting), fits, call=waiting.call is not None)
 
 
@@ -41,28 +41,24 @@ def of_noted(waiting: ForReview, fits: Callable[[str], bool]) -> Card:
     entry = waiting.entry
     read = f" It had read: {', '.join(sorted(entry.origins))}." if entry.origins else ""
     section = f" under “{entry.section}”" if entry.section else ""
-    text = f"{entry.id} was noted for {entry.to.text}{section}.{read}\n\n{_shown(entry.text)}"
+    text = f"{entry.id} was noted for {entry.to.text}{section}.{read}\n\n{entry.text}"
     return _card(entry.id, entry.id, text, "danger" if waiting.findings else "", fits)
 
 
 def _card(id: str, mark: str, text: str, alone: str, fits: Callable[[str], bool], *, call: bool = False) -> Card:
+    text = "\n".join(printable(line, len(line)) for line in text.rstrip("\n").split("\n"))  # nothing in it is hidden
     if not fits(text):
         text, alone = f"{text.partition(chr(10))[0]}\n\nIt is too long to be shown here.", alone or "long"
     if alone:
-        return Card(mark, f"{text.rstrip()}\n\n{_WHY.get(alone, '')} {ELSEWHERE}", ())
+        return Card(mark, f"{text}\n\n{_WHY.get(alone, '')} {ELSEWHERE}", ())
     yes = Button("Yes, call it" if call else "Keep", f"{YES} {id} {mark[:16]}")
-    return Card(mark, text.rstrip(), (yes, Button("No" if call else "Drop", f"{NO} {id} {mark[:16]}")))
+    return Card(mark, text, (yes, Button("No" if call else "Drop", f"{NO} {id} {mark[:16]}")))
 
 
 def _alone(home: Home, waiting: Proposal) -> str:
     alone = home.inbox.alone(waiting)
     is_danger = any(finding.severity >= Severity.DANGER for finding in waiting.findings)
     return "danger" if is_danger and alone in ("", "call") else "" if alone == "call" else alone
-
-
-def _shown(text: str) -> str:
-    """A text in which nothing is hidden from whoever reads it."""
-    return "\n".join(printable(line, len(line)) for line in text.strip("\n").split("\n"))
 
 
 def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, str]:
@@ -76,11 +72,14 @@ def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, st
     card = of_proposal(home, asked, fits) if asked else of_noted(noted, fits) if noted else None
     if card is None or data not in (button.data for button in card.buttons):
         raise Refused(f"{id} is not what it was, or is not decided here. {ELSEWHERE}", rule="card")
+    receipts: Sequence[Receipt] = ()
     if asked is None:
-        home.inbox.keep(id, approver="channel") if verb == YES else home.inbox.drop(id)
+        receipts = home.inbox.keep(id, approver="channel") if verb == YES else home.inbox.drop(id)
     elif verb == YES:
-        home.inbox.approve(id, approver="channel", content=asked.content)
+        receipts = home.inbox.approve(id, approver="channel", content=asked.content)
     else:
         home.inbox.deny(id)
+    if wrong := [each for each in receipts if each.status not in ("written", "approved")]:
+        raise Refused(wrong[0].reason or "that could not be done", rule=wrong[0].rule)
     word = ("called" if asked and asked.call else "kept") if verb == YES else "dropped"
     return word, (asked.session or "") if asked and asked.call else ""

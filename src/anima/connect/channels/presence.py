@@ -25,7 +25,7 @@ from anima.agent.chats import waiting
 from anima.agent.news import delivered, is_told, said_in
 from anima.connect.channels import Channel, ChannelDown, Heard, Venue
 from anima.connect.channels.cards import Card, decided, of_noted, of_proposal
-from anima.errors import BadArguments, NoSuchSession
+from anima.errors import BadArguments, NoSuchProposal, NoSuchSession
 from anima.layout.listener import Listener, folder_of, how_to_own
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Presence:
         known = self.state.venues.pop(heard.venue.name, None) or Known(*heard.venue)
         self.state.venues[heard.venue.name] = known  # the latest is the last
         if heard.kind == "edited":
-            before = await asyncio.to_thread(self._entry, known.session, _mark(heard).partition(".")[0])
+            before = await self._entry(known.session, _mark(heard).partition(".")[0])
             if before is None or text in before.content:
                 return False  # Telegram tells of more than words that changed
             text = f"`[I changed what I wrote before]`\n{text}"
@@ -229,18 +229,22 @@ class Presence:
         return True
 
     async def _turn(self, chat: Chat, heard: Heard, text: str) -> int:
-        if await asyncio.to_thread(self._entry, chat.id, _mark(heard)) is not None:
+        if await self._entry(chat.id, _mark(heard)) is not None:
             return (await chat.say("", apart=True))[0]  # it was heard before a kill, and goes on
         brought = [(what, f"message {heard.message}:\n{said}") for what, said in heard.outside]
         about = {"message_id": _mark(heard)} | ({} if heard.venue.is_direct else {"sender_id": heard.sender})
         return (await chat.say(text if heard.text else "", apart=True, brought=brought, **about))[0]
 
-    def _entry(self, session: str, mark: str) -> Turn | None:
-        try:
-            entries = self.home.sessions.read(session, limit=LOOKED, newest=True).entries
-        except HomeError:
-            return None
+    async def _entry(self, session: str, mark: str) -> Turn | None:
+        entries = await asyncio.to_thread(self._read, session, limit=LOOKED, newest=True)
         return next((each for each in entries if each.message_id == mark), None)
+
+    def _read(self, session: str, **which: Any) -> Sequence[Turn]:
+        """Some of what was said, as the transcript has it."""
+        try:
+            return self.home.sessions.read(session, **which).entries
+        except HomeError:
+            return ()
 
     def _away(self, heard: Heard, listener: Listener) -> str | None:
         """What somebody who is not the owner is told instead of an answer; None where they get one."""
@@ -277,8 +281,7 @@ class Presence:
                 known.session, known.sent = "", 0
                 return "What we say from here on is a new conversation."
             case "stop":
-                with suppress(NoSuchSession):
-                    await (await self._chats.joined(known.session, listener, _nobody)).stop()
+                await self._chats.stop(known.session)
                 return ""
             case "review" if listener.sees_all:
                 asked, noted = await asyncio.to_thread(lambda: (self.home.inbox.all(), self.home.inbox.noted()))
@@ -301,7 +304,10 @@ class Presence:
             return "The scan warns of this: it can be dropped, and not kept."
         if names and heard.command != "review":
             act = partial(inbox.keep, approver="person") if heard.command == "keep" else inbox.drop
-            is_done = all(each.status == "written" for each in act(*names, layer=layer))
+            try:
+                is_done = all(each.status == "written" for each in act(*names, layer=layer))
+            except NoSuchProposal:
+                return "Nothing of that name waits for you."
             return f"{heard.command}: {', '.join(names)}" if is_done else "That could not be done."
         told = "I noted this and do not count on it before you say so. /keep NAME keeps a line, /drop NAME drops it."
         lines = [f"{each.entry.id}: {each.entry.text.strip()}" for each in noted[:SHOWN]]
@@ -371,22 +377,16 @@ class Presence:
     async def _answered(self, known: Known, chat: Chat, event: Event, heard: Heard | None) -> None:
         is_owners = chat.session.listener.sees_all
         to = "" if known.is_direct or heard is None else heard.message.partition(".")[0]
-        for number, turn in enumerate(await asyncio.to_thread(self._since, known), start=known.sent + 1):
+        said = await asyncio.to_thread(self._read, known.session, start=known.sent, limit=10_000)
+        for number, turn in enumerate(said, start=known.sent + 1):
             if turn.role == "assistant" and turn.call is None:
                 await self._sent(known.venue, turn.content, to)
             known.sent = number
         if is_owners:
             await self._show(known, *await asyncio.to_thread(waiting, self.home, chat.id))
         if event.kind == "error":
-            said = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
-            await self._told(known.venue, said if is_owners else SORRY)
-
-    def _since(self, known: Known) -> Sequence[Turn]:
-        """What was said since the last answer, as the transcript has it."""
-        try:
-            return self.home.sessions.read(known.session, start=known.sent, limit=10_000).entries
-        except HomeError:
-            return ()
+            wrong = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
+            await self._told(known.venue, wrong if is_owners else SORRY)
 
     async def _sent(self, venue: Venue, text: str, to: str = "") -> None:
         try:
@@ -441,7 +441,3 @@ def _mark(heard: Heard) -> str:
 def _plain(name: str) -> str:
     """What somebody calls themselves, so that it cannot pass for more than a name."""
     return " ".join(name.translate(dict.fromkeys(map(ord, "[]()<>:`"), " ")).split()) or "somebody"
-
-
-def _nobody(model: str) -> Any:
-    raise NoSuchSession("nothing is said here yet")

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
 
+from anima.agent.models import is_local
 from anima.connect.channels import Button, ChannelDown, Heard, Venue
 from anima.errors import BadArguments, MissingExtra, printable
 
@@ -39,6 +40,8 @@ class Telegram:
         number, colon, secret = token.partition(":")
         if not (number.isdigit() and colon and secret and token.isascii() and quote(token, safe=":_-") == token):
             raise BadArguments("this is no token of a bot: it is a number, a colon and letters, as BotFather shows it")
+        if url and not (url.startswith("https://") or is_local(url)):
+            raise BadArguments(f"{url}: the token would travel there for anybody to read", hint="use an https address")
         import httpx2
 
         self._http, self._pause = httpx2.AsyncHTTPTransport(retries=1), pause
