@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cast import RESEARCHER, Cast, main_talk, put, send, spawn, started, talk
 
 from anima import Home, HomeError, Scope
 from anima.agent.conversation import Conversation, Happening, ModelDown
 from anima.agent.delegates import Purse
 from anima.model import Origin
 from anima.testing import Clock
+from casting import RESEARCHER, Cast, main_talk, put, send, spawn, started, talk
 
 NOTE = {"target": "memory", "content": "the boat is sold"}
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cast import Cast, main_talk, talk
 
 from anima import Home, Scope
 from anima.model import Origin
 from anima.testing import Clock
+from casting import Cast, main_talk, talk
 
 ROWS = """
 [[agent]]

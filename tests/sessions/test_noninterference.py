@@ -25,10 +25,11 @@ from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceTemplateReference
 
-from anima import DocPath, Home, HomeError, Scope
+from anima import DocPath, Home, HomeError, Scope, Session
 from anima.agent.conversation import Answered, Conversation
 from anima.agent.models import Models
 from anima.mcp import Visitor, Visits, server
+from anima.prompt.subagents import Subagent
 from anima.sessions.tools import TABLE
 from anima.testing import Clock, dice
 from anima.testing.models import ModelServer
@@ -465,6 +466,31 @@ class Spoken:
         self.session.leave()
 
 
+SCOUT = Subagent(id="scout", path="subagents/scout.md", about="Looks around.")
+PEER = "agent:main"  # as a home knows another agent that asks it
+
+
+def delegate(home: Home, scope: Scope) -> Session:
+    """The session of a sub-agent that the owner's agent started, with a folder of its own; or of a peer that is asked."""
+    if scope is Scope.SUBAGENT:
+        return home.session(scope=Scope.MAIN).sub(agent=SCOUT)
+    return home.session(scope=scope, sender=PEER, access="ro")
+
+
+class Delegated(Python):
+    """A delegate's session in this process."""
+
+    def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
+        self.home, self.session = home, delegate(home, scope)
+
+
+class DelegateSpoken(Spoken):
+    """And its conversation with a model."""
+
+    def __init__(self, home: Home, scope: Scope, sender: str | None) -> None:
+        self.session, self.told = delegate(home, scope), list[object]()
+
+
 class Mcp:
     """The same by the protocol, with the real client; each request is a conversation of one request."""
 
@@ -579,6 +605,24 @@ def test_what_a_listener_may_not_see_changes_nothing_that_a_model_is_told_for_th
     for home in pair.homes:
         Models.of(home).use("openai-chat:parrot", url=talker.url, key=talker.key)
     compared(pair, Completions, steps)
+
+
+@seed(SEED)
+@settings(
+    max_examples=max(20, EXAMPLES // 3),
+    derandomize=False,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    dialect=st.sampled_from(DIALECTS),
+    who=st.sampled_from([(Scope.SUBAGENT, None), (Scope.GROUP, PEER)]),
+    door=st.sampled_from([Delegated, Delegated, Delegated, DelegateSpoken]),
+    steps=STEPS,
+)
+def test_what_a_sub_agent_or_a_peer_may_not_see_changes_nothing_that_it_is_told(
+    pair_of: Callable[..., Pair], dialect: str, who: tuple[Scope, str | None], door: Door, steps: list[tuple[Any, ...]]
+) -> None:
+    compared(pair_of(dialect, *who), door, steps)
 
 
 @pytest.fixture(scope="module")

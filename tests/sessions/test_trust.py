@@ -1,7 +1,7 @@
 """Foreign text stands in no prompt, and in no document outside `unreviewed/`, before an owner's act on exactly that text.
 
-Random sequences of sessions, conversations with a model that has tools from outside, rewrites, moves, dreams, exports,
-imports, restores and clones, with foreign text entering at any step. `ANIMA_SEQUENCES` and `ANIMA_SEED` choose how many and
+Random sequences of sessions, conversations with a model that has tools from outside, sub-agents and peers, rewrites, moves, dreams,
+exports, imports, restores and clones, with foreign text entering at any step. `ANIMA_SEQUENCES` and `ANIMA_SEED` choose how many and
 which; `make test-long PART=trust` runs 5,000.
 """
 
@@ -23,6 +23,7 @@ from anima.agent.conversation import Conversation
 from anima.agent.models import Models
 from anima.testing import Clock
 from anima.testing.models import ModelServer
+from casting import Cast, Step, put, talk
 from errand import Call, choose_script, digest, server_rows
 from parroting import parrot
 from serving import Desk
@@ -47,7 +48,12 @@ class World:
         (place / "errands").mkdir()
         seen = asyncio.run(digest(place / "errands")) if dice.random() < 0.5 else ""
         with (self.folder / "anima.toml").open("a", encoding="utf-8") as file:
+            file.write('\n[[agent]]\nid = "main"\nallowed_delegates = ["bob"]\n')
             file.write(server_rows(place / "errands", reads=["read_mail"], seen=seen))
+            file.write('\n[[agent]]\nid = "bob"\nhome = "../bob"\n')
+        with Home.create(place / "bob", name="Bob", clock=self.clock) as bob:
+            bob.write("SOUL.md", "# Soul\n\nYou are the peer.\n")
+        put(self.folder, "subagents/scout.md", "---\ndescription: Looks.\n---\n\nYou are the scout.\n")
         self.home = Home.open(self.folder, clock=self.clock, settings=given)
         for fact in ("Ana keeps bees", "the boat is blue", "Luis likes tea"):
             self.home.remember(fact)
@@ -106,6 +112,33 @@ class World:
             self.talked(session, [*read, "So."], brought)
             session = self.home.resume(session.id)
             self.talked(session, writes)
+
+    def conversation_with_other_agents(self) -> None:
+        """A sub-agent or a peer says a foreign line, and whoever asked it writes it down, at once or taken up again; the
+        others try to keep it too."""
+        line = self.some()
+        way = self.dice.choice(["scout", "peer"])
+        asked = ("agent_spawn", {"agent": "scout", "task": "Look."})
+        if way == "peer":
+            asked = ("agent_ask", {"agent": "bob", "text": "What is new?"})
+        writes: list[Step] = [("memory_write", self.wish(line)) for _ in range(2)]
+        theirs: list[Step] = [("memory_write", self.wish(line)), ("memory_write", self.wish(line)), line]
+        session = self.home.session(scope=self.dice.choice([Scope.MAIN, Scope.MAIN, Scope.CRON, Scope.HEARTBEAT]))
+        first: list[Step] = [asked, *writes] if self.dice.random() < 0.5 else [asked, "So."]
+        talk(session, Cast(first, scout=theirs, peer=theirs), "Go on, please.")
+        session.leave()
+        session = self.home.resume(session.id)
+        talk(session, Cast(writes), "Write it down.")
+        session.leave()
+        with Home.open(self.place / "bob", clock=self.clock) as bob:
+            self.check(bob, self.place / "bob")
+
+    def session_that_reads_a_sub_agents_folder(self) -> None:
+        with self.home.session(scope=Scope.MAIN) as session:
+            for path in sorted((self.folder / "agents").rglob("*.md"))[:1]:
+                text = session.call("memory_get", {"path": path.relative_to(self.folder).as_posix()})["text"]
+                for line in [line for line in self.foreign if line in text][:1]:
+                    self.write(session, line)
 
     def talked(self, session: Session, script: list[Call | str], brought: str = "") -> None:
         async def turns() -> None:
@@ -287,7 +320,7 @@ class World:
         assert [line for line in unseen if line in prompts] == []
         for path in folder.rglob("*.md"):
             place = path.relative_to(folder).as_posix()
-            if "unreviewed/" in place or place.startswith("users/"):
+            if "unreviewed/" in place or place.startswith(("users/", "agents/scout/workspace/")):
                 continue
             text = path.read_text(encoding="utf-8")
             assert [line for line in unseen if line in text] == [], place
@@ -304,6 +337,8 @@ def steps(world: World) -> Iterator[Callable[[], None]]:
         world.imported,
         world.program_that_sends_more_than_words,
         world.conversation_with_tools,
+        world.conversation_with_other_agents,
+        world.session_that_reads_a_sub_agents_folder,
     ]
     rare = [world.dreamt, world.moved, world.undone, world.restored, world.cloned, world.exported]
     owners = [world.kept, world.dropped, world.approved]

@@ -96,8 +96,8 @@ def main_talk(home: Home, cast: Cast, *lines: str, **more: Any) -> Session:
     return session
 
 
-def put(home: Home, path: str, text: str) -> None:
+def put(home: Home | Path, path: str, text: str) -> None:
     """A page, by the owner's editor."""
-    place = Path(home.name) / path
+    place = (home if isinstance(home, Path) else Path(home.name)) / path
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(text, encoding="utf-8")
