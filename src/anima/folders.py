@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anima.config import Config, load
-from anima.errors import HomeError
+from anima.errors import Damaged, HomeError, NoSuchHome
 from anima.home import Home, checked_rooms, now
 from anima.layout import trust
 from anima.layout.trust import Register, default_home
 from anima.layout.trust import folder as user_folder
 from anima.model import is_address
+from anima.store.overlay import upper_of
 
 if TYPE_CHECKING:
+    from anima.backup.migrate import Migration
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
     from anima.store.rows.tenants import Tenants
@@ -76,6 +80,53 @@ def restore(
         dry_run=dry_run,
         progress=progress,
     )
+
+
+def migrate(
+    source: str | Path,
+    target: str | Path,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Migration:
+    """Moves a home, with ledger, transcripts and history, to another place: a folder, one file or a database, where nothing
+    stands or an earlier state of it. Both are compared afterwards. Killed at any point, it can be run again; the first
+    home stays as it is."""
+    from anima.backup.migrate import compared, follows
+    from anima.backup.snapshot import put
+    from anima.store.shelf import Shelf
+
+    same: Any = {"clock": clock or now, "env": os.environ if env is None else env}
+    with Home.open(source, **same) as old:
+        books = upper_of(old.site.store)
+        with _there(target, same) as there:
+            is_later = follows(books, upper_of(there.site.store)) if there else False
+            with suppress(Damaged):
+                if there is not None and is_later:
+                    return replace(compared(books, upper_of(there.site.store)), was_there=True)
+        shelf = Shelf(str(user_folder(same["env"]) / "migrating" / books.key.id[:16]))
+        with old.snapshots.packed(progress) as made:
+            archive = put(shelf, made, at=same["clock"]())
+        restore(archive.path, target, large=True, other=not is_later, progress=progress, **same)
+        with Home.open(target, **same) as new:
+            done = compared(books, upper_of(new.site.store))
+            if old.is_vouched_for:
+                new.trust()
+    shutil.rmtree(shelf.folder, ignore_errors=True)
+    return done
+
+
+@contextmanager
+def _there(place: str | Path, same: Mapping[str, Any]) -> Iterator[Home | None]:
+    """The home at a place; None where nothing stands."""
+    is_empty = not is_address(place) and not (Path(place).is_dir() and any(Path(place).iterdir()))
+    try:
+        home = None if is_empty else Home.open(place, **same)
+    except NoSuchHome:
+        home = None
+    with home or nullcontext():
+        yield home
 
 
 def tenants(address: str) -> Tenants:

@@ -36,7 +36,7 @@ GROUPS = {
     "Find": {"search": "search about index"},
     "Conversations": {"sessions": "sessions stats call"},
     "Look back": {"past": "why undo history diff restore audit"},
-    "Keep and move": {"backup": "snapshot export import"},
+    "Keep and move": {"backup": "snapshot export import migrate"},
     "Let agents in": {"connect": "connect hook", "serve": "mcp token"},
     "Learn": {"learn": "tour help completion"},
 }

@@ -1,4 +1,4 @@
-"""Commands that keep and move a whole home: snapshot (take, list, verify, restore, prune) export import."""
+"""Commands that keep and move a whole home: snapshot (take, list, verify, restore, prune) export import migrate."""
 
 from __future__ import annotations
 
@@ -270,3 +270,34 @@ def _show_imported(done: Imported) -> None:
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN_MOVED]) + (" …" if len(names) > _SHOWN_MOVED else "")
+
+
+@command(
+    argument("source", metavar="FROM", help="A home: a folder, file:… or postgresql://…#tenant/agent."),
+    argument("target", metavar="TO", help="Another such place, where nothing stands or an earlier state of it."),
+    HOME,
+    opens=False,
+    owners=lambda given: True,
+)
+def migrate(source: str, target: str, home: str | None) -> Reply:
+    """Move a home to another kind of store, and prove that nothing was lost.
+
+    Documents, transcripts, ledger, key and history go along. Afterwards every file is compared by its digest, the ledger byte
+    by byte and by its chain, history version by version. FROM stays as it is; killed at any point, say it again.
+
+    \b
+    anima migrate ~/aria file:~/aria.db
+    anima migrate file:~/aria.db postgresql://anima_app@db/anima#acme
+    anima migrate postgresql://anima_app@db/anima#acme ~/aria-again
+    """
+    from anima import folders
+
+    if home is not None:
+        raise BadArguments("migrate takes both places by name: anima migrate FROM TO")
+    with progress_bar("moving") as progress:
+        done = folders.migrate(home_path(source), home_path(target, may_be_missing=True), progress=progress)
+    told = f"{counted(done.files, 'file')}, {counted(done.records, 'record')} and {counted(done.revisions, 'revision')}"
+    stood = " All of it stood there already." if done.was_there else ""
+    return Reply(
+        done, f"{flat(done.target)} is the same as {flat(done.source)}: {told}.{stood}\nWrite to one of them only."
+    )
