@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long test-layers test-hosts test-wheel bench reference pictures snapshots shape lint clean help
+.PHONY: docs up test test-long test-layers test-hosts test-adapters test-wheel bench reference pictures snapshots shape lint clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -29,6 +29,9 @@ test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment,
 
 test-hosts: $(VENV)/.test-installed  ## the real Claude Code, Codex and hermes, connected, against a model server on loopback
 	$(VENV)/bin/python tests/hosts.py
+
+test-adapters: $(VENV)/.test-installed  ## the adapters with the real libraries, each in an environment of its own; ONLY= picks one
+	$(VENV)/bin/python tests/adapters.py
 
 lint: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py

@@ -81,15 +81,19 @@ GEMINI = closed(
 )
 
 
+CLAUDES = (".claude-plugin/plugin.json", ".mcp.json", "hooks/hooks.json")
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_manifest_is_what_its_format_says(name: str) -> None:
-    jsonschema.validate(json.loads(bundle(WIRING, "claude-code")[name]), SCHEMAS[name])
+    jsonschema.validate(json.loads(bundle(WIRING, "generic")[name]), SCHEMAS[name])
 
 
 def test_the_bundle_holds_its_manifests_and_skills_and_nothing_else() -> None:
     skills = {f"skills/{name}/SKILL.md" for name in SKILLS}
 
     assert set(bundle(WIRING, "generic")) == {*SCHEMAS, *skills, "README.md"}
+    assert set(bundle(WIRING, "claude-code")) == {*skills, "README.md", *(n for n in SCHEMAS if n in CLAUDES)}
     assert set(extension(WIRING)) == {"gemini-extension.json", "GEMINI.md", "hooks/hooks.json", *skills}
 
 

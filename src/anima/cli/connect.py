@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 @command(
     argument("host", metavar="HOST", default=None, help="Which program; without it, all are listed."),
     flag("--remove", help="Take the host out; its files are as they were before."),
+    option("--from", "file", metavar="FILE", help="Take over the settings of another system, from its own file."),
     flag("--dry-run", help="Show what would change, and change nothing."),
     flag("--yes", help="Do not ask."),
-    owners=lambda given: bool(given["host"]) and not given["dry_run"],
+    owners=lambda given: bool(given["host"] or given["file"]) and not given["dry_run"],
 )
-def connect(home: Home, host: str | None, remove: bool, dry_run: bool, yes: bool, json: bool) -> Reply | None:
+def connect(
+    home: Home, host: str | None, remove: bool, file: str | None, dry_run: bool, yes: bool, json: bool
+) -> Reply | None:
     """Give the home a place in a program you have: its agent wakes up there, and keeps what you tell it.
 
     Shows the exact change of the program's files, then makes it. Hosts: claude-code codex cursor vscode gemini openclaw
     hermes nanobot generic. Called again, it changes nothing and tells whether a session of the program reached the home.
+    With --from it takes over settings: moltbot.json or openclaw.json, nexo's agents.yaml, Carapace's rules, IronClaw's
+    environment (.env), AgentScope's builder options as JSON become anima.toml; what has no counterpart is listed.
 
     \b
     Examples:
@@ -37,11 +42,16 @@ def connect(home: Home, host: str | None, remove: bool, dry_run: bool, yes: bool
       anima connect claude-code
       anima connect codex --dry-run
       anima connect codex --remove --yes
+      anima connect --from ~/.openclaw/openclaw.json --dry-run
     """
     from anima.connect.connections import contact_of, host_of
     from anima.connect.hosts import HOSTS
     from anima.connect.settle import spool_of
 
+    if file is not None:
+        if host is not None or remove:
+            raise BadArguments("--from takes over settings and goes with no host", hint="anima connect --from FILE")
+        return _taken_over(home, file, dry_run=dry_run, yes=yes, json=json)
     if host is None:
         found = [contact_of(spool_of(home, each.name), each) for each in HOSTS.values()]
         lines = [f"{stands.host:<12} {stands.said}" for stands in found]
@@ -52,12 +62,32 @@ def connect(home: Home, host: str | None, remove: bool, dry_run: bool, yes: bool
     connecting = _connecting(home, chosen)
     steps = connecting.plan(remove=remove)
     if not json:
-        for step in steps:
-            say(inert(step.diff).rstrip("\n"))
+        _show(steps)
     if not dry_run:
         _ask(steps, yes=yes, json=json)
         (connecting.remove if remove else connecting.connect)(steps)
     return Reply(*_told(home, connecting, steps, remove=remove, dry_run=dry_run))
+
+
+def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) -> Reply:
+    """Settings of another system's, shown as a change of anima.toml and made; then what has no counterpart."""
+    from pathlib import Path
+
+    from anima.connect.change import make, settings_edit
+
+    need_trust(home, may_ask=not json and not dry_run)
+    step, found, left = settings_edit(Path(file), home.name)
+    steps = (step,) if step is not None else ()
+    if not json:
+        _show(steps)
+    if not dry_run:
+        _ask(steps, yes=yes, json=json)
+        make(steps)
+    value = {"from": found.title, "taken": dict(found.taken), "dry_run": dry_run}
+    value |= {"left": [{"key": key, "why": why} for key, why in left], "diff": "".join(s.diff for s in steps)}
+    done = "nothing was changed" if dry_run or not steps else f"anima.toml has the settings of {found.title}"
+    lines = [done, *(["These have no counterpart:"] if left else [])]
+    return Reply(value, [*lines, *(f"  {flat(key)}: {why}" for key, why in left)])
 
 
 def _connecting(home: Home, host: Any) -> Connecting:
@@ -82,6 +112,11 @@ def _program() -> tuple[str, ...]:
         return (here,)
     beside = os.path.join(os.path.dirname(sys.executable), "anima")
     return (beside,) if os.access(beside, os.X_OK) else (sys.executable, "-P", "-m", "anima.cli")
+
+
+def _show(steps: tuple[Step, ...]) -> None:
+    for step in steps:
+        say(inert(step.shown).rstrip("\n"))
 
 
 def _ask(steps: tuple[Step, ...], *, yes: bool, json: bool) -> None:

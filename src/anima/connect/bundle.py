@@ -6,10 +6,13 @@ since it reads hooks from the same place in other words. Not here: where a bundl
 
 from __future__ import annotations
 
+import re
+
 from anima.connect.events import EVENTS
 from anima.connect.wiring import NAME, SKILLS, WAITS, Wiring, about, skill, written
 
 AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
+_READ = {"claude-code": r"README|\.claude|\.mcp|hooks/hooks", "openclaw": r"README|plugin\.json|mcp\.json"}
 _README = """\
 # anima
 
@@ -22,7 +25,8 @@ Nothing in it is yours to edit: `anima connect HOST` writes it anew, `anima conn
 
 
 def bundle(wiring: Wiring, host: str) -> dict[str, str]:
-    """The files of the bundle, by their paths in it. `host` is who its server joins."""
+    """The files of the bundle, by their paths in it. `host` is who its server joins; one that is named has the files that
+    it reads, and `generic` all of them."""
     server = wiring.server(host)
     files = {
         "README.md": _README.format(agent=wiring.agent),
@@ -38,7 +42,8 @@ def bundle(wiring: Wiring, host: str) -> dict[str, str]:
         ),
         "hooks/cursor.json": written({"version": 1, "hooks": cursor_hooks(wiring)}),
     }
-    return files | skills()
+    read = _READ.get(host, "")
+    return {name: text for name, text in files.items() if re.match(read, name)} | skills()
 
 
 def skills() -> dict[str, str]:

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anima.errors import BadInput, Refused
+from anima.config import FILE
+from anima.connect.moving_in import Settings, settings_of, with_settings
+from anima.errors import BadInput, NotFound, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,14 @@ class Step:
         old, new = (_lines(each) for each in (self.before, self.after))
         was, becomes = ("/dev/null" if each is None else str(self.path) for each in (self.before, self.after))
         return "".join(difflib.unified_diff(old, new, was, becomes))
+
+    @property
+    def shown(self) -> str:
+        """The diff; of a page that comes or goes whole, which nothing runs, how long it is."""
+        if self.path.suffix == ".md" and None in (self.before, self.after):
+            there = self.after if self.before is None else self.before
+            return f"{'+' if self.before is None else '-'} {self.path} ({len(_lines(there))} lines to read)\n"
+        return self.diff
 
 
 def _lines(raw: bytes | None) -> list[str]:
@@ -113,6 +123,21 @@ def _as_it_was(edit: HostEdit, there: bytes, held: Mapping[str, Any] | None) -> 
         return edit.take(_decoded(edit.path, there)).encode()
     except BadInput as error:
         raise _refused(edit.path, error) from None
+
+
+def settings_edit(file: Path, home: str) -> tuple[Step | None, Settings, list[tuple[str, str]]]:
+    """The change of a home's anima.toml by a file of another system's settings, what was found in it, and what has no
+    counterpart or is there already. Raises BadInput for a file that is none, or a home that is no folder."""
+    raw, path = _read(file), Path(home) / FILE
+    if raw is None:
+        raise NotFound(f"there is no file {file}")
+    if not path.parent.is_dir():
+        raise BadInput("the settings of a home in a database are not in a file")
+    found = settings_of(str(file.absolute()), _decoded(file, raw), home=home)
+    before = _read(path)
+    text, already = with_settings(_decoded(path, before or b""), found)
+    step = Step(path=path, before=before, after=text.encode())
+    return (step if step.after != (before or b"") else None), found, [*found.left, *already]
 
 
 def kept_of(steps: Sequence[Step], already: Mapping[str, Any]) -> dict[str, Any]:

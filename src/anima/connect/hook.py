@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 
 from anima.connect.events import EVENTS, MOST, Report, envelope, fitting, parsed, report_of, takes
@@ -56,7 +57,7 @@ def answer(
     report = report_of(host, name, json.loads(raw))
     spool = Spool(config, home, host)
     connection = spool.connection
-    if report is None or connection is None or connection.get("identity") != str(os.stat(home).st_ino):
+    if report is None or connection is None or connection.get("identity") != str(Path(home).stat().st_ino):
         return ""  # another folder took its place, or the owner took the host out
     if report.scope:  # somebody else may listen: told what they may hear, and nothing is kept
         return envelope(host, name, _told(spool, home, config, report) if report.event in ("start", "helper") else "")

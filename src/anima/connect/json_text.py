@@ -18,6 +18,8 @@ from anima.errors import BadInput
 _SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)*")
 _ATOM = re.compile(r"[^\s,:\[\]{}'\"/]+")
 _WORDS = {"true": True, "false": False, "null": None}
+_BREAK = re.compile(r",\n\s+")
+_TEXTS = re.compile(r'\[\n\s+("(?:[^"\\]|\\.)*"(?:,\n\s+"(?:[^"\\]|\\.)*")*)\n\s*\]')
 
 
 @dataclass(slots=True)
@@ -221,8 +223,14 @@ def _comma_before(text: str, node: JsonNode, start: int) -> int | None:
 def _drawn(text: str, value: object, depth: int) -> str:
     """A value as it is written at this depth of the file."""
     step, newline = _step(text), "\r\n" if "\r\n" in text else "\n"
-    lines = json.dumps(value, ensure_ascii=False, indent=step).split("\n")
+    lines = laid_out(value, step).split("\n")
     return newline.join([lines[0], *(step * depth + line for line in lines[1:])])
+
+
+def laid_out(value: object, step: str = "  ") -> str:
+    """A value as a person reads it: a list of texts stands on one line."""
+    text = json.dumps(value, ensure_ascii=False, indent=step)
+    return _TEXTS.sub(lambda found: "[" + _BREAK.sub(", ", found[1]) + "]", text)
 
 
 def _step(text: str) -> str:

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -118,7 +119,7 @@ def _best(found: list[_Found], units: int, words: list[str]) -> list[_Found]:
 def _shown(db: sqlite3.Connection, home: str, each: _Found) -> Recalled | None:
     """A unit's text; None where its document is not what it was."""
     try:
-        there = os.stat(os.path.join(home, each.path), follow_symlinks=False)
+        there = Path(home, each.path).lstat()
     except (OSError, ValueError):
         return None
     version = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)

@@ -59,7 +59,7 @@ class Spool:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 if _is_still(fd, self._file(report.id, "jsonl")):
-                    os.write(fd, _line(report, full=os.fstat(fd).st_size < MOST))
+                    os.write(fd, _line(report, full=os.path.getsize(fd) < MOST))
                     return
             finally:
                 os.close(fd)
@@ -228,10 +228,9 @@ def write_json(path: str, value: Mapping[str, Any]) -> None:
 
 def _is_still(fd: int, path: str) -> bool:
     try:
-        there, here = os.stat(path), os.fstat(fd)
+        return os.path.samefile(path, fd)
     except OSError:
         return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
 @contextmanager

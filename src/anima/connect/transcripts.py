@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 MOST = 64 << 20  # bytes that are read at a time
@@ -155,10 +156,9 @@ def lines_from(path: str, offset: int, *, within: str, id: str) -> tuple[bytes, 
     except OSError:
         return b"", offset
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+        if not _is_ours(path, fd):
             return b"", offset
-        if found.st_size < offset:  # it was written anew
+        if os.path.getsize(fd) < offset:  # it was written anew
             offset = 0
         file.seek(offset)
         raw = file.read(MOST)
@@ -166,6 +166,15 @@ def lines_from(path: str, offset: int, *, within: str, id: str) -> tuple[bytes, 
     if not whole and len(raw) == MOST:  # a line that nobody reads: what comes after it is read
         return b"", offset + MOST
     return whole, offset + len(whole)
+
+
+def _is_ours(path: str, fd: int) -> bool:
+    """Whether an open file is a regular one of this user's, and stands there under its own name."""
+    try:
+        found = Path(path).lstat()
+        return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and os.path.samefile(path, fd)
+    except OSError:
+        return False  # it went meanwhile
 
 
 def _is_beneath(path: str, folder: str) -> bool:

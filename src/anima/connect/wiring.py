@@ -6,13 +6,13 @@ configuration stand in them, so that no environment of a project's says others. 
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from anima import __version__
+from anima.connect.json_text import laid_out
 from anima.connect.spool import place_of
 
 NAME = "anima"
@@ -69,7 +69,7 @@ def skill(name: str) -> str:
 
 def written(value: object) -> str:
     """A JSON file of ours."""
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return laid_out(value) + "\n"
 
 
 def about() -> dict[str, object]:

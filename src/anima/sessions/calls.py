@@ -392,6 +392,16 @@ class Calling:
             what = "note" if target == "daily_log" else "write"
             return _answer(self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish))
 
+    def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
+        """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
+        with self._hand.at_work():
+            document, target = self._viewed(path)[0], self._place(to) if to is not None else None
+            for place in filter(None, (document.path, target)):
+                if self.listener.sight(self._layout, place) is not Sight.WHOLE:
+                    raise NoSuchDocument(place.text)
+            wish = self._hand.wish(document.path, kind, base=document.digest)
+            return _answer(self._hand.submit(replace(wish, to=target)))
+
     def _quoted(self, target: str, quote: str) -> Receipt:
         """Adds what the owner typed in this conversation, word for word."""
         if target not in ("memory", "daily_log"):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
-from anima.model import Access, Change, Complete, DocPath, Nights, Origin, Scope, Seen
+from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
 from anima.sessions.calls import Calling, framed
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, Rooms
@@ -189,10 +189,23 @@ class Session(Hand):
 
         The call is part of the transcript, with the host's own `id` for it; so is one that went wrong.
         """
-        self._check_open()
         given = {} if arguments is None else arguments
+        return self._recorded_call(
+            name, given, id, lambda: self._calling.run(name, chosen(name, self.tools()).checked(given))
+        )
+
+    def change(self, kind: Kind, path: str, *, to: str | None = None, id: str | None = None) -> dict[str, Any]:
+        """Moves or deletes a document, for tools of other makes that can: over the gate, answered and on record like a call.
+        Raises NoSuchDocument, also where the listener does not see all of it."""
+        given = {"path": path} | ({"to": to} if to is not None else {})
+        return self._recorded_call(f"memory_{kind}", given, id, lambda: self._calling.change(kind, path, to))
+
+    def _recorded_call(
+        self, name: str, given: Mapping[str, Any], id: str | None, work: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        self._check_open()
         try:
-            answer = self._calling.run(name, chosen(name, self.tools()).checked(given))
+            answer = work()
         except HomeError as error:
             self._record_call(name, given, {"error": str(error)}, id)
             raise

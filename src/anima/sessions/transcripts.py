@@ -75,13 +75,13 @@ class Transcripts:
         return self.folder_of(self._place.folder, self._place.context) if self._place.context else None
 
     @cached_property
-    def _redact(self) -> Redact:
+    def redact(self) -> Redact:
         return redaction(self.site.config.sessions)
 
     @cached_property
     def index(self) -> TranscriptIndex:
         store = self.site.store
-        return TranscriptIndex(store.scratch(NAME), redact=self._redact, make=lambda: store.scratch(NAME, make=True))
+        return TranscriptIndex(store.scratch(NAME), redact=self.redact, make=lambda: store.scratch(NAME, make=True))
 
     @property
     def _place(self) -> TalkPlace:
@@ -130,16 +130,16 @@ class Transcripts:
         if not self._place.context:
             raise BadArguments(f"the dialect {self.site.layout.dialect} keeps no list of sessions")
         self.get(id)
-        self._refresh(self.folder, given={id: " ".join(self._redact(summary)[0].split())[:MAX_SUMMARY]})
+        self._refresh(self.folder, given={id: " ".join(self.redact(summary)[0].split())[:MAX_SUMMARY]})
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def create(self, header: Header) -> Transcript:
-        return Transcript.create(self.folder, header, clock=self.site.clock, redact=self._redact, context=self._context)
+        return Transcript.create(self.folder, header, clock=self.site.clock, redact=self.redact, context=self._context)
 
     def carry_on(self, id: str) -> Transcript:
         """A transcript of this agent's that goes on. Another agent's is not there."""
-        found = Transcript.resume(self.folder, id, clock=self.site.clock, redact=self._redact, context=self._context)
+        found = Transcript.resume(self.folder, id, clock=self.site.clock, redact=self.redact, context=self._context)
         if found.header.agent_id != self.site.agent:
             found.abandon()
             raise NoSuchSession(f"{id}: there is no such session")

@@ -48,15 +48,18 @@ class Received:
         if "input" in self.body:
             return str(self.body.get("instructions") or "")
         if self.path.endswith("/messages"):
-            system = self.body.get("system") or ""
-            return system if isinstance(system, str) else "".join(block["text"] for block in system)
-        return "".join(m["content"] for m in self.body["messages"] if m["role"] in ("system", "developer"))
+            return _plain(self.body.get("system") or "")
+        return "".join(_plain(m["content"]) for m in self.body["messages"] if m["role"] in ("system", "developer"))
 
     @property
     def said(self) -> str:
         """Everything but the prompt and the tools, as JSON: for a look whether something was sent."""
         messages = self.body.get("input") or self.body["messages"]
         return json.dumps([m for m in messages if m.get("role") not in ("system", "developer")], ensure_ascii=False)
+
+
+def _plain(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 Step = Spoken | Callable[[Received], Spoken]

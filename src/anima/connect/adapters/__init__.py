@@ -1,0 +1,115 @@
+"""Adapters: a home for agents that other libraries run. One module a library, each an extra of its own.
+
+Promise: what a library hands over is one of three things: the owner's words, where it truly tells so; the model's; or text
+from outside, which is all the rest. Each is on record once, under the library's own id for it, and outside text taints the
+session before the model goes on. Calls of the home's tools go through the session, and an error is an answer.
+Not here: what a library calls all this (one module each), trust and records (sessions).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from anima import Session, Turn
+from anima.errors import MissingExtra
+from anima.model import Origin
+
+_ALL = 1_000_000
+
+
+@contextmanager
+def needed(extra: str, what: str) -> Iterator[None]:
+    """Around the imports of a library. Raises MissingExtra where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(extra, what) from error
+
+
+class Lodger:
+    """One conversation that a library holds, and the session that keeps it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        talks = session.rooms.transcripts
+        past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
+        self._known = {turn.message_id for turn in past if turn.call is None}
+        self.calls = Counter((turn.name, turn.message_id) for turn in past if turn.call is not None)
+
+    def is_new(self, id: str | None) -> bool:
+        """Whether something with this id was not handed over before; what has none always is."""
+        is_known = id is not None and id in self._known
+        self._known.add(id)
+        return not is_known
+
+    def owner(self, text: str, id: str | None = None) -> None:
+        """What the owner, or whoever the session is with, says."""
+        if self.is_new(id) and text.strip():
+            self.session.log("user", text, message_id=id)
+
+    def model(self, text: str, id: str | None = None) -> None:
+        if self.is_new(id) and text.strip():
+            self.session.log("assistant", text, message_id=id)
+
+    def other(self, name: str, text: str, id: str | None = None) -> None:
+        """What somebody else says in the conversation: another agent, a program, a file that was handed over."""
+        if self.is_new(id) and text.strip():
+            self.session.log("user", text, message_id=id, name=name or "outside")
+
+    def outside(self, name: str, given: object, text: str, id: str | None = None, *, early: bool = False) -> None:
+        """What a tool says that is not the home's; what was told `early`, by a hook, is claimed when it comes by again."""
+        if early or not self.claimed(name, id):
+            asked = parsed(given)
+            self.session.outside.heard(name, asked if isinstance(asked, Mapping) else {}, text, id)
+            self.calls[name, id] += early
+
+    def attached(self) -> None:
+        """Something came in that is no words: a picture, a file, an answer of the service's own tools."""
+        self.session.taint(Origin.TOOL)
+
+    def call(self, name: str, given: object, id: str | None = None) -> str:
+        """What a tool of the home's answers, as JSON; an error is an answer too."""
+        self.calls[name, id] += 1
+        asked = {"type": "function_call", "name": name, "call_id": id, "arguments": given}
+        return str(self.session.run([asked])[0]["output"])
+
+    def claimed(self, name: str, id: str | None) -> bool:
+        """Whether the result of this call is on record; each is claimed once, since ids of calls come again, and some
+        libraries do not tell a tool the id of its call."""
+        for key in ((name, id), (name, None)):
+            if self.calls[key] > 0:
+                self.calls[key] -= 1
+                return True
+        return False
+
+    def past(self) -> list[tuple[str, Turn]]:
+        """What a model that takes the conversation up is shown: (who, entry); who is owner, model, call or other. The
+        summary of what was cut comes first, as an entry of somebody else's."""
+        summary, turns = self.session.context()
+        found = [("other", Turn(timestamp="", role="user", content=summary, name="summary"))] if summary else []
+        for turn in turns:
+            who = "call" if turn.call is not None else "other" if turn.name or turn.role == "tool" else turn.role
+            found.append(({"user": "owner", "assistant": "model"}.get(who, who), turn))
+        return found
+
+
+def framed(turn: Turn) -> str:
+    """The words of somebody else, with their name before them."""
+    return f"[{turn.name or turn.role}]\n{turn.content}"
+
+
+def arguments_of(turn: Turn) -> str:
+    """What a call was asked, as JSON."""
+    return json.dumps((turn.call or {}).get("arguments") or {}, ensure_ascii=False)
+
+
+def parsed(text: object) -> Any:
+    """What a text of JSON says; the text where it is none."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,188 @@
+"""Moving in: the settings of another system become those of a home.
+
+Promise: pure. Every value of a file of another system's lands in `anima.toml` or in the list of what has no counterpart, with
+the reason; none is lost, and no key goes into a file. What the home's own file says already stays as it is, and so does every
+line of it. What comes of it is a configuration that loads. Not here: the table (tables/settings.toml), files (change).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import yaml
+
+from anima.config import load
+from anima.connect import json_text
+from anima.connect.toml_text import drawn
+from anima.errors import BadInput
+from anima.text.words import read_table
+
+_NOTHING = "anima has no such setting"
+_SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
+_LISTS = ("prompt.additional",)  # keys to which several values may go
+_EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
+
+
+class Value(NamedTuple):
+    """One value of a file: its path as the table names it, from the most particular to the least; the places in lists on
+    the way; and the value."""
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a file of another system's comes to: keys of anima.toml, and (path, reason) of what has no counterpart."""
+
+    title: str
+    taken: Mapping[str, Any]
+    left: tuple[tuple[str, str], ...]
+
+
+def settings_of(file: str, text: str, *, home: str) -> Settings:
+    """What a file says. Raises BadInput for one that is no file of a system that the table knows."""
+    folder, name = os.path.split(file)
+    tree = _read(name, text)
+    kinds: dict[str, dict[str, Any]] = read_table("connect", "settings")
+    ways = {"yaml": ("nexo", "carapace"), "env": ("ironclaw",), "json": ("openclaw", "agentscope")}[_way(name, text)]
+    kind = next((kind for kind in ways if set(kinds[kind]["marks"]) & set(tree)), None)
+    if kind is None:
+        raise BadInput(f"{name}: nothing in it is a setting of {', '.join(kinds[each]['title'] for each in ways)}")
+    taken, left, last = dict[str, Any](), list[tuple[str, str]](), dict[str, Any]()
+    for each in _values(tree):
+        where, why = _goes(each, kinds[kind])
+        if where is None or _SECRET.search(each.names[0]):
+            left.append((each.names[0], why or _NOTHING))
+        elif isinstance(where, str):
+            _take(taken, left, each, where, (folder, home))
+        else:
+            last |= where
+    return Settings(title=kinds[kind]["title"], taken=taken | last, left=tuple(left))
+
+
+def _way(name: str, text: str) -> str:
+    if name.endswith((".yaml", ".yml")):
+        return "yaml"
+    return "json" if text.lstrip().startswith(("{", "//", "/*")) else "env"
+
+
+def _read(name: str, text: str) -> dict[str, Any]:
+    try:
+        way = _way(name, text)
+        if way == "env":
+            return {key: value.strip().strip("\"'") for key, value in _EXPORT.findall(text)}
+        tree = yaml.safe_load(text) if way == "yaml" else json_text.at(text, ())
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadInput(f"{name} cannot be read as YAML ({str(error).splitlines()[0]})") from None
+    if isinstance(tree, list):
+        return {"rules": tree}  # Carapace's file may be the bare list
+    if not isinstance(tree, dict):
+        raise BadInput(f"{name} holds no settings")
+    return tree
+
+
+def _values(tree: object, names: tuple[str, ...] = ("",), places: tuple[int, ...] = ()) -> Iterator[Value]:
+    """Every value of a tree. A list of plain values is one."""
+    if isinstance(tree, dict) and tree:
+        for key, each in tree.items():
+            yield from _values(each, tuple(f"{name}.{key}".lstrip(".") for name in names), places)
+    elif isinstance(tree, list) and any(isinstance(each, dict) for each in tree):
+        for place, each in enumerate(tree):
+            id = each.get("id", each.get("agentId")) if isinstance(each, dict) else None
+            own = tuple(f"{name}[{id}]" for name in names) if isinstance(id, str) else ()
+            yield from _values(each, (*own, *(f"{name}[]" for name in names)), (*places, place))
+    else:
+        yield Value(names, places, tree)
+
+
+def _goes(each: Value, kind: Mapping[str, Any]) -> tuple[str | dict[str, Any] | None, str]:
+    """Where a value goes: a key, several with their values, or None and why."""
+    keys, left = kind["keys"], kind["left"]
+    found = next((keys[name] for name in each.names if name in keys), None)
+    if isinstance(found, dict):
+        value = str(each.value).lower() if isinstance(each.value, bool) else str(each.value)
+        found = found.get(value)
+        if found is not None:
+            pairs = (pair.partition("=") for pair in filter(None, found.split("; ")))
+            return {key: 0.0 if text == "0" else text for key, _, text in pairs}, ""
+    if found is not None:
+        return found, ""
+    return None, next((left[name] for name in _wider(each.names) if name in left), _NOTHING)
+
+
+def _wider(names: tuple[str, ...]) -> Iterator[str]:
+    """The names by which a value may stand in the table, and those of everything it stands beneath."""
+    yield from names
+    parts = [name.split(".") for name in names]
+    for depth in range(max(map(len, parts)) - 1, 0, -1):
+        yield from (f"{'.'.join(part[:depth])}.*" for part in parts if depth < len(part))
+
+
+def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where: str, at: tuple[str, str]) -> None:
+    path, value = each.names[0], each.value
+    if where == "agent[].home" and isinstance(value, str):
+        value = os.path.realpath(os.path.join(at[0], os.path.expanduser(value)))
+        if value == os.path.realpath(at[1]):
+            left.append((path, "it is this home"))
+            return
+    if where in _LISTS:
+        taken.setdefault(where, []).extend(value if isinstance(value, list) else [value])
+        return
+    if "[]" in where:
+        where = where.replace("[]", f"[{each.places[0]}]", 1)
+    if where in taken and taken[where] != value:
+        left.append((path, f"{where} is {drawn(taken[where])} by a value before it; a home has one"))
+    else:
+        taken[where] = value
+
+
+# -- into anima.toml -----------------------------------------------------------------------------------------------------
+
+
+def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]]]:
+    """The text of anima.toml with what was found, and what it says already. Raises BadConfig where that does not load."""
+    there = tomllib.loads(text)
+    plain, elements, already = dict[str, dict[str, Any]](), dict[str, dict[str, Any]](), list[tuple[str, str]]()
+    for key, value in found.taken.items():
+        table, _, name = key.rpartition(".")
+        if "[" in table:
+            elements.setdefault(table, {})[name] = value
+        elif _said(there, key) is not None:
+            already.append((key, f"anima.toml says {drawn(_said(there, key))} already"))
+        else:
+            plain.setdefault(table, {})[name] = value
+    for table, values in plain.items():
+        text = _put(text, table, [f"{name} = {drawn(value)}" for name, value in values.items()])
+    for place, values in elements.items():
+        table = place.partition("[")[0]
+        if any(each == values or each.get("id", "") == values.get("id") for each in there.get(table, ())):
+            already.append((place, f"anima.toml has this {table} already"))
+            continue
+        lines = [f"{name} = {drawn(value)}" for name, value in values.items()]
+        text = "\n".join([text.rstrip("\n"), "", f"[[{table}]]", *lines, ""]).lstrip("\n")
+    load(text, env={}, trusted=True)
+    return text, already
+
+
+def _said(there: Any, key: str) -> object:
+    for part in key.split("."):
+        there = there.get(part) if isinstance(there, dict) else None
+    return there
+
+
+def _put(text: str, table: str, lines: list[str]) -> str:
+    """The text with lines at the head of a table, which is made where there is none; "" is what stands before them all."""
+    if not table:
+        return "\n".join([*lines, text])
+    header = re.search(rf"^\[{re.escape(table)}\][^\n]*\n?", text, re.M)
+    if header is None:
+        return "\n".join([text.rstrip("\n"), "", f"[{table}]", *lines, ""]).lstrip("\n")
+    head = text[: header.end()] if header[0].endswith("\n") else f"{text}\n"
+    return "\n".join([f"{head}{lines[0]}", *lines[1:], text[header.end() :]])
