@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from pathlib import Path
 import pytest
 
 from anima import Home
+from anima.agent.models import Models
 from anima.cli import run
 from anima.connect.channels import Account, Accounts
+from anima.testing.models import ModelServer, Spoken
 from anima.testing.telegram import TOKEN, BotServer
 from anima.web.app import create_app
 from anima.web.chores import Chore
 from channeling import OWNER, a_home
+from held import Held
 from owning import as_owner
 from serving import running
 
@@ -75,3 +79,27 @@ def test_a_served_home_is_there_once_it_is_switched_on_and_stops_where_the_token
         with running(create_app(home, chores=[nothing])):
             server.wait(lambda: bool(Accounts(home).get("telegram").stopped))
         assert server.polls == polls and "token" in Accounts(home).get("telegram").stopped
+
+
+def test_a_process_that_is_killed_in_the_middle_of_an_answer_is_followed_by_one_that_gives_it(home: Home) -> None:
+    step, place = Held(Spoken("lost")), home.name
+    command = [sys.executable, "-m", "anima.cli", "channel", "telegram", "run", "--as-owner", "--home", place]
+    environment = {**os.environ, "ANIMA_OWNER": f"telegram:{OWNER}"}
+    with BotServer() as server, ModelServer([step, Spoken("Here I am.")]) as model:
+        Models.of(home).use("openai-chat:loopback", url=model.url, key=model.key)
+        Accounts(home).put("telegram", Account(token=server.token, url=server.url))
+        first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        number = server.says("are you there?", sender=OWNER)
+        step.reached()
+        first.kill()
+        first.wait()
+        step.go.set()
+        second = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        try:
+            server.confirmed(number)
+        finally:
+            second.terminate()
+            second.wait()
+        assert [each["text"] for each in server.sent(OWNER)] == ["Here I am."]
+    (row,) = home.sessions.list()
+    assert [each.role for each in home.sessions.read(row.id).entries] == ["user", "assistant"]

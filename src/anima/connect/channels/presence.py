@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anima import Home, HomeError, Scope
 from anima.agent.chats import waiting
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from anima.agent.feed import Event
 
 log = logging.getLogger("anima.channels")
+T = TypeVar("T")
 WAIT, BUSY, LONGEST = 20.0, 1.0, 60.0  # seconds: until it listens anew, while an answer is owed, between two tries
 MOST_VENUES, MOST_CARDS, SHOWN = 500, 50, 10
 LOOKED = 400  # entries, the newest, among which a message is looked for
@@ -89,10 +91,8 @@ class Presence:
         self._name, self._store = f"channel-{channel.name}", home.site.store
         self.state = PresenceState.read(self._store.state.get(self._name))
         self._open, self._owed = set[int](), dict[tuple[str, int], tuple[Heard, int]]()
-        self._late = list[Callable[[], Coroutine[Any, Any, None]]]()  # what could not be sent
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks, self._wake, self._saving = set[asyncio.Task[None]](), asyncio.Event(), asyncio.Lock()
-        self._failures = 0
 
     async def run(self) -> None:
         """Until it is cancelled. Raises ChannelDown where it would go on in vain."""
@@ -101,8 +101,7 @@ class Presence:
         self.state.notified = self.state.notified or self.home.site.now().isoformat()
         self._chats.watchers.append(self._watch)
         try:
-            while not await self._reached(self.channel.begin()):
-                pass
+            await self._reached(self.channel.begin)
             while True:
                 await self._round()
         finally:
@@ -117,34 +116,27 @@ class Presence:
             state.after, state.done, state.at = 0, [], ""
         after = min(self._open) - 1 if self._open else state.after
         self._wake.clear()
-        heard = await self._reached(self.channel.listen(after, wait=0 if self._open else WAIT))
-        for each in heard or ():
+        for each in await self._reached(lambda: self.channel.listen(after, wait=0 if self._open else WAIT)):
             if each.number > state.after and each.number not in self._open and each.number not in state.done:
                 self._open.add(each.number)
                 state.at = now.isoformat()
                 self._do(self._handled(each))
-        if heard is not None:
-            late, self._late = self._late, []
-            for again in late:
-                self._do(again())
-            await self._notices()
+        await self._notices()
         if self._open:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), BUSY)
 
-    async def _reached(self, call: Coroutine[Any, Any, Any]) -> Any:
-        """What a call gives; None where it could not be made, after a while. Raises ChannelDown where none can be made."""
-        try:
-            found = await call
-            self._failures = 0
-            return found
-        except ChannelDown as error:
-            if error.final:
-                raise
-            log.warning("%s: %s", self.channel.name, error)
-            self._failures += 1
-            await asyncio.sleep(min(LONGEST, 0.25 * 2**self._failures))
-            return None
+    async def _reached(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a call gives, made until it can be. Raises ChannelDown where that is in vain."""
+        for failures in count():
+            try:
+                return await call()
+            except ChannelDown as error:
+                if error.final or error.gone or error.moved:
+                    raise
+                log.warning("%s: %s", self.channel.name, error)
+                await asyncio.sleep(min(LONGEST, 0.25 * 2 ** min(failures, 10)))
+        raise AssertionError("counting has no end")
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -324,7 +316,7 @@ class Presence:
 
         cards = [card for card in await asyncio.to_thread(drawn) if again or card.mark not in known.cards][:SHOWN]
         for card in cards:
-            await self.channel.send(known.venue, card.text, buttons=card.buttons)
+            await self._reached(partial(self.channel.send, known.venue, card.text, buttons=card.buttons))
             known.cards = [*known.cards, card.mark][-MOST_CARDS:]
         return len(cards)
 
@@ -366,13 +358,11 @@ class Presence:
                 async with self._locks[known.venue.name]:
                     await self._answered(known, chat, event, heard)
         except ChannelDown as error:
-            if not (error.gone or error.final):
-                return self._late.append(lambda: self._ended(chat, event, heard))
+            log.warning("%s: %s", self.channel.name, error)
         except Exception:
             log.exception("an error of ours on a channel")
         if heard is not None:
             await self._settle(heard.number)
-        return None
 
     async def _answered(self, known: Known, chat: Chat, event: Event, heard: Heard | None) -> None:
         is_owners = chat.session.listener.sees_all
@@ -390,15 +380,15 @@ class Presence:
 
     async def _sent(self, venue: Venue, text: str, to: str = "") -> None:
         try:
-            await self.channel.send(venue, text, to=to)
+            await self._reached(partial(self.channel.send, venue, text, to=to))
         except ChannelDown as error:
             if not error.moved:
                 raise
             self._left(Heard(number=0, kind="moved", venue=venue, data=error.moved))
-            await self.channel.send(venue._replace(chat=error.moved), text)
+            await self._sent(venue._replace(chat=error.moved), text)
 
     async def _told(self, venue: Venue, text: str) -> None:
-        """A sentence of ours, which may be lost."""
+        """A sentence of ours, to whoever can be reached."""
         with suppress(ChannelDown):
             if text:
                 await self._sent(venue, text)
@@ -408,29 +398,21 @@ class Presence:
         name = f"{self.channel.name}:"
         owners = [owner.removeprefix(name) for owner in self.home.config.owner if owner.startswith(name)]
         for time, ritual, id in await asyncio.to_thread(delivered, self._store, self.state.notified) if owners else ():
-            text = await asyncio.to_thread(said_in, self.home.sessions, id)
-            for person in owners if text else ():
-                try:
-                    await self._notice(self.channel.direct(person), f"{ritual}: {text}", id, time)
-                except ChannelDown as error:
-                    if not error.gone:
-                        return  # later
+            said = await asyncio.to_thread(said_in, self.home.sessions, id)
+            for person in owners if said else ():
+                venue, text, chat = self.channel.direct(person), f"{ritual}: {said}", None
+                known = self.state.venues.get(venue.name) or Known(*venue)
+                with suppress(NoSuchSession):
+                    chat = await self._chats.get(known.session) if known.session else None
+                if chat is not None and chat.is_running:
+                    return  # they are talking; it is told later
+                await self._told(venue, text)
+                if chat is not None:  # that conversation knows it, too
+                    await chat.told(text, id)
+                    known.sent += 1
+                    await asyncio.to_thread(is_told, self._store, time)
             self.state.notified = time
             await self._save()
-
-    async def _notice(self, venue: Venue, text: str, session: str, time: str) -> None:
-        """Tells it, also to the conversation that goes on there."""
-        known, chat = self.state.venues.get(venue.name), None
-        with suppress(NoSuchSession):
-            chat = await self._chats.get(known.session) if known and known.session else None
-        if chat is not None and chat.is_running:
-            raise ChannelDown("they are talking; it is told later")
-        async with self._locks[venue.name]:
-            await self._sent(venue, text)
-            if chat is not None and known is not None:
-                await chat.told(text, session)
-                known.sent += 1
-                await asyncio.to_thread(is_told, self._store, time)
 
 
 def _mark(heard: Heard) -> str:
