@@ -177,9 +177,6 @@ class OpenLog(Readable, Protocol):
     def begin(self, record: bytes) -> None:
         """Adds the first record, durably. Raises BadArguments when there is one."""
 
-    def end_last_line(self) -> bool:
-        """Gives an unfinished last line its end, or puts it aside, as the next append would; whether there was one."""
-
     def sync(self) -> None:
         """Everything appended so far outlives a crash when this returns."""
 

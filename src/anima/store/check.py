@@ -408,9 +408,8 @@ class CheckedHistory:
         if self._folder.kind_of(place) is None and b'"kind":"intent"' in ledger_bytes(store) and not left:
             said = f"History is gone: {place} is not there, and the ledger tells of changes."
             yield Remark(name="history-damaged", about=place, message=said)
-        names = {"busy": "history-busy", "other-branch": "history-head"}
         for name, why in problems_at(self._folder, place):
-            yield Remark(name=names.get(name, "history-damaged"), about=place, message=f"History: {why}.")
+            yield Remark(name=f"history-{name}", about=place, message=f"History: {why}.")
         for name in [] if is_busy(store) else left:
             said = f"{name} was left by something that was interrupted."
             yield Remark(name="leftover", about=name, message=said)

@@ -24,7 +24,7 @@ from anima.errors import Damaged, HomeError, NoSuchRevision, Refused, printable
 from anima.model import DocPath
 from anima.store import repository as repo
 from anima.store.folder import Folder, write_all
-from anima.store.repository import Commit, Entry, Repository, blob_id, is_file, lay_out, mapped, object_id, tree_bytes
+from anima.store.repository import Commit, Entry, Repository, blob_id, is_file, lay_out, mapped, tree_bytes
 from anima.store.revision import Note, Revision, anchor_of, message_of, patch_of, person_of, revision_of
 from anima.store.safe_open import held, open_beneath
 
@@ -295,29 +295,29 @@ class History(Repository):
         return [why for _, why in self.problems()]
 
     def problems(self) -> list[tuple[str, str]]:
-        """What is wrong: the end of the name that the table of damages has for it, and a sentence."""
+        """What is wrong: whether git is `busy`, HEAD is on another branch (`head`) or something is `damaged`, and a sentence."""
         with self._mutex, mapped():  # no lock is taken: looking changes nothing
             self._bind()
             self._forget()
             found = []
             for name, lock in ((name, self._stat(name)) for name in repo.GIT_LOCKS):
                 if lock and time.time() - lock.st_mtime > _MINUTE:
-                    found.append(("lock", f"{name} was left by a git command that died"))
+                    found.append(("damaged", f"{name} was left by a git command that died"))
                 elif lock:
                     found.append(("busy", f"{name} is there: a git command is at work, or died just now"))
             if self._strange:
-                return [*found, ("unsafe", f"{printable(self._strange)} is not what must stand there")]
-            return found + self._head_problem() + [("broken", why) for why in islice(self._unreadable(), 20)]
+                return [*found, ("damaged", f"{printable(self._strange)} is not what must stand there")]
+            return found + self._head_problem() + [("damaged", why) for why in islice(self._unreadable(), 20)]
 
     def _head_problem(self) -> list[tuple[str, str]]:
         raw = (self._read("HEAD") or b"").decode("utf-8", "replace").strip()
         if raw == f"ref: {repo.BRANCH}":
             return []
         if re.fullmatch(r"[0-9a-f]{40}", raw):
-            return [("other-branch", "HEAD is detached; history goes on on main")]
+            return [("head", "HEAD is detached; history goes on on main")]
         if re.fullmatch(r"ref: refs/heads/[!-~]+", raw):
-            return [("other-branch", f"HEAD is on {raw.removeprefix('ref: refs/heads/')}; history goes on on main")]
-        return [("head-broken", "HEAD names no branch" if raw else "HEAD is missing")]
+            return [("head", f"HEAD is on {raw.removeprefix('ref: refs/heads/')}; history goes on on main")]
+        return [("damaged", "HEAD names no branch" if raw else "HEAD is missing")]
 
     def _unreadable(self) -> Iterator[str]:
         """A sentence for each revision, from the newest back, that cannot be read in full."""
@@ -413,17 +413,11 @@ class _Copy:
     def __init__(self, old: History, fresh: History, clean: Clean | None = None) -> None:
         self._old, self._fresh, self._clean = old, fresh, clean
         self._done: dict[tuple[bytes, bytes], Entry | None] = {}  # path and id → entry
-        self._new: dict[tuple[bytes, bytes], Entry | None] = {}  # those of the revision at hand
-        self._waiting: list[tuple[ObjectType, bytes]] = []
         self.head: str | None = None
 
     def add(self, commit: Commit, message: str) -> None:
-        """One more revision. One that cannot be read in full raises, and leaves nothing."""
-        self._new, self._waiting = {}, []
+        """One more revision. One that cannot be read in full raises, and nothing leads to what was read of it."""
         tree = self._folder(b"", bytes.fromhex(commit.tree)) or self._fresh._put(ObjectType.TREE, b"")
-        for kind, data in self._waiting:
-            self._fresh._put(kind, data)
-        self._done |= self._new
         head, _, said = commit.raw.partition(b"\n\n")
         if tree != commit.tree or message != commit.message:  # a signature would be none any more
             head = re.sub(rb"\ngpgsig.*(?:\n .*)*", b"", head)
@@ -433,17 +427,17 @@ class _Copy:
         self.head = self._fresh._put(ObjectType.COMMIT, b"tree %s%s%s\n\n%s" % (tree.encode(), parent, rest, said))
 
     def _folder(self, path: bytes, identity: bytes) -> str | None:
-        if path.count(b"/") > repo.MAX_DEPTH or len(self._done) + len(self._new) > repo.MAX_ENTRIES:
+        if path.count(b"/") > repo.MAX_DEPTH or len(self._done) > repo.MAX_ENTRIES:
             raise Damaged("history names too many files to be copied", hint=repo.HINT)
         entries = self._old._tree(identity.hex())
         new = {name: self._entry(path + b"/" + name if path else name, entry) for name, entry in entries.items()}
         kept = {name: entry for name, entry in new.items() if entry is not None}
-        return self._put(ObjectType.TREE, tree_bytes(kept)) if kept else None
+        return self._fresh._put(ObjectType.TREE, tree_bytes(kept)) if kept else None
 
     def _entry(self, path: bytes, entry: Entry) -> Entry | None:
         key = (path, entry[1])
-        if key in self._done or key in self._new:
-            return self._done[key] if key in self._done else self._new[key]
+        if key in self._done:
+            return self._done[key]
         made: Entry | None = entry
         if entry[0] == repo.FOLDER:
             tree = self._folder(path, entry[1])
@@ -452,14 +446,9 @@ class _Copy:
             data: bytes | None = self._old._get(entry[1].hex(), ObjectType.BLOB)
             if self._clean and is_file(entry) and data is not None:
                 data = self._clean(path.decode("utf-8", "surrogateescape"), data)
-            made = None if data is None else (entry[0], bytes.fromhex(self._put(ObjectType.BLOB, data)))
-        self._new[key] = made
+            made = None if data is None else (entry[0], bytes.fromhex(self._fresh._put(ObjectType.BLOB, data)))
+        self._done[key] = made
         return made
-
-    def _put(self, kind: ObjectType, data: bytes) -> str:
-        """The id of what is written once the revision is known to be whole."""
-        self._waiting.append((kind, data))
-        return object_id(kind.name.lower(), data)
 
 
 def _swap(here: str) -> None:
@@ -489,12 +478,12 @@ def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
     if found is None:
         return []
     if not stat.S_ISDIR(found.st_mode) or mark is None or not stat.S_ISREG(mark.st_mode):
-        return [("unmarked", "it is not a repository of ours")]
+        return [("damaged", "it is not a repository of ours")]
     try:
         with closing(History.open(f"{store.root}/{place}")) as history:
             return history.problems()
     except (HomeError, OSError) as error:
-        return [("unsafe", str(error))]
+        return [("damaged", str(error))]
 
 
 def _plain(path: str) -> bytes:

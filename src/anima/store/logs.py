@@ -192,11 +192,6 @@ class LineFile:
                 self._put(record)
             self.sync()
 
-    def end_last_line(self) -> bool:
-        with self._mutex, self._locked(), _explained(self.id):
-            size = os.fstat(self._fd).st_size
-            return self._prepared() != size
-
     def sync(self) -> None:
         with self._mutex, _explained(self.id):
             os.fsync(self._open_fd())

@@ -24,7 +24,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
-from anima.store.folder import Signature, signature_of, write_all
+from anima.store.folder import write_all
 from anima.store.lock import HomeLock
 from anima.store.safe_open import held, open_beneath, regular, stat_at
 
@@ -97,7 +97,6 @@ class Repository:
         self._lock = HomeLock(self._open_lock, lambda: stat_at(f"{self._path}/{_LOCK}"))
         self._fd = -1
         self._trees: dict[str, Tree] = {}
-        self._staged: tuple[Signature, pygit2.Index] | None = None
         with mapped():
             self._bind()
 
@@ -144,7 +143,6 @@ class Repository:
         self._fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._bare = b"bare" in (self._read(MARK) or b"")
         self._strange = self._prepare()
-        self._staged = None
         self._forget()
 
     def _prepare(self) -> str:
@@ -314,26 +312,20 @@ class Repository:
             os.chmod(OWN, 0o600, dir_fd=self._fd)
             if self._replace("index", patience=0.0):
                 self._write(FOLLOWED, head.encode())
-                self._staged = (signature_of(os.stat("index", dir_fd=self._fd)), index)
 
     def _last_index(self) -> tuple[pygit2.Index, str | None]:
         """Git's index as it is, and the tree it was last made to follow; from nothing where either is lost."""
-        was, now = self._read(FOLLOWED), self._stat("index")
-        if self._staged and now and was and self._staged[0] == signature_of(now):
-            return self._staged[1], self._commit(was.decode()).tree
         self._remove(OWN)
-        index = pygit2.Index(f"{self._path}/{OWN}")
         try:
-            raw = self._read("index")
-            if raw and was:
+            if (raw := self._read("index")) and (was := self._read(FOLLOWED)):
                 before = self._commit(was.decode()).tree
                 self._write(OWN, raw)
+                index = pygit2.Index(f"{self._path}/{OWN}")
                 index.read(True)
                 return index, before
         except BROKEN:
             self._remove(OWN)
-            index = pygit2.Index(f"{self._path}/{OWN}")
-        return index, None
+        return pygit2.Index(f"{self._path}/{OWN}"), None
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -430,11 +422,7 @@ def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
 
 def blob_id(data: bytes) -> str:
     """The id git gives to a file's bytes."""
-    return object_id("blob", data)
-
-
-def object_id(kind: str, data: bytes) -> str:
-    return hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def tree_bytes(entries: Tree) -> bytes:

@@ -220,7 +220,7 @@ class MemoryLogFile:
     def append(self, record: bytes, *, sync: bool) -> int:
         with self._logs.lock:
             held = self._writable()
-            self.end_last_line()
+            self._end_last_line(held)
             at = len(held.data)
             held.data += record
             self._logs.next_version_of(held)
@@ -232,20 +232,16 @@ class MemoryLogFile:
                 raise BadArguments(f"there is a session {self.id} already; it can be resumed")
             self.append(record, sync=True)
 
-    def end_last_line(self) -> bool:
-        with self._logs.lock:
-            held = self._writable()
-            start = held.data.rfind(b"\n") + 1
-            tail = bytes(held.data[start:])
-            if not tail:
-                return False
-            if (ending := self._logs.mend(tail, bytes(held.data[:start][-64:]))) is not None:
-                held.data += ending
-            else:
-                del held.data[start:]
-                self._logs.put_torn(self.id, start, tail)
-            self._logs.next_version_of(held)
-            return True
+    def _end_last_line(self, held: _LogBytes) -> None:
+        start = held.data.rfind(b"\n") + 1
+        tail = bytes(held.data[start:])
+        if not tail:
+            return
+        if (ending := self._logs.mend(tail, bytes(held.data[:start][-64:]))) is not None:
+            held.data += ending
+        else:
+            del held.data[start:]
+            self._logs.put_torn(self.id, start, tail)
 
     def sync(self) -> None:
         self._writable()

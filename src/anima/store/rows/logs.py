@@ -148,10 +148,6 @@ class RowLog:
                 raise BadArguments(f"there is a session {self.id} already; it can be resumed")
             self.append(record, sync=True)
 
-    def end_last_line(self) -> bool:
-        with self._logs.rows.transaction():
-            return self._ended()[1]
-
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
         with self._logs.rows.transaction():
             self._taken()
