@@ -12,6 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -28,7 +29,7 @@ from anima.store import Documents, OpenFile
 from anima.store.census import GIT
 from anima.store.folder import MACHINE
 from anima.store.logs import MAX_LINE
-from anima.store.outside import MAP, Crate, Sheet, Stream, expanded, private
+from anima.store.outside import MAP, Crate, expanded, exported_file, exported_folder, private
 from anima.store.place import made_as
 
 FORMAT = 1  # of that map
@@ -86,11 +87,13 @@ def export(
             raise BadArguments(why, hint="name a place outside the home")
     leaving = _Leaving(site, form, sessions=sessions, progress=progress)
     if format == "jsonl":
-        leaving.to_lines(Sheet(target) if isinstance(target, Path) else Stream(target))
+        with exported_file(target) if isinstance(target, Path) else nullcontext(target) as out:
+            leaving.to_lines(out)
     else:
         assert isinstance(target, Path)
         exact = format == "markdown"
-        leaving.to_folder(Crate(target), site.layout.dialect if exact else format, exact=exact)
+        with exported_folder(target) as crate:
+            leaving.to_folder(crate, site.layout.dialect if exact else format, exact=exact)
     return leaving.told(str(target) if isinstance(target, Path) else "-", format)
 
 
@@ -115,45 +118,37 @@ class _Leaving:
         moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
         return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
 
-    def to_lines(self, out: Sheet | Stream) -> None:
+    def to_lines(self, out: IO[bytes]) -> None:
+        """To a stream; of one that is cut, the line that ends it is missing."""
         large = [entry for entry in self.entries if entry.size > MOST]
         self.left_out += [
             (entry.path, f"a line of JSON holds at most {MOST:,} bytes; a folder takes it") for entry in large
         ]
         self.entries = [entry for entry in self.entries if entry not in large]
-        try:
-            files = (FileLine(path, b"".join(file.pieces()), private(file.mode)) for path, file in self._opened())
-            for line in written(FirstLine(self._dialect, self.table.sessions), files):
-                out.write(line)
-            out.finish()
-        except BaseException:
-            out.drop()
-            raise
+        files = (FileLine(path, b"".join(file.pieces()), private(file.mode)) for path, file in self._opened())
+        for line in written(FirstLine(self._dialect, self.table.sessions), files):
+            out.write(line)
+        out.flush()
 
     def to_folder(self, crate: Crate, dialect: str, *, exact: bool) -> None:
         there = self.table if dialect == self._dialect else replace(self.table, layout=layout_for(dialect))
-        try:
-            places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
-            for path, file in self._opened():
-                if path != SETTINGS or exact:
-                    crate.put(places[path], file.pieces(), mode=file.mode)
-            self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
-            if not exact:
-                self._settle_dialect(crate, there)
-            body = {
-                "anima": "export",
-                "format": FORMAT,
-                "from": self._dialect,
-                "dialect": there.layout.dialect,
-                "sessions": self.table.sessions,
-                "settings": any(entry.path == SETTINGS for entry in self.entries),
-                "moved": dict(sorted(self.moved.items())),
-            }
-            crate.put(MAP, [(json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()], mode=0o600)
-            crate.finish()
-        except BaseException:
-            crate.drop()
-            raise
+        places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
+        for path, file in self._opened():
+            if path != SETTINGS or exact:
+                crate.put(places[path], file.pieces(), mode=file.mode)
+        self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
+        if not exact:
+            self._settle_dialect(crate, there)
+        body = {
+            "anima": "export",
+            "format": FORMAT,
+            "from": self._dialect,
+            "dialect": there.layout.dialect,
+            "sessions": self.table.sessions,
+            "settings": any(entry.path == SETTINGS for entry in self.entries),
+            "moved": dict(sorted(self.moved.items())),
+        }
+        crate.put(MAP, [(json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()], mode=0o600)
 
     def _opened(self) -> Iterator[tuple[str, OpenFile]]:
         """Every file, open. One that cannot be opened is left out."""
@@ -178,7 +173,7 @@ class _Leaving:
         """Sees to it that the folder opens as the dialect it is: by its names, else by what its anima.toml says."""
         dialect = there.layout.dialect
         if dialect == "carapace":
-            crate.folder(there.layout.daily)
+            crate.store.make_folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
         text = self._documents.read(DocPath.parse(SETTINGS)).text if own else None
         told = detected(crate.store, Config(), made_as(crate.store)).dialect == dialect

@@ -9,102 +9,86 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
 from anima.store.folder import Folder, give_mode, why, write_all
+from anima.store.lock import flock
 from anima.store.safe_open import held, open_beneath
 
 BLOCK = 1 << 20
+PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")  # a file that is being written
 MAP = ".anima-export.json"  # beside an export: what stands elsewhere than in the home
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 
 
 class Crate:
-    """A folder that is being filled beside the place where it will stand. Finish it or drop it."""
+    """A folder that is being filled beside the place where it will stand."""
 
-    def __init__(self, target: Path) -> None:
-        self.target = checked(target, folder=True)
-        self._temp = _beside(self.target)
-        with _explained(self.target):
-            os.mkdir(self._temp, 0o700)
-            give_mode(self._temp, 0o700)
-            self.store = Folder(self._temp)
+    def __init__(self, place: Path) -> None:
+        self.store = Folder(place)
 
     def put(self, path: str, pieces: Iterable[bytes], *, mode: int) -> None:
-        """Writes one file. Raises Damaged when the disk will not take it."""
-        with _explained(self.target):
-            self.store.make_folder(path.rpartition("/")[0])
-            with held(open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
-                for piece in pieces:
-                    write_all(fd, piece)
-                give_mode(fd, private(mode))
+        """Writes one file. Raises OSError when the disk will not take it."""
+        self.store.make_folder(path.rpartition("/")[0])
+        with held(open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
+            for piece in pieces:
+                write_all(fd, piece)
+            give_mode(fd, private(mode))
 
-    def folder(self, path: str) -> None:
-        self.store.make_folder(path)
 
-    def finish(self) -> None:
-        """Makes all of it durable and gives it its name. Raises Refused when somebody put something there meanwhile."""
-        self.store.close()
-        with _explained(self.target):
+@contextmanager
+def exported_folder(target: Path) -> Iterator[Crate]:
+    """A folder that gets its name once it is filled and durable. Raises Refused when something stands there."""
+    place = _checked(target, folder=True)
+    temp = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
+    with _explained(place):
+        os.mkdir(temp, 0o700)
+        try:
+            give_mode(temp, 0o700)
+            with closing((crate := Crate(temp)).store):
+                yield crate
             os.sync()  # once for all files, rather than once a file
-            os.rename(self._temp, self.target)
-            sync_folder(self.target.parent)
+            os.rename(temp, place)
+            sync_folder(place.parent)
+        except BaseException:
+            shutil.rmtree(temp, ignore_errors=True)
+            raise
 
-    def drop(self) -> None:
-        self.store.close()
-        shutil.rmtree(self._temp, ignore_errors=True)
+
+@contextmanager
+def exported_file(target: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name once it is written and durable. Raises Refused when something stands there."""
+    place = _checked(target, folder=False)
+    with _explained(place), written_file(place, only_new=True) as out:
+        yield out
 
 
-class Sheet:
-    """A file that is being written beside the place where it will stand. Finish it or drop it."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = checked(target, folder=False)
-        self._temp = _beside(self.target)
-        with _explained(self.target):
-            self._fd = os.open(self._temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            give_mode(self._fd, 0o600)
-
-    def write(self, data: bytes) -> None:
-        with _explained(self.target):
-            write_all(self._fd, data)
-
-    def finish(self) -> None:
-        with _explained(self.target):
-            os.fsync(self._fd)
-            name_anew(self._temp, self.target)
-            sync_folder(self.target.parent)
-        self.drop()
-
-    def drop(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+@contextmanager
+def written_file(target: str | Path, *, only_new: bool) -> Iterator[BinaryIO]:
+    """A file for its owner alone that gets its name once it is whole and on the disk; until then it is locked under
+    another, which `PART` knows. Raises OSError: with `only_new`, FileExistsError where something stands there."""
+    folder = os.path.dirname(target)
+    part = os.path.join(folder, f".anima-{secrets.token_hex(8)}.part")
+    try:
+        with held(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)) as fd:
+            flock(fd)
+            give_mode(fd, 0o600)
+            with open(fd, "r+b", closefd=False) as out:
+                yield out
+            os.fsync(fd)
+            name_anew(part, target) if only_new else os.rename(part, target)
+            sync_folder(folder)
+    finally:
         with suppress(OSError):
-            os.unlink(self._temp)
-
-
-class Stream:
-    """A stream somebody else opened, such as standard output, in place of a Sheet."""
-
-    def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-
-    def write(self, data: bytes) -> None:
-        self._out.write(data)
-
-    def finish(self) -> None:
-        self._out.flush()
-
-    def drop(self) -> None:
-        """What was written is cut: the line that ends it is missing."""
+            os.unlink(part)
 
 
 def expanded(path: str | Path) -> Path:
@@ -116,7 +100,7 @@ def expanded(path: str | Path) -> Path:
         raise BadArguments(said, hint="write the path out") from None
 
 
-def checked(target: Path, *, folder: bool) -> Path:
+def _checked(target: Path, *, folder: bool) -> Path:
     """Where an export goes, if nothing stands there. Raises BadArguments or Refused."""
     try:
         place = target.expanduser()
@@ -184,10 +168,6 @@ def _explained(target: Path) -> Iterator[None]:
             raise Refused(said, rule="export-target") from None
         hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
         raise Damaged(f"{target}: the export cannot be written ({why(error)})", hint=hint) from None
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
 
 
 def sync_folder(folder: str | Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, Damaged, MissingExtra, NotFound, Refused, printable
-from anima.store.folder import MACHINE, as_damage, give_mode
+from anima.store.folder import MACHINE, as_damage
 from anima.store.lock import flock
-from anima.store.outside import name_anew, sync_folder
+from anima.store.outside import PART, sync_folder, written_file
 from anima.store.safe_open import held
 
 ENDING = ".age"
@@ -32,7 +31,6 @@ _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
 )
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
-_PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")
 _PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC
 _STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -110,7 +108,7 @@ class Shelf:
 
     def put(self, name: str, write: Callable[[BinaryIO], None], *, only_new: bool = False) -> str:
         """Has an archive written, and gives it its name; gives its path. Raises Damaged, or Refused with `only_new`."""
-        target, part = os.path.join(self.folder, name), os.path.join(self.folder, f".anima-{secrets.token_hex(8)}.part")
+        target = os.path.join(self.folder, name)
         with as_damage("the snapshot cannot be written", "; nothing was changed"):
             try:
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
@@ -120,25 +118,12 @@ class Shelf:
                 self._sweep()
                 if only_new and os.path.lexists(target):
                     raise FileExistsError
-                self._write(part, target, write, only_new)
+                with written_file(target, only_new=only_new) as out:
+                    write(out)
             except FileExistsError:
                 said = f"{target}: there is a file of that name, and it is not overwritten"
                 raise Refused(said, rule="overwrite") from None
         return target
-
-    def _write(self, part: str, target: str, write: Callable[[BinaryIO], None], only_new: bool) -> None:
-        try:
-            with held(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600)) as fd:
-                flock(fd)
-                give_mode(fd, 0o600)
-                with open(fd, "r+b", closefd=False) as out:
-                    write(out)
-                os.fsync(fd)
-                name_anew(part, target) if only_new else os.rename(part, target)
-                sync_folder(self.folder)
-        finally:
-            with suppress(OSError):
-                os.unlink(part)
 
     def remove(self, kept: Snapshot) -> None:
         with as_damage(f"{kept.name} cannot be removed"), suppress(FileNotFoundError):
@@ -153,7 +138,7 @@ class Shelf:
 
     def _sweep(self) -> None:
         """Removes what a process that was killed left of an archive."""
-        for name in filter(_PART.match, os.listdir(self.folder)):
+        for name in filter(PART.match, os.listdir(self.folder)):
             path = os.path.join(self.folder, name)
             with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _PLAIN)) as fd:
                 if flock(fd):  # else it is being written
