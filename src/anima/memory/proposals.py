@@ -166,22 +166,18 @@ class Proposals:
             raise _Broken(
                 f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
             ) from error
-        wish = found.call if found.forget is None else found.forget
-        is_sound = found.content == content_of(found.changes, wish) and found.id == proposal
-        if not is_sound or not self._is_bound(found, body):
+        if found.id != proposal or not self._is_bound(found, body):
             raise _Broken(
                 f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
             )
         return found
 
     def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
-        """Whether the ledger knows this very proposal; of one that an earlier version made, what it would write."""
+        """Whether the ledger knows this very proposal."""
         ledger, n = self._ledger(), int(proposal.id[1:])
         if n not in self._bound:
             self._bound |= {record.n: record.fields for record in ledger.records(n - 1, kinds=("proposal",))}
-        known = self._bound.get(n, {})
-        is_whole = "body" not in known or known["body"] == _seal(ledger.key, body)
-        return is_whole and known.get("content") == ledger.key.of(proposal.content)
+        return self._bound.get(n, {}).get("body") == _seal(ledger.key, body)
 
 
 def _seal(key: Key, body: Mapping[str, Any]) -> str:
