@@ -31,7 +31,7 @@ CEILINGS = {
     "sessions": 4_760,
     "store": 8_880,
     "testing": 2_510,
-    "text": 3_120,
+    "text": 3_100,
     "upkeep": 1_730,
     "web": 4_470,
 }

@@ -55,8 +55,8 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: C
     """Whether a sentence claims in other words what another claimed: by the value that both name, and what else they
     share. `rare` says of a word that few notes have it, so that it alone points to one fact."""
     here = stems(other)
-    named, telling = value & here, frozenset(word for word in value if _is_telling(word, one))
-    if not named or 2 * len(named & telling) < len(telling) or _other_subject(one, other):
+    named = value & here
+    if not named or 2 * len(named) < len(value) or _other_subject(one, other):
         return False
     theirs = (frozenset(other.tokens) - set(one.tokens)) | (subject(one) - set(other.tokens))
     if theirs & known.KIN or _looks_alike(one, other):
@@ -68,18 +68,13 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: C
     topic = (stems(one) & here) - value
     if topic - {stem(one.head)} or (topic and (len(named) > 1 or mine & yours)):
         return True
-    if same_subject(one, other) and value <= here and telling - known.CALENDAR:
+    if same_subject(one, other) and value <= here and value - known.CALENDAR:
         return True
     # A name that few notes have points to one fact; a number does when the subject is the same.
-    alone = (named & telling) - known.CALENDAR
+    alone = named - known.CALENDAR
     if not topic and not mine & yours:
         alone -= _stemmed(subject(other))  # it says something of the value, not that it is one
     return any(rare(word) and (not word[0].isdigit() or (topic and len(word) > 2)) for word in alone)
-
-
-def _is_telling(word: str, sentence: Sentence) -> bool:
-    """A name or a number: what a value is known by."""
-    return any(char.isdigit() for char in word) or word in _stemmed(sentence.names)
 
 
 def _looks_alike(one: Sentence, other: Sentence) -> bool:
@@ -149,11 +144,9 @@ def subject(sentence: Sentence) -> frozenset[str]:
     return content(sentence) & frozenset(frame[:place])
 
 
-@lru_cache(maxsize=65_536)
 def gist(sentence: Sentence) -> frozenset[str]:
-    """What a sentence claims, without whom it is about and without the verbs and nouns that any wording may choose."""
-    kept = content(sentence) - {sentence.head} - known.STATIVE - known.ATTRIBUTES - known.NAMING
-    return frozenset(word.rstrip("s")[:8] for word in kept)
+    """What a sentence claims, without whom it is about and without the nouns that any wording may choose."""
+    return stems(sentence) - _stemmed(frozenset({sentence.head}) | known.ATTRIBUTES | known.NAMING)
 
 
 @lru_cache(maxsize=262_144)
@@ -362,11 +355,6 @@ def _shape(sentence: Sentence, value: tuple[str, ...]) -> str:
     return "number" if any(char.isdigit() for char in "".join(value)) else "words"
 
 
-def _stems(found: frozenset[str]) -> frozenset[str]:
-    kept = found - known.STATIVE - known.NAMING - known.CHANGES
-    return frozenset(word.rstrip("s")[:8] for word in kept)
-
-
 @lru_cache(maxsize=65_536)
 def _negated(sentence: Sentence) -> bool:
     plain = f" {' '.join(sentence.tokens)} "
@@ -390,7 +378,7 @@ def _says_otherwise(old: Sentence, new: Sentence, together: bool, crowded: bool)
     gone = denied(new) - _stemmed(known.STATIVE)
     if gone and not gone & stems(old) and HOME not in mine & yours:
         return False  # it says what is no longer so, and that is something else
-    shared = _stems(content(old) - common) & _stems(content(new) - common)
+    shared = (stems(old) & stems(new)) - _stemmed(common | known.NAMING)
     if mine & yours or shared:
         return True
     named = not _changed(new) or bool(_stemmed(_changed(new)) & stems(old))

@@ -47,9 +47,10 @@ SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
 LABEL, OPENING, HEARD, TOLD, REPORT = map(_wording, ("label", "opening", "heard", "told", "report"))
 NO_MORE, DENIAL, UNTIL, SOON = map(_wording, ("no_more", "denial", "until", "soon"))
 PASSING_THING = _wording("passing_thing")
-STAYING, SPEAKERS, NONE, OF = _set("staying"), _set("speakers"), _set("none"), _set("of")
+SPEAKERS, NONE, OF = _set("speakers"), _set("none"), _set("of")
 SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
 ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
+_NOTHING = SMALL | NAMING | BE
 _SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), _set("several_words")
 
 
@@ -99,7 +100,7 @@ def sentence(text: str) -> Sentence:
     adds = _adds(tokens) or _holds(plain, ADD_PHRASES)
     frame = _frame(plain, tokens)
     names = _names(raw)
-    heads = frozenset([*_first(frame, names), *sorted(names)[:6]])
+    heads = frozenset([*_first(frame), *sorted(names)[:6]])
     return Sentence(core, tokens, frame, names, heads, changes and not adds, adds, reported, _label(core))
 
 
@@ -152,19 +153,10 @@ def _names(raw: list[str]) -> frozenset[str]:
     return frozenset(found - ARTICLES - OWNERS - RULES)
 
 
-def _first(frame: tuple[str, ...], names: frozenset[str]) -> list[str]:
-    """The first words of content before the verb, four at most."""
-    place = next((n for n, word in enumerate(frame) if n and word not in names and is_any_verb(word)), len(frame))
-    if frame[:1] and frame[0] in CHANGES and len(frame) > 1:  # "moved; lives at …": the subject is left out
-        place = 2
-    kept = [word for word in frame[: max(1, place)] if word not in NAMING and word not in SMALL and word != "'s"]
-    # "Ana changed the contact to …": what was changed is what it is about, too.
-    after = frame[place + 1 : place + 5] if place < len(frame) and frame[place] in CHANGES else ()
-    kept = kept[:4] + [word for word in after if word not in SMALL and word not in NAMING]
-    if not kept:  # "the client has therapy on Mondays" may be told again as "therapy slot is now …"
-        topic = [word for word in frame[place + 1 :] if word not in SMALL and word not in TIES]
-        kept = [*frame[:1], *topic[:1]]
-    return kept
+def _first(frame: tuple[str, ...]) -> list[str]:
+    """The first words of content, four at most: what a note is about stands early in it."""
+    early = [word for word in frame[:6] if word not in _NOTHING and word != "'s"]
+    return early[:4] or list(frame[:1])
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
@@ -242,7 +234,7 @@ def lasting(sentence: Sentence, alike: int = 0, same: int = 0) -> Lasting:
         (-0.6, "it speaks of a moment", momentary),
         (-0.3, "it tells a passing state", not ruled and _passing(sentence, states=states)),
         (-0.35, "it tells what happened once", did or (label == 0 and _happened(tokens, states=states))),
-        (-0.35, "it tells what is going on", going or _goes_on(tokens)),
+        (-0.35, "it tells what is going on", going),
         (-0.35, "it tells what is to come", not ruled and not COMING.isdisjoint(tokens[:6])),
         (-0.2, "it names a time of day", timed),
         (-0.5, "it is about one of many that come and go", not ruled and PASSING_THING.search(core)),
@@ -299,7 +291,3 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
     if early[:1] and early[0] in ("he", "ha", "hemos", "han"):  # "he llamado a …"
         early = early[1:]
     return any(map(is_past, early)) or bool(early and _PARTICIPLE.match(early[0]))
-
-
-def _goes_on(tokens: tuple[str, ...]) -> bool:
-    return any(one in BE and _GOING.match(other) and other not in STAYING for one, other in pairwise(tokens[:7]))
