@@ -321,3 +321,25 @@ def test_a_model_that_is_not_there_is_its_callers_and_somebody_is_told(home: Hom
     assert [what.text for what in told if what.kind == "notice"] == [
         "researcher: there is no model qwen-max; it has the model of whoever called it"
     ]
+
+
+def test_a_sub_agent_has_no_tool_that_its_caller_does_not_have(home: Home) -> None:
+    cast = Cast([spawn(), "So."])
+    with home.session(scope=Scope.CRON) as session:
+        talk(session, cast, "Go on.", only=("agent_spawn", "memory_tree"))
+    assert cast.tools == {"main": ["memory_tree", "agent_spawn"], "researcher": ["memory_tree", "agent_spawn"]}
+
+
+def test_no_more_than_eight_live_at_once_however_they_are_started(home: Home) -> None:
+    rows: list[int] = []
+
+    def look(seen: str) -> Any:
+        rows.append(sum(not row.closed for row in home.sessions.list() if row.scope == "subagent"))
+        return spawn("Again.")
+
+    cast = Cast([look] * 12, researcher=["Here."] * 20)
+    main_talk(home, cast)
+    assert max(rows) == 8 and len([row for row in home.sessions.list() if row.scope == "subagent"]) == 12
+    cast = Cast([spawn(wait=0)] * 9, researcher=["(waits)"] * 9)
+    main_talk(home, cast)
+    assert "8 sub-agents are at work already" in cast.seen["main"]

@@ -157,3 +157,10 @@ def test_a_folder_somebody_else_made_names_no_delegates(tmp_path: Path, clock: C
     (theirs / "SOUL.md").write_text("# Soul\n", encoding="utf-8")
     with Home.open(theirs, clock=clock) as home:
         assert home.site.own.allowed_delegates == ()
+
+
+def test_a_peer_that_breaks_off_is_told(home: Home) -> None:
+    cast = Cast(aria=[ask("bob"), "So."], bob=[RuntimeError("no")])
+    session = home.session(scope=Scope.MAIN, channel="chat")
+    assert talk(session, cast, "Ask Bob.") == ["So."] and "bob broke off: RuntimeError" in cast.seen["aria"]
+    session.leave()

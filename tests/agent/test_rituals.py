@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -306,8 +308,74 @@ def test_one_process_of_several_runs_what_is_due(tmp_path: Path) -> None:
     assert len(model.asked) == 1
 
 
+class Round:
+    """A process of its own that makes rounds when it is told to."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("rounds.py")), str(folder), json.dumps(settings)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.heard() == []
+
+    def tell(self, moment: datetime, key: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{moment.isoformat()} {key}\n")
+        self.process.stdin.flush()
+
+    def heard(self) -> list[Any]:
+        assert self.process.stdout is not None
+        found: list[Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.mark.parametrize("days", [pytest.param(90, marks=pytest.mark.long)])
+def test_days_go_by_in_three_processes_that_are_killed_with_a_change_of_time_and_a_key_that_fails(
+    tmp_path: Path, days: int
+) -> None:
+    """All three make their round at once: each tick once or with others, none in quiet hours, none after a refused key."""
+    zone, dice = ZoneInfo("Europe/Berlin"), random.Random(3)
+    clock = Clock(datetime(2026, 10, 24, 0, 0, tzinfo=zone).astimezone(UTC))  # the clocks go back the next night
+    settings = {"timezone": "Europe/Berlin", "rituals.quiet": "22:00-07:00", "rituals.heartbeat": "6h"}
+    where = tmp_path / "home"
+    with Home.create(where, clock=clock, settings=settings) as home:
+        home.write("HEARTBEAT.md", BEAT)
+        home.write("routines/morning.md", "---\nat: 30 8 * * *\n---\nLook.\n")
+        home.write("routines/gone.md", "---\nat: 0 12 * * *\n---\nLook.\n")
+        Rituals(home).switch(on=True)
+    rounds, runs = [Round(where, settings) for _ in range(3)], list[tuple[datetime, str, str]]()
+    gone, failing = clock.now + timedelta(days=days / 2), clock.now + timedelta(days=days - 1)
+    try:
+        while clock.now < failing + timedelta(days=1):
+            if dice.random() < 0.01:
+                number = dice.randrange(3)
+                rounds[number].kill()
+                rounds[number] = Round(where, settings)
+            if clock.now >= gone:
+                (where / "routines" / "gone.md").unlink(missing_ok=True)
+            for each in rounds:
+                each.tell(clock.now, "refused" if clock.now >= failing else "ok")
+            runs += [(clock.now.astimezone(zone), *done) for each in rounds for done in each.heard()]
+            clock.forward(minutes=dice.choice([10, 30, 30, 90]))
+    finally:
+        for each in rounds:
+            each.kill()
+    good = [(at, name) for at, name, status in runs if status == "silent"]
+    mornings = [at.date() for at, name in good if name == "morning"]
+    assert len(mornings) == len(set(mornings)) >= days - 2
+    assert [at for at, name in good if name == "gone" and at >= gone.astimezone(zone)] == []
+    beats = [at.astimezone(UTC) for at, name in good if name == "heartbeat"]
+    assert all(b - a >= timedelta(hours=6) for a, b in pairwise(beats)) and len(beats) >= 2 * (days - 2)
+    assert all(7 <= at.hour < 22 for at, _ in good)
+    assert [status for _, _, status in runs].count("failed") == 1 and runs[-1][2] == "failed"
+    with Home.open(where, clock=clock, settings=settings) as home:
+        assert home.sessions.list() and all(row.closed for row in home.sessions.list())
+
+
 @pytest.mark.parametrize("days", [5, pytest.param(90, marks=pytest.mark.long)])
-def test_days_go_by_in_three_processes_with_restarts_a_change_of_time_and_a_key_that_fails(
+def test_days_go_by_in_three_homes_with_restarts_a_change_of_time_and_a_key_that_fails(
     tmp_path: Path, days: int
 ) -> None:
     """Each tick once or with others, none in quiet hours, none for an empty page, none after a refused key."""

@@ -125,6 +125,7 @@ class Conversation:
         self.purse, self._requests = purse or Purse(most), requests
         calls = Calls(
             line=line or (session.site.agent,),
+            only=only,
             purse=self.purse,
             model=model,
             made=made,

@@ -9,7 +9,8 @@ those it set to work. Not here: pages (prompt.subagents), what is taken in and r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -68,10 +69,12 @@ class Talk(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """How one conversation lets others speak: `line` is who called whom, from the first; `begun` begins a conversation in
-    a session, `made` gives a model by its name, and `notice` tells the person who looks on."""
+    """How one conversation lets others speak: `line` is who called whom, from the first; `only` names the tools that
+    there are, and no sub-agent has others; `begun` begins a conversation in a session, `made` gives a model by its name,
+    and `notice` tells the person who looks on."""
 
     line: tuple[str, ...]
+    only: Collection[str] | None
     purse: Purse
     model: ChatModel
     made: Callable[[str], ChatModel] | None
@@ -101,6 +104,7 @@ class Delegates:
 
     def __init__(self, session: Session, calls: Calls) -> None:
         self._session, self._calls, self._works = session, calls, dict[str, _Work]()
+        self._starting = asyncio.Lock()
         scope, is_owners = session.listener.scope, not session.listener.layer and session.access != "none"
         is_room = len(calls.line) <= DEEP
         self._spawns = is_room and is_owners and (scope in _CALLS or session.agent is not None)
@@ -146,7 +150,8 @@ class Delegates:
         for row in talks.list():
             if row.parent == self._session.id and not row.closed and row.id not in self._works:
                 gone.append(f"{row.source_plugin} ({row.id[:8]})")
-                talks.carry_on(row.id).close("its caller's program ended")
+                with suppress(HomeError):
+                    talks.carry_on(row.id).close("its caller's program ended")
         if not gone:
             return ""
         self._calls.notice(_BROKE_OFF + ", ".join(gone))
@@ -158,13 +163,23 @@ class Delegates:
         pages = self._session.rooms.prompts.subagents()[0] if self._spawns else {}
         if agent not in pages:
             raise BadArguments(f"there is no sub-agent {agent[:60]!r} here; there are {', '.join(pages) or 'none'}")
-        if sum(not work.rests.is_set() for work in self._works.values()) >= MOST:
-            raise BadArguments(f"{MOST} sub-agents are at work already; wait for one of them, or cancel it")
-        page = pages[agent]
-        session = await asyncio.to_thread(self._session.sub, agent=page)
-        work = self._works[session.id[:8]] = _Work(page=page, session=session)
-        work.task = asyncio.create_task(self._lives(work))
+        async with self._starting:
+            await self._make_room()
+            page = _narrowed(pages[agent], self._calls.only)
+            session = await asyncio.to_thread(self._session.sub, agent=page)
+            work = self._works[session.id[:8]] = _Work(page=page, session=session)
+            work.task = asyncio.create_task(self._lives(work))
         return await self._said(work, task, wait)
+
+    async def _make_room(self) -> None:
+        """Lets those go that rest longest, where too many live. Raises BadArguments where all of them are at work."""
+        living = [work for work in self._works.values() if work.task is not None and not work.task.done()]
+        resting = [work for work in living if work.rests.is_set() and work.answer is None]
+        for work in resting[: max(0, len(living) - MOST + 1)]:
+            living.remove(work)
+            await self._stopped(work)
+        if len(living) >= MOST:
+            raise BadArguments(f"{MOST} sub-agents are at work already; wait for one of them, or cancel it")
 
     async def _send(self, *, id: str, text: str, wait: int) -> tuple[dict[str, Any], str | None]:
         return await self._said(self._named(id), text, wait)
@@ -295,8 +310,19 @@ class Delegates:
                 return str((await talk.turn(text)).text)
         except TimeoutError:
             raise BadArguments(f"{agent} did not answer in {PEER_SECONDS:.0f} seconds") from None
+        except HomeError:
+            raise
+        except Exception as error:  # whatever goes wrong in it is told to whoever asked
+            raise BadArguments(f"{agent} broke off: {type(error).__name__}") from error
         finally:
             session.close()
+
+
+def _narrowed(page: Subagent, only: Collection[str] | None) -> Subagent:
+    """A sub-agent without the tools that its caller does not have."""
+    if only is None:
+        return page
+    return replace(page, tools=tuple(only if page.tools is None else (name for name in page.tools if name in only)))
 
 
 def _offered(tool: Tool, names: Sequence[str]) -> OutsideTool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -186,6 +187,7 @@ def heartbeat_of(text: str, path: str, asked: RitualsConfig) -> Ritual | None:
     )
 
 
+@lru_cache(maxsize=1024)  # a page is looked at in every round, and seldom changes
 def routine_of(name: str, path: str, text: str) -> Ritual:
     """The routine on a page. Raises BadText with what is wrong in its front matter."""
     matter = front_matter(text, path)

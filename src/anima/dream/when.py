@@ -45,13 +45,15 @@ def due(expression: str, timezone: str, last: datetime | None, now: datetime) ->
     Raises BadConfig for an expression or a zone that is none.
     """
     now = _utc(now)
+    since = None if last is None or _utc(last) - now > SKEW else following(expression, timezone, last)
+    if since is not None and since > now:
+        return None
     latest = next((run for run in _runs(expression, timezone, now, back=True) if run <= now), None)
-    if last is None or _utc(last) - now > SKEW:
-        return Due(at=latest, since=latest) if latest else None
-    since = following(expression, timezone, last)
-    return Due(at=latest or since, since=since) if since <= now else None
+    first = since or latest
+    return Due(at=latest or first, since=first) if first else None
 
 
+@lru_cache(maxsize=1024)  # whoever waits for a run asks again and again
 def following(expression: str, tz: str, after: datetime) -> datetime:
     """The first run after a moment, in UTC. Raises BadConfig for an expression or a zone that is none."""
     after = _utc(after)

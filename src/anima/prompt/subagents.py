@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from anima.errors import BadText, HomeError
@@ -41,6 +42,7 @@ class Subagent:
         return f"agents/{self.id}/workspace" if self.isolated else ""
 
 
+@lru_cache(maxsize=1024)  # a page is looked at in every prompt, and seldom changes
 def subagent_of(path: str, text: str) -> Subagent:
     """The sub-agent on a page. Raises BadText with what is wrong."""
     matter = front_matter(text, path)
