@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 3_050,
-    "agent": 3_310,
+    "agent": 3_340,
     "backup": 2_260,
     "cli": 4_680,
     "connect": 4_620,
