@@ -14,9 +14,10 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Literal, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Literal
+
+from anima.testing.loopback import Loopback
 
 Fault = Literal["", "429", "500", "malformed", "cut", "silent", "overflow", "llama.cpp"]
 KEY = "loopback-key"
@@ -65,7 +66,7 @@ def _plain(content: Any) -> str:
 Step = Spoken | Callable[[Received], Spoken]
 
 
-class ModelServer:
+class ModelServer(Loopback):
     """The server. Made with a script; when that is used up, `then` is given for ever. With a `window`, a request of more
     characters than that overflows, whatever the script says."""
 
@@ -80,26 +81,15 @@ class ModelServer:
         self.key, self.requests = key, list[Received]()
         self._script, self._then, self._window = list(script), then, window
         self._mutex, self.released = threading.Lock(), threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        super().__init__(_answering(self))
 
     @property
     def url(self) -> str:
         """The address for an OpenAI client; an Anthropic client leaves `/v1` away."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self.origin}/v1"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def release(self) -> None:
         self.released.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def next_for(self, asked: Received, size: int) -> Spoken:
         """The step for a request, which is kept."""

@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Literal, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Literal
+
+from anima.testing.loopback import Loopback
 
 TOKEN = "4711:loopback-token"
 NAME = "aria_bot"
@@ -40,7 +41,7 @@ TOO_MANY = BotFault(429, "Too Many Requests: retry after 3", {"retry_after": 3})
 CUT, LOST = BotFault(break_="cut"), BotFault(break_="lost")
 
 
-class BotServer:
+class BotServer(Loopback):
     """The server, with one bot."""
 
     def __init__(self, *, token: str = TOKEN, username: str = NAME) -> None:
@@ -51,27 +52,16 @@ class BotServer:
         self._faults = dict[str, list[BotFault]]()
         self._next, self._message, self._is_closed = 1_000, 1, False
         self._changed = threading.Condition()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        super().__init__(_answering(self))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self.origin
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def release(self) -> None:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     # -- what people do ---------------------------------------------------------------------------------------------------
 
