@@ -127,11 +127,13 @@ class Visit:
     def _is_foreign(self, url: str) -> bool:
         return not url.startswith((self.server.url + "/", "data:", "blob:", "about:"))
 
-    def come_in(self, link: str = "") -> Page:
+    def come_in(self, link: str = "", at: str = "/today") -> Page:
         """A page of the owner's, let in by a link that works once."""
         page = self.context.new_page()
         page.goto(link or self.server.new_link())
-        page.wait_for_url(self.server.url + "/inbox")
+        page.wait_for_url(self.server.url + "/today")
+        if at != "/today":
+            page.goto(self.server.url + at)
         page.wait_for_selector('#pulse[data-state="on"]')
         return page
 

@@ -8,6 +8,7 @@ or name an endpoint is left at its default and said. Not here: reading the file 
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -65,6 +66,12 @@ class Rule(NamedTuple):
     when: tuple[tuple[str, Any], ...] = ()
     then: str = "ask"
     reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """As anima.toml holds it."""
+        when = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self.when)
+        return f'[[gate.rule]]\nid = "{self.id}"\nwhen = {{ {when} }}\nthen = "{self.then}"\n'
 
 
 class GateConfig(NamedTuple):

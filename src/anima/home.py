@@ -1,10 +1,8 @@
 """`Home`: the place where an agent lives, and the owner's hand in it.
 
-Promise: opens the parts and offers verbs of a line or two; what a verb does, and in which order, stands in the module
-named after it: `prompts` (the road out), `inbox` (what waits for the owner), `past` (looking
-back), `index` (search), `sessions` (the agent's hand). A part is imported when it is first needed, so that
-a prompt costs only what a prompt needs. A Home lives until `close`, is safe to share by threads, and asks the world for
-time, chance and environment only through the arguments given here.
+Promise: opens the parts and offers verbs of a line or two; what a verb does stands in the module named after it. A part is
+imported when it is first needed. A Home lives until `close`, is safe to share by threads, and asks the world for time, chance
+and environment only through the arguments given here.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from anima.config import TidyConfig
+from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
@@ -72,7 +70,7 @@ class Home:
     """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
 
     def __init__(self, site: Site, *, hook: Hook | None = None, embedder: Embedder | None = None) -> None:
-        self.site, self.layout, self.config, self.agent = site, site.layout, site.config, site.agent
+        self.site, self.layout, self.agent = site, site.layout, site.agent
         self.clock, self.dice, self.dialect, self._embedder = site.clock, site.dice, site.layout.dialect, embedder
         self._mutex = threading.RLock()
         self._parts: dict[str, Any] = {}
@@ -98,8 +96,7 @@ class Home:
         embedder: Embedder | None = None,
         finish: bool = True,
     ) -> Home:
-        """The home in a folder, in whatever dialect it is. Nothing is changed by opening it, but what a crash interrupted
-        is finished (unless `finish` says that somebody only looks).
+        """The home in a folder, in whatever dialect. Opening it only finishes what a crash interrupted (unless not `finish`).
 
         An address (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) is a tenant's agent or one file, and
         two layers (`anima.overlay`) are one home; `create` makes an empty one there, but never a tenant.
@@ -139,9 +136,7 @@ class Home:
     ) -> Home:
         """A new home with its core files. Whatever stands in the folder already is left as it is.
 
-        A folder where a home of this user's stood and vanished is refused, because it may only be unmounted;
-        `again=True` makes one all the same.
-        """
+        A folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
         from anima.prompt.fields import check
 
         for key, value in (("name", name), ("emoji", emoji)):
@@ -176,6 +171,11 @@ class Home:
         self.close()
 
     @property
+    def config(self) -> Config:
+        """What holds here now."""
+        return self.site.config
+
+    @property
     def name(self) -> str:
         """What this home is called among people: its folder."""
         return self.site.store.name
@@ -195,6 +195,11 @@ class Home:
             else (key, value, source)
             for key, value, source in self.config.rows()
         ]
+
+    def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
+        """Sets a key of anima.toml, as the owner; None takes it out. `gate.rule` takes a rule as TOML, `gate.rule:ID` takes
+        one out. It holds at once, but for dialect, folders and embedder. Raises BadConfig."""
+        return self._writer.configure(key, value)
 
     # -- the parts ------------------------------------------------------------------------------------------------------
 
@@ -525,20 +530,15 @@ class Home:
         since: date | None = None,
         complete: Complete | None = None,
     ) -> Sweep:
-        """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change.
-
-        `complete` is a model: it may word, merge and replace lines, and code decides whether any of it stands.
-        """
+        """One night: what recalls speak for becomes memory, what is no longer so leaves it. Undone as one change. `complete` is
+        a model: it may word, merge and replace lines, and code decides whether any of it stands."""
         if not dry_run:
             self.sessions.flush_idle()
             return self.dreams.sweep(preset=preset, since=since, complete=complete)
         return self.dreams.tonight(preset=preset, since=since, complete=complete)
 
     def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
-        """A night whose hour has come (`dream.at`, in the user's timezone), or None. For a server's rounds and heartbeats.
-
-        Nights that were missed are dreamed as one.
-        """
+        """A night whose hour has come (`dream.at`, in the user's timezone), or None. Those that were missed are one."""
         is_due = self.config.dream.enabled and self.dreams.due() is not None
         return self.dream(complete=complete) if is_due else None
 

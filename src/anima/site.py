@@ -70,6 +70,10 @@ class Site:
         """What the configuration says of this agent."""
         return next((agent for agent in self.config.agent if agent.id == self.agent), AgentConfig(id=self.agent))
 
+    def adopt(self, config: Config) -> None:
+        """Holds another configuration from now on. Dialect, folders and embedder stay as they were when it was opened."""
+        object.__setattr__(self, "config", config)
+
     def listener(
         self, scope: Scope | str, sender: str | None = None, channel: str | None = None, group: str | None = None
     ) -> Listener:

@@ -473,6 +473,7 @@ def test_every_verb_of_a_home_has_a_route(desk: Desk) -> None:
         "list_all": "files",
         "delete": "files",
         "session": "agent",
+        "configure": "settings",
     }
     # Made before there is a server; parts of others; what only a shell or Python needs.
     without = {

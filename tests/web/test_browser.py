@@ -1,7 +1,4 @@
-"""The owner's day, in a real browser: a home served by a real process, agents that come by MCP, nothing but our own page.
-
-Steps on pages that are not in the navigation are left out, and the test is then skipped at its end with their names.
-"""
+"""The owner's day, in a real browser: a home served by a real process, agents that come by MCP, nothing but our own page."""
 
 from __future__ import annotations
 
@@ -100,56 +97,50 @@ def is_the_same(page: Page) -> bool:
 
 def test_the_owners_day(browser: Browser, up: Server) -> None:
     with visiting(browser, up) as visit:
-        missing = live_a_day(visit, up)
+        live_a_day(visit, up)
     assert up.anima("audit")["fault"] is None
-    if missing:
-        pytest.skip(f"PAGES MISSING from the navigation, so these steps were left out: {', '.join(missing)}")
 
 
-def live_a_day(visit: Visit, up: Server) -> list[str]:
-    """First start to night; gives the names of pages that are not there, and so were left out."""
+def live_a_day(visit: Visit, up: Server) -> None:
+    """First start to night."""
     page = visit.come_in(up.link)
-    pages, missing = navigation(page), list[str]()
-    page.on("dialog", lambda dialog: dialog.accept())
-
-    def there(name: str) -> bool:
-        if f"/{name}" not in pages:
-            missing.append(name)
-        return f"/{name}" in pages
+    pages = ["today", "chat", "inbox", "memory", "sessions", "agent", "settings"]
+    assert navigation(page) == [f"/{name}" for name in pages]
 
     # the soul is written
-    if there("memory"):
-        write_on_the_memory_page(page, "SOUL.md", SOUL)
-    else:
-        ask(page, "PUT", "/files/SOUL.md", {"text": SOUL})
+    write_on_the_memory_page(page, "SOUL.md", SOUL)
     assert up.text("SOUL.md") == SOUL
 
     # an agent wishes to write about the owner, who edits that and says yes; search finds it
     before = up.text("USER.md")
     page.goto(up.url + "/inbox")
     edit_and_approve(page, see_a_wish(page, up), up)
-    if there("search"):
-        find_on_the_search_page(page, "who signs with an anchor", EDITED)
+    find_on_the_search_page(page, "who signs with an anchor", EDITED)
     hits = ask(page, "GET", "/search?q=who+signs+with+an+anchor&scope=main")["hits"]
     assert any(EDITED in hit["text"] for hit in hits)
 
-    # undo takes it back, and the page says what
+    # undo names what it would take back, and takes it back at the second press
     page.goto(up.url + "/inbox")
     page.keyboard.press("u")
-    expect(page.locator("#said")).to_contain_text("USER.md")
+    expect(page.locator("#said")).to_contain_text("Undo “")
+    expect(page.get_by_role("button", name="Undo it")).to_be_focused()
+    page.keyboard.press("u")
+    expect(page.locator("#said")).to_contain_text("Taken back in USER.md")
     assert up.text("USER.md") == before and up.text("SOUL.md") == SOUL
 
     # night, and what the home is about
-    if there("dreams"):
-        dream(page)
-    if there("graph"):
-        find_in_the_graph(page, "Casa Azul")
-    for name, text in (("self", "I am calm and curious"), ("sessions", ""), ("health", "The ledger is whole")):
-        if there(name):
-            page.goto(f"{up.url}/{name}")
-            expect(page.locator("main h1")).to_be_visible()
-            expect(page.locator("main")).to_contain_text(text)
-    return missing
+    dream(page)
+    find_in_the_graph(page, "Casa Azul")
+    told = {
+        "self": "I am calm and curious",
+        "sessions": "",
+        "health": "The ledger is whole",
+    }  # two by their old addresses
+    for name, text in told.items():
+        page.goto(f"{up.url}/{name}")
+        expect(page.locator("main h1")).to_be_visible()
+        expect(page.locator("main")).to_contain_text(text)
+    assert page.url == up.url + "/settings/health"
 
 
 def see_a_wish(page: Page, up: Server) -> Locator:
@@ -172,11 +163,11 @@ def see_a_wish(page: Page, up: Server) -> Locator:
 def edit_and_approve(page: Page, card: Locator, up: Server) -> None:
     """With keys alone, and without a reload."""
     page.keyboard.press("j")
-    expect(card).to_be_focused()
+    expect(page.locator(".entry")).to_be_focused()
     page.keyboard.press("e")
     box = card.locator("textarea")
     expect(box).to_be_focused()
-    assert WISH in box.input_value()
+    expect(box).to_have_value(f"\n{WISH}\n")  # the new line, and not the whole of the document
     page.keyboard.press("Control+a")
     page.keyboard.type(f"{EDITED}\n")
     page.keyboard.press("Tab")
@@ -188,7 +179,10 @@ def edit_and_approve(page: Page, card: Locator, up: Server) -> None:
 
 
 def go(page: Page, name: str) -> None:
-    page.locator(f'.rail a[href="/{name}"]').click()
+    """By the words of the command palette."""
+    page.keyboard.press("Control+k")
+    page.locator("#palette-words").fill(name)
+    page.keyboard.press("Enter")
     page.wait_for_url(f"**/{name}")
 
 
@@ -262,9 +256,9 @@ def test_a_page_is_one_that_loads_wherever_it_is_opened(visit: Visit, standing: 
     first.click('.rail a[href="/memory"]')
     first.wait_for_url(standing.url + "/memory")
     first.go_back()
-    expect(first.locator("h1")).to_have_text("Inbox")
+    expect(first.locator("h1")).to_have_text("Today")
     first.reload()
-    expect(first.locator("h1")).to_have_text("Inbox")
+    expect(first.locator("h1")).to_have_text("Today")
     second = visit.context.new_page()
     second.goto(standing.url + "/memory/AGENTS.md?line=12#L12")
 
@@ -276,25 +270,25 @@ def test_a_page_is_one_that_loads_wherever_it_is_opened(visit: Visit, standing: 
 def test_a_browser_that_lost_its_key_comes_in_anew(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.evaluate("localStorage.clear()")
-    page.goto(standing.url + "/health")
+    page.goto(standing.url + "/settings/health")
     page.wait_for_url(standing.url + "/login")
     page.goto(standing.new_link())
 
-    expect(page.locator("h1")).to_have_text("Inbox")
+    expect(page.locator("h1")).to_have_text("Today")
 
 
 def test_leaving_locks_the_browser_out(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.get_by_role("button", name="Leave").click()
     page.wait_for_url(standing.url + "/login")
-    page.goto(standing.url + "/health")
+    page.goto(standing.url + "/settings/health")
 
     assert page.url == standing.url + "/login"
 
 
 def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -> None:
     """What one window decides leaves the other, and what is edited there stays as it is."""
-    first = visit.come_in()
+    first = visit.come_in(at="/inbox")
     second = visit.context.new_page()
     second.goto(standing.url + "/inbox")
     second.wait_for_selector('#pulse[data-state="on"]')
@@ -304,27 +298,30 @@ def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -
         "proposal"
     ]
     for page in (first, second):
-        expect(page.locator(f"#{one}, #{two}")).to_have_count(2)
+        expect(page.locator(f"#row-{one}, #row-{two}")).to_have_count(2)
+    second.locator(f"#row-{two}").click()
     second.locator(f"#{two} [data-act=edit]").click()
+    expect(second.locator(f"#{two} textarea")).to_have_value("The boat is blue.\n")
     second.locator(f"#{two} textarea").fill("The boat is green.\n")
+    first.locator(f"#row-{one}").click()
     first.locator(f"#{one} [data-act=deny]").click()
 
-    expect(second.locator(f"#{one}")).to_have_count(0)
+    expect(second.locator(f"#row-{one}")).to_have_count(0)
     assert second.locator(f"#{two} textarea").input_value() == "The boat is green.\n"
     second.locator(f"#{two} [data-act=approve-edited]").click()
-    expect(first.locator(f"#{one}, #{two}")).to_have_count(0)
+    expect(first.locator(f"#row-{one}, #row-{two}, #{two}")).to_have_count(0)
     assert standing.text("TOOLS.md").endswith("The boat is green.\n")
     assert is_the_same(second)
 
 
 def test_a_no_and_a_token_taken_back_are_said_to_be_done(visit: Visit, standing: Server, token: str) -> None:
     """Their answers are empty, and no fault."""
-    page = visit.come_in()
+    page = visit.come_in(at="/inbox")
     one = wished(standing, token)["proposal"]
     page.locator(f"#{one} [data-act=deny]").click()
     expect(page.locator("#said")).to_have_text("Denied; nothing was written.")
     made = standing.anima("token", "make", "--name", "spare")["id"]
-    page.goto(standing.url + "/health")
+    page.goto(standing.url + "/settings")
     page.on("dialog", lambda dialog: dialog.accept())
     page.locator(f"#token-{made} [data-act=revoke]").click()
 
@@ -347,19 +344,22 @@ def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing:
 
 
 def test_hostile_text_is_shown_and_does_nothing(visit: Visit, standing: Server, token: str) -> None:
-    page = visit.come_in()
+    page = visit.come_in(at="/inbox")
     hostile = '<script>document.title="x"</script><img src="http://evil.example/a.png"><a href="javascript:alert(1)">\u202egnp'
     told = wished(standing, token, target="AGENTS.md", content=hostile, append=False, reason=hostile)
     shown = page.locator(f"#{told['proposal']}")
+    page.locator(f"#row-{told['proposal']}").click()
 
     expect(shown.locator(".diff")).to_contain_text('<script>document.title="x"</script>')
     expect(shown.locator(".diff")).to_contain_text("⟨U+202E⟩")
-    assert shown.locator("script, img, a").count() == 0
+    expect(page.locator(f"#row-{told['proposal']}")).to_contain_text('<script>document.title="x"</script>')
+    assert shown.locator("script, img, .diff a").count() == 0
     assert page.title().startswith("Inbox")
 
 
 def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
+    page.goto(standing.url + "/agent")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("Escape")
@@ -369,7 +369,7 @@ def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) ->
     after = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     page.keyboard.press("g")
     page.keyboard.press("h")
-    page.wait_for_url(standing.url + "/health")
+    page.wait_for_url(standing.url + "/today")
 
     assert before != after == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
 

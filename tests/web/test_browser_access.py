@@ -94,7 +94,8 @@ def looks(browser: Browser, server: Server) -> list[Look]:
 def _addresses(page: Page, base: str) -> list[str]:
     """Every page of the navigation, and from each the first of what lies behind it."""
     found = []
-    for address in navigation(page):
+    more = page.locator("#palette-list [data-href]").evaluate_all("all => all.map((one) => one.dataset.href)")
+    for address in dict.fromkeys([*navigation(page), *more]):
         found.append(address)
         page.goto(base + address)
         page.wait_for_selector(COMING, state="detached")
@@ -105,7 +106,7 @@ def _addresses(page: Page, base: str) -> list[str]:
         found += ["/memory/MEMORY.md", "/memory/SOUL.md?as=edit", "/memory/MEMORY.md?as=history"]
     if "/search" in found:
         found.append("/search?q=how+is+Tomas+paid&explain=1&talks=1")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _look(page: Page, address: str, size: str, scheme: Literal["light", "dark"]) -> Look:
@@ -134,7 +135,7 @@ def faults(looks: list[Look], name: str) -> str:
 def test_every_page_was_looked_at_in_every_setting(looks: list[Look]) -> None:
     pages = {look.page for look in looks}
 
-    assert {"/inbox", "/tidy", "/health", "/login"} <= pages
+    assert {"/today", "/inbox", "/tidy", "/history", "/settings/health", "/dreams", "/graph", "/login"} <= pages
     assert len(looks) == len(pages) * len(SIZES) * len(SCHEMES)
     assert all(look.found["texts"] > 3 for look in looks)
 

@@ -199,7 +199,7 @@ def made(folder: Path) -> Path:
 def owner(browser: Browser, server: Server) -> Iterator[Page]:
     """The owner's own window, in the browser that the attackers' pages are opened in too."""
     with browser.new_context() as context:
-        yield Visit(context, server).come_in()
+        yield Visit(context, server).come_in(at="/inbox")
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def test_nothing_of_ours_can_be_put_into_a_frame(
 ) -> None:
     """A click that was meant for something else hits nothing: not even the login page lets itself be framed."""
     page = on(context.new_page(), f"http://{name}:{attacker.port}/")
-    for path in ("/inbox", "/login", "/health"):
+    for path in ("/inbox", "/login", "/settings/health"):
         page.evaluate(
             """(src) => new Promise((done) => {
             const frame = Object.assign(document.createElement("iframe"), { src, width: 800, height: 600, onload: done });

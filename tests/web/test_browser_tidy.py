@@ -48,12 +48,15 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def open_page(page: Page, server: Server) -> None:
     page.goto(server.url + "/tidy")
-    expect(page.locator(".card.tidy")).to_have_count(4)
+    expect(page.locator(".entry")).to_have_count(4)
 
 
 def by_key(page: Page) -> None:
-    if not page.locator(".card.tidy:focus").count():
-        page.locator(".card.tidy").first.focus()
+    row = page.locator(".entry:focus")
+    if not row.count():
+        page.locator(".entry").first.click()
+        page.locator(".entry").first.focus()
+    expect(page.locator(f"#tidy-{page.locator('.entry:focus').get_attribute('data-id')}")).to_be_visible()
     page.keyboard.press("a")
 
 
@@ -63,13 +66,13 @@ def act(visit: Visit, page: Page, work: Callable[[], object], left: int) -> None
     for _ in range(5):
         work()
         page.wait_for_function(
-            "left => document.querySelectorAll('.card.tidy').length === left || !document.querySelector('#tidy-wrong').hidden",
+            "left => document.querySelectorAll('.entry').length === left || !document.querySelector('#tidy-wrong').hidden",
             arg=left,
         )
-        if page.locator(".card.tidy").count() == left:
+        if page.locator(".entry").count() == left:
             break
     visit.wrong[:] = [said for said in visit.wrong if "412" not in said]
-    expect(page.locator(".card.tidy")).to_have_count(left)
+    expect(page.locator(".entry")).to_have_count(left)
 
 
 def test_everything_is_tidied_by_keys_and_one_is_taken_back(browser: Browser, server: Server) -> None:
@@ -77,16 +80,19 @@ def test_everything_is_tidied_by_keys_and_one_is_taken_back(browser: Browser, se
         page = visit.come_in()
         page.keyboard.press("g")
         page.keyboard.press("y")
-        expect(page.locator(".card.tidy")).to_have_count(4)
+        expect(page.locator(".entry")).to_have_count(4)
         page.keyboard.press("j")
         for left in (3, 2):
-            expect(page.locator(".card.tidy:focus")).to_have_count(1)
+            expect(page.locator(".entry:focus")).to_have_count(1)
             act(visit, page, lambda: by_key(page), left)
-        page.locator(".card.tidy").last.focus()
+        expect(page.locator(".entry:focus")).to_have_count(1)
+        page.keyboard.press("j")
+        expect(page.locator(".sides")).to_be_visible()
         page.keyboard.press("a")
         expect(page.locator("#said")).to_have_text("Say which of the two lines holds.")
         act(visit, page, page.get_by_role("button", name="This one holds").nth(1).click, left=1)
-        expect(page.locator(".card.tidy:focus")).to_have_count(1)
+        expect(page.locator(".entry:focus")).to_have_count(1)
+        expect(page.locator("[data-act=tidy-keep]")).to_be_visible()
         page.keyboard.press("d")
         expect(page.locator("#nothing")).to_be_visible()
         assert "Gothenburg" not in server.text("memory/topics/yard.md") and "Uddevalla" in server.text(
@@ -102,6 +108,8 @@ def test_what_changed_in_between_is_said_and_looked_at_again(browser: Browser, s
     with visiting(browser, server) as visit:
         page = visit.come_in()
         open_page(page, server)
+        page.locator(".entry", has_text="closes on").click()
+        expect(page.locator(".card.tidy", has_text="another notation")).to_be_visible()
         page.evaluate("document.querySelector('#found').dataset.on = ''")  # as though no news had come yet
         (server.folder / "notes/spring.md").write_text(NOTES.replace("closes", "opens"), encoding="utf-8")
         page.locator(".card.tidy", has_text="another notation").get_by_role("button", name="Do it").click()
@@ -120,14 +128,14 @@ def test_a_whole_part_is_done_at_once_and_another_window_sees_it(browser: Browse
         expect(other.locator("#pulse")).to_have_attribute("data-state", "on")
         page.get_by_role("button", name="Do all 2").click()
         for one in (page, other):
-            expect(one.locator(".card.tidy")).to_have_count(2)
+            expect(one.locator(".entry")).to_have_count(2)
         assert server.text("notes/spring.md") == "# Notes\n\n- Priya lives in Uddevalla\n"
 
 
 def test_a_snapshot_is_taken_by_a_button(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as visit:
         page = visit.come_in()
-        page.goto(server.url + "/health")
+        page.goto(server.url + "/settings/health")
         expect(page.locator("#snapshots-none")).to_be_visible()
         button = page.get_by_role("button", name="Take one now")
         button.click()

@@ -56,9 +56,7 @@ def plain(text: str) -> str:
 
 def configured(desk: Desk, **dream: Any) -> None:
     home = desk.home
-    home.config = replace(home.config, dream=home.config.dream._replace(**dream))
-    home.site = replace(home.site, config=home.config)
-    home._parts.pop("dreams", None)
+    home.site.adopt(replace(home.config, dream=home.config.dream._replace(**dream)))
 
 
 # -- who sees it, and what cannot happen ----------------------------------------------------------------------------------
@@ -85,7 +83,7 @@ def test_hostile_text_in_notes_diary_and_memory_is_shown_inert(desk: Desk) -> No
     searched(desk, "what is Bruno allergic to", "what is Carla allergic to")
     desk.home.append("DREAMS.md", f"## {HOSTILE}\n\n- {HOSTILE}\n[x](javascript:alert)\n")
 
-    for path in ("/dreams", "/dreams?part=night", "/dreams?undo=last"):
+    for path in ("/dreams", "/dreams?part=night"):
         text = desk.page.get(path).text
         shown = plain(text)
         assert all(f"{name} is allergic to" in shown for name in ("Ana", "Bruno", "Carla")) and "{{7919*7907}}" in shown
@@ -93,7 +91,7 @@ def test_hostile_text_in_notes_diary_and_memory_is_shown_inert(desk: Desk) -> No
         assert "<script>alert" not in text and "\u202e" not in text and "\x1b" not in text
 
 
-@pytest.mark.parametrize("query", ["older=-1", "older=x", "older=99999999999", f"older={'9' * 5000}", "undo=last"])
+@pytest.mark.parametrize("query", ["older=-1", "older=x", "older=99999999999", f"older={'9' * 5000}"])
 def test_what_cannot_be_shown_is_said_on_a_readable_page(desk: Desk, query: str) -> None:
     found = desk.page.get(f"/dreams?{query}")
 
@@ -215,8 +213,10 @@ def test_a_night_is_dreamed_and_taken_back_after_it_was_shown(desk: Desk) -> Non
     page = desk.page
     assert page.post("/api/v1/dream", json={"dry_run": False}).json()["status"] == "dreamed"
 
-    shown = page.get("/dreams?undo=last").text
-    change = re.search(r'data-act="undo-night" data-change="([^"]+)"', shown)
+    address = re.search(r'id="take-back" href="(/memory\?undo=[^"]+)"', page.get("/dreams").text)
+    assert address
+    shown = page.get(address[1]).text
+    change = re.search(r'data-act="undo-change" data-change="([^"]+)"', shown)
     assert change and re.search(rf'<tr class="cut">.*{FACT}', shown)
     assert FACT in desk.home.read("MEMORY.md").text
     assert page.post("/api/v1/undo", json={"change": change[1]}).status_code == 200

@@ -229,12 +229,12 @@ def test_the_list_says_what_when_how_long_with_whom_and_where(lived: Desk) -> No
         "3 turns",
         "main",
         "telegram",
-        "as SOUL.md",
         "1 turn",
         "group, bea",
         "slack",
     ):
         assert said in shown
+    assert "as SOUL.md" not in shown  # it is the usual one
     assert "sessions begun" in shown and "<polyline" in page(lived.owner, "/sessions")
 
 

@@ -192,7 +192,7 @@ def test_a_home_nobody_wrote_to_is_read_and_left_as_it_is(tmp_path: Path) -> Non
         page = Desk(home, Clock()).page
         text = page.get("/memory/MEMORY.md?line=3").text
         others = [
-            page.get(path).status_code for path in ("/memory", "/memory/MEMORY.md?as=history", "/self", "/self/main")
+            page.get(path).status_code for path in ("/memory", "/memory/MEMORY.md?as=history", "/agent", "/agent/main")
         ]
 
     assert "here before the ledger began" in text.lower() and others == [200] * 4
@@ -288,7 +288,19 @@ def test_markdown_is_drawn_as_a_likeness_of_itself() -> None:
     ]
     assert str(drawn[4].body) == "a <i>b</i> <b>c</b> <code>d</code>"
     assert (drawn[5].sign, drawn[5].depth, drawn[6].sign) == ("1.", 1, "☑")
-    assert "href" not in str(drawn[12].body) and "http://example.org" in str(drawn[12].body)
+    assert "http://example.org" in str(drawn[12].body)
+    assert re.findall('href="(.*?)"', str(drawn[12].body)) == ["/graph/about?name=boat"]
+
+
+def test_a_table_is_drawn_by_its_cells_and_names_are_links() -> None:
+    drawn = list(
+        prose("| who | says |\n|---|:-:|\n| @Ana | [[Casa Azul]] |\nmail a@b.c, [boat](notes/boat.md) | no\n\na | b\n")
+    )
+
+    assert [line.kind for line in drawn] == ["tr th", "td-rule", "tr", "tr", "blank", "text"]
+    assert str(drawn[0].body) == '<span class="cell">who</span><span class="cell">says</span>'
+    links = re.findall('href="(.*?)"', "".join(str(line.body) for line in drawn))
+    assert links == ["/graph/about?name=Ana", "/graph/about?name=Casa%20Azul", "/memory/notes/boat.md"]
 
 
 @pytest.mark.parametrize("piece", ["[", "[[", "**", "*a", "`", "<!--", "](", "> ", "- ", "__"])
@@ -455,4 +467,4 @@ def test_lately_tells_who_did_what(desk: Desk) -> None:
         session.call("memory_write", {"target": "daily_log", "content": "Talked about the boat"})
     told = plain(desk.page.get("/memory?part=lately").text)
 
-    assert "agent wrote memory/2026-05-08.md" in told or "agent added to memory/2026-05-08.md" in told
+    assert re.search(r"Talked about the boat the agent, just now in memory/2026-05-08\.md", told)

@@ -17,7 +17,6 @@ from test_web import HOSTILE, Outside
 
 from anima import Home
 from anima.web.guard import KEY
-from anima.web.pages.deciding import MOST_SUGGESTED as MANY
 from anima.web.served import Tidiness
 from serving import PRODUCT, Desk, desk_in
 
@@ -59,7 +58,11 @@ def act(desk: Desk, do: str, *items: dict[str, Any], **more: Any) -> Any:
 
 
 def shown(desk: Desk, part: str = "found") -> str:
-    return desk.page.get(f"/tidy?part={part}").text
+    """The list, and the detail of every row of it."""
+    page = desk.page
+    rows = page.get(f"/tidy?part={part}").text
+    details = [page.get(f"{address}?part=detail").text for address in re.findall(r'href="(/tidy/[^"]+)"', rows)]
+    return "".join([rows, *details])
 
 
 def plain(text: str) -> str:
@@ -159,7 +162,7 @@ def test_the_page_is_there_before_the_look_and_also_while_one_goes_on(messy: Des
     with messy.app.state.served.tidiness._looking:
         assert "Looking through memory…" in page.get("/tidy").text
     page.get("/tidy?part=found")
-    assert "The same words" in page.get("/tidy").text
+    assert "Ana uses a Samsung phone" in page.get("/tidy").text
     messy.home.note("something else")
     assert "Looking through memory…" in page.get("/tidy").text
 
@@ -190,7 +193,7 @@ def test_looking_changes_nothing_and_begins_nothing(tmp_path: Path) -> None:
         desk = Desk(home, None)  # type: ignore[arg-type]
         page = desk.page
         before = sorted(str(path) for path in (tmp_path / "aria").rglob("*"))
-        assert "The same text" in page.get("/tidy?part=found").text
+        assert "Ana uses a Samsung phone" in page.get("/tidy?part=found").text
         assert sorted(str(path) for path in (tmp_path / "aria").rglob("*")) == before
 
 
@@ -198,7 +201,7 @@ def test_a_tidy_memory_is_said_to_be_tidy(desk: Desk) -> None:
     assert "Memory is tidy." in shown(desk)
 
 
-def test_at_most_fifty_of_a_part_are_shown_and_the_rest_is_counted(desk: Desk) -> None:
+def test_all_of_a_part_are_rows_and_none_is_drawn_in_detail(desk: Desk) -> None:
     names = [
         f"{one}{two}"
         for one in ("Bel", "Kor", "Mar", "Nov", "Ost", "Pal", "Rud", "Sev")
@@ -208,14 +211,13 @@ def test_at_most_fifty_of_a_part_are_shown_and_the_rest_is_counted(desk: Desk) -
         desk.home.write(
             path, "# List\n\n" + "".join(f"- The harbour of {name} has a red lighthouse\n" for name in names[:54])
         )
-    text = shown(desk)
+    text = desk.page.get("/tidy?part=found").text
+    ids = re.findall(r'class="entry tidy-row" href="/tidy/([^"]*)"', text)
 
-    assert text.count('class="card tidy"') == MANY
-    assert "4 more come when these are done." in text and "Do all 50 shown" in text
-    assert len(found(desk, "merge")) == 54
-    ids = re.search(r'data-ids="([^"]*)"', text)
-    assert ids and act(desk, "tidy", *({"id": one} for one in ids[1].split(" "))).status_code == 200
-    assert len(found(desk, "merge")) == 4
+    assert "Do all 54" in text and 'class="card tidy"' not in text
+    assert len(ids) == len(found(desk, "merge")) == 54
+    assert act(desk, "tidy", *({"id": one} for one in ids)).status_code == 200
+    assert len(found(desk, "merge")) == 0
 
 
 def test_suggestions_come_in_pages(messy: Desk) -> None:
@@ -365,7 +367,7 @@ def test_a_long_look_is_made_again_only_when_asked_for_and_shows_what_still_stan
     assert "this is what still stands of it" in text and "Look again" in text
     assert "Lima" not in text and "notes/new.md" not in text and messy.owner.get(API).json()["outdated"] is True
     fresh = messy.page.get("/tidy?part=found&afresh=1").text
-    assert "notes/new.md:3" in fresh and "Look again" not in fresh
+    assert "notes/new.md" in fresh + shown(messy) and "Look again" not in fresh
 
 
 def test_after_a_long_look_acts_follow_one_another_without_a_new_one(messy: Desk) -> None:
@@ -390,10 +392,10 @@ def test_what_was_forgotten_since_a_long_look_is_not_shown_again(messy: Desk) ->
 
 
 def test_a_snapshot_is_taken_listed_and_named_on_the_page(desk: Desk) -> None:
-    assert "There is none yet." in desk.page.get("/health").text
+    assert "There is none yet." in desk.page.get("/settings/health").text
     taken = desk.page.post(SNAPSHOTS).json()
     again = desk.page.post(SNAPSHOTS).json()
-    text = desk.page.get("/health").text
+    text = desk.page.get("/settings/health").text
 
     assert taken["fresh"] and taken["name"] == desk.home.snapshots.all()[0].name
     assert again == taken | {"fresh": False}
@@ -407,7 +409,7 @@ def test_no_request_says_where_a_snapshot_goes_or_fetches_one(desk: Desk, tmp_pa
 
     assert not (tmp_path / "out").exists() and [each.name for each in desk.home.snapshots.all()] == [name]
     assert str(desk.home.name) not in desk.owner.get(SNAPSHOTS).text
-    assert not re.search(r'href="[^"]*snapshots', desk.page.get("/health").text)
+    assert not re.search(r'href="[^"]*snapshots', desk.page.get("/settings/health").text)
     for path in (
         f"{SNAPSHOTS}/{name}",
         f"/static/{name}",
@@ -433,4 +435,4 @@ def test_snapshots_go_to_the_place_of_the_configuration(tmp_path: Path) -> None:
         other = Desk(home, desk.clock)
         name = other.page.post(SNAPSHOTS).json()["name"]
         assert [path.name for path in (tmp_path / "kept").rglob("*.tar.gz")] == [name]
-        assert f"{tmp_path}/kept" in other.page.get("/health").text
+        assert f"{tmp_path}/kept" in other.page.get("/settings/health").text

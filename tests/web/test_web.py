@@ -94,7 +94,7 @@ def test_an_agent_is_told_the_same_of_what_is_not_there_and_what_is_not_its_own(
     paths = [
         "/",
         "/inbox",
-        "/health",
+        "/settings/health",
         "/api/v1/files",
         "/api/v1/files/SOUL.md",
         "/api/v1/tokens",
@@ -230,7 +230,7 @@ def test_guessing_codes_is_slowed_down(tmp_path: Path) -> None:
 
 
 def test_whoever_opens_a_page_without_a_cookie_is_led_to_the_login(desk: Desk) -> None:
-    for path in ("/", "/inbox", "/health", "/nowhere"):
+    for path in ("/", "/inbox", "/settings/health", "/nowhere"):
         found = desk.client().get(path)
         assert (found.status_code, found.headers["Location"]) == (303, "/login")
 
@@ -413,7 +413,7 @@ def proposed(desk: Desk, text: str = HOSTILE, path: str = "notes/x.md") -> str:
     )
 
 
-@pytest.mark.parametrize("path", ["/inbox", "/inbox?part=cards", "/health", "/login", "/nowhere"])
+@pytest.mark.parametrize("path", ["/inbox", "/inbox?part=cards", "/settings/health", "/login", "/nowhere"])
 def test_nothing_in_a_page_comes_from_elsewhere_or_runs_inline(desk: Desk, path: str) -> None:
     proposed(desk)
     proposed(desk, "plain\n", f"notes/{'a' * 20}.md")
@@ -475,9 +475,10 @@ def test_an_empty_inbox_teaches_and_tells_what_was_allowed(desk: Desk) -> None:
 def test_health_shows_every_remark_and_who_may_come_in(desk: Desk) -> None:
     (Path(desk.home.name) / "USER.md").write_bytes(b"# User \xff\n")
     desk.token("group", name="the <b>phone</b>")
-    text = desk.page.get("/health").text
+    text = desk.page.get("/settings/health").text
 
     assert "not UTF-8" in text and "Damage" in text
+    text = desk.page.get("/settings").text
     assert "the &lt;b&gt;phone&lt;/b&gt;" in text and "agent, group" in text
 
 

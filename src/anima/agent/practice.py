@@ -110,7 +110,10 @@ def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
             return found or WHAT_I_AM
         return "\n\n".join(filter(None, (f"Hello. {WHAT_I_AM}", _question(messages, told, is_opening=True))))
     said = "\n\n".join(_told(part.tool_name, part.content) for part in results)
-    return "\n\n".join(filter(None, (said, _question(messages, told) if is_first else "")))
+    more = _question(messages, told) if is_first else ""
+    if more == QUESTIONS[-1][1] and not any("first-conversation" in str(part.content) for part in results):
+        more = ""  # what is asked for now is on no card any more: it was kept
+    return "\n\n".join(filter(None, (said, more)))
 
 
 def _now(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:

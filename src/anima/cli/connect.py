@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def connect(
       anima connect codex --remove --yes
       anima connect --from ~/.openclaw/openclaw.json --dry-run
     """
-    from anima.connect.connections import contact_of, host_of
+    from anima.connect.connections import connecting_of, contact_of, host_of
     from anima.connect.hosts import HOSTS
     from anima.connect.settle import spool_of
 
@@ -59,7 +58,7 @@ def connect(
     chosen = host_of(host)
     if not remove:
         need_trust(home, may_ask=not json and not dry_run)
-    connecting = _connecting(home, chosen)
+    connecting = connecting_of(home, chosen)
     steps = connecting.plan(remove=remove)
     if not json:
         _show(steps)
@@ -88,30 +87,6 @@ def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) 
     done = "nothing was changed" if dry_run or not steps else f"anima.toml has the settings of {found.title}"
     lines = [done, *(["These have no counterpart:"] if left else [])]
     return Reply(value, [*lines, *(f"  {flat(key)}: {why}" for key, why in left)])
-
-
-def _connecting(home: Home, host: Any) -> Connecting:
-    from anima.connect.connections import Connecting
-    from anima.connect.wiring import Wiring
-
-    wiring = Wiring(
-        program=_program(),
-        home=home.name,
-        config=os.fspath(home.site.register.file.parent.absolute()),
-        agent=home.identity.name,
-        env=os.environ,
-    )
-    store = home.site.store
-    return Connecting(wiring, host, identity=store.identity, index=store.scratch("index.sqlite"), now=home.clock())
-
-
-def _program() -> tuple[str, ...]:
-    """How a host starts us: by where this program stands, since hosts have search paths of their own."""
-    here = os.path.abspath(sys.argv[0])
-    if os.path.basename(here) == "anima" and os.access(here, os.X_OK):
-        return (here,)
-    beside = os.path.join(os.path.dirname(sys.executable), "anima")
-    return (beside,) if os.access(beside, os.X_OK) else (sys.executable, "-P", "-m", "anima.cli")
 
 
 def _show(steps: tuple[Step, ...]) -> None:

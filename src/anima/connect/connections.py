@@ -8,11 +8,12 @@ that has nothing to report. Not here: what is changed for whom (hosts), files (c
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anima.connect.change import Step, kept_of, make, planned, taken_back
 from anima.connect.host import Host
@@ -22,6 +23,9 @@ from anima.connect.wiring import Wiring
 from anima.errors import BadArguments, Refused
 from anima.layout.trust import folder as user_folder
 from anima.model import Remark
+
+if TYPE_CHECKING:
+    from anima.home import Home
 
 
 def host_of(name: str) -> Host:
@@ -128,6 +132,27 @@ class Connecting:
             self.spool.put_connection(self._held)
         except OSError as error:
             raise Refused(f"how to take it back cannot be written down ({error.strerror})", rule="host-file") from None
+
+
+def wiring_of(home: Home) -> Wiring:
+    """How a home is reached by the program that runs now."""
+    config = os.fspath(home.site.register.file.parent.absolute())
+    return Wiring(program=_program(), home=home.name, config=config, agent=home.identity.name, env=home.site.env)
+
+
+def connecting_of(home: Home, host: Host) -> Connecting:
+    store = home.site.store
+    index = store.scratch("index.sqlite")
+    return Connecting(wiring_of(home), host, identity=store.identity, index=index, now=home.clock())
+
+
+def _program() -> tuple[str, ...]:
+    """How a host starts us: by where this program stands, since hosts have search paths of their own."""
+    here = os.path.abspath(sys.argv[0])
+    if os.path.basename(here) == "anima" and os.access(here, os.X_OK):
+        return (here,)
+    beside = os.path.join(os.path.dirname(sys.executable), "anima")
+    return (beside,) if os.access(beside, os.X_OK) else (sys.executable, "-P", "-m", "anima.cli")
 
 
 def _missing_folders(steps: tuple[Step, ...]) -> list[Path]:

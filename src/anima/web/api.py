@@ -37,7 +37,7 @@ from anima.model import Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.problems import etag, of_refusal, problem
-from anima.web.served import Here, Me, Served, TheHome
+from anima.web.served import Here, Me, Served, TheHome, parted
 from anima.web.tokens import Pass
 
 P = ParamSpec("P")
@@ -364,24 +364,39 @@ def pending(home: TheHome) -> object:
     return {"items": home.inbox.all()}
 
 
+@router.get("/waiting", tags=["approving"])
+def waiting(here: Here) -> dict[str, int]:
+    """How much waits, without a word of it: `proposals`, and `noted` lines."""
+    return dict(zip(("proposals", "noted"), here.waiting(), strict=True))
+
+
 @router.get("/pending/{id}", tags=["approving"], response_model=bodies.ProposalOut)
 def proposal(here: Here, id: str) -> Proposal:
     return here.home.inbox.get(id)
 
 
+@router.get("/pending/{id}/new", tags=["approving"])
+def new_lines(here: Here, id: str) -> dict[str, str]:
+    """The new lines (`text`) of a proposal of one text, which `part` of a yes takes; and its `content`."""
+    return {"content": (found := here.home.inbox.get(id)).content, "text": "".join(parted(found)[1])}
+
+
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.ReceiptOut])
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
-    waiting = here.seen(me, id, wish.content)
-    receipts = here.home.inbox.approve(id, approver=_approver(me), **wish.model_dump())
+    waiting, given = here.seen(me, id, wish.content), wish.model_dump(exclude={"part"})
+    if wish.part is not None:
+        before, new, after = parted(waiting)
+        ends = "\n" if new and new[-1].endswith("\n") and not wish.part.endswith("\n") else ""
+        given["text"] = "".join([*before, wish.part, ends, *after])
+    receipts = here.home.inbox.approve(id, approver=_approver(me), **given)
     here.decided(waiting)
     return _receipts(receipts, _RECEIPTS, receipts)
 
 
 @router.post("/pending/approve", tags=["approving"])
 def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> bodies.ApprovedAll:
-    """One yes to several that were seen. Nothing is written when one of them is not as it was seen, or is decided only by
-    itself: identity files, dangers, and wishes to forget."""
+    """One yes to several that were seen. Nothing is written when one is not as it was seen, or is decided only by itself."""
     found = [here.seen(me, card.id, card.content) for card in wish.cards]
     for one in found:
         if why := here.home.inbox.alone(one):
@@ -419,9 +434,8 @@ def noted(home: TheHome) -> object:
     told = []
     for entry, recalls, findings in home.inbox.noted():
         row = {name: getattr(entry, name) for name in ("to", "section", "text", "session", "time")}
-        told.append(
-            row | {"name": entry.id, "origins": sorted(entry.origins), "recalls": recalls, "findings": findings}
-        )
+        row |= {"name": entry.id, "origins": sorted(entry.origins), "recalls": recalls, "findings": findings}
+        told.append(row)
     return {"items": told}
 
 

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from anima import __version__
 from anima.errors import HomeError
 from anima.home import Home
-from anima.web import api, bodies, completions, pages, talking
+from anima.web import api, bodies, completions, pages, settings, talking
 from anima.web.chores import Chore, Rounds, on_channels
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
@@ -69,6 +69,7 @@ def create_app(
     app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages(), cookie=keyring.cookie)
     app.include_router(api.router)
     app.include_router(talking.router)
+    app.include_router(settings.router)
     app.include_router(api.agents)
     app.include_router(completions.router)
     app.include_router(pages.router())

@@ -447,11 +447,12 @@ class Restoring(In):
 
 
 class Approving(In):
-    """`content` binds the yes to what was seen. `text` edits the proposal first. `typed` is the agent's name, for the card of
-    the first conversation."""
+    """`content` binds the yes to what was seen. `text` edits the proposal first; `part` edits only its new lines. `typed` is the
+    agent's name, for the card of the first conversation."""
 
     content: Annotated[str, Field(max_length=64)]
     text: Text | None = None
+    part: Text | None = None
     typed: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -481,6 +482,25 @@ class Reviewing(In):
 
 class Indexing(In):
     rebuild: bool = False
+
+
+class Setting(In):
+    """A value of a setting; null takes it out of anima.toml."""
+
+    value: str | bool | int | Annotated[list[str], Field(max_length=100)] | None = None
+
+
+class Connecting(In):
+    """`content` is that of the plan that was shown; without it nothing is changed."""
+
+    remove: bool = False
+    content: Annotated[str | None, Field(max_length=64)] = None
+
+
+class ConnectPlan(Out):
+    lines: list[DiffLine]
+    content: str
+    then: str
 
 
 class TokenWish(In):

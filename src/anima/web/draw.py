@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -23,7 +22,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from anima import Home, HomeError, Source, __version__, front_matter_end, highlight, lines_of, time_of
+from anima import Home, Source, __version__, front_matter_end, highlight, lines_of, time_of
 from anima.model import UNTRUSTED, Actor
 from anima.web.served import SCOPES
 
@@ -45,13 +44,15 @@ _ITEM = re.compile(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?"
 _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _INLINE = re.compile(
     r"(?P<code>`[^`]+`)|(?P<bold>\*\*[^*]+\*\*|__[^_]+__)|(?P<em>\*[^*\s][^*]*\*)|(?P<wiki>\[\[[^\[\]]+\]\])"
-    r"|\[(?P<said>[^\[\]]*)\]\((?P<to>[^()\s]*)\)|(?P<note><!--(?:[^-<]|-(?!->))*-->)"
+    r"|(?P<at>(?<![\w@.])@[^\W\d_][\w-]*)|\[(?P<said>[^\[\]]*)\]\((?P<to>[^()\s]*)\)|(?P<note><!--(?:[^-<]|-(?!->))*-->)"
 )
+_OWN_PAGE = re.compile(r"[\w-][\w./ -]*\.md")
+_TO_NAME = Markup('<a class="wiki" href="/graph/about?name={}">{}</a>')
+_TABLE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _EMPHASIS = {  # the tag, and how many signs are taken off at both ends
     "code": (Markup("<code>{}</code>"), 1),
     "bold": (Markup("<b>{}</b>"), 2),
     "em": (Markup("<i>{}</i>"), 1),
-    "wiki": (Markup('<span class="to">{}</span>'), 0),
     "note": (Markup('<span class="aside">{}</span>'), 0),
 }
 
@@ -116,10 +117,8 @@ class Drawing:
         state = request.scope.get("state", {})
         given = {"pages": self._pages, "current": "", "who": state.get("who"), "path": request.url.path}
         agent: dict[str, Any] | None = None
-        if given["who"]:  # who the agent is and how many proposals wait, for the rail beside every page
-            who, waiting = self._home.identity.resolved(), 0
-            with suppress(HomeError):
-                waiting = len(self._home.inbox.all())
+        if given["who"]:  # who the agent is and how much waits, for the rail beside every page
+            who, waiting = self._home.identity.resolved(), sum(request.app.state.served.waiting())
             agent = {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
         given |= {"agent": agent, **context}
         found = self._templates.get_template(template)
@@ -223,10 +222,13 @@ class ProseLine:
 
 def prose(text: str) -> Iterator[ProseLine]:
     """The lines of a document, drawn."""
-    fence, comment, at, front = "", False, 0, front_matter_end(text)
-    for n, raw in enumerate(lines_of(text), start=1):
+    fence, comment, at, front, in_table = "", False, 0, front_matter_end(text), False
+    lines = lines_of(text)
+    for n, raw in enumerate(lines, start=1):
         at += len(raw)
         line = raw.removesuffix("\n").removesuffix("\r").removeprefix("\ufeff" if n == 1 else "")
+        begins = not in_table and "|" in line and n < len(lines) and _is_table_rule(lines[n])
+        in_table = not fence and not comment and "|" in line and (in_table or begins)
         opened = _FENCE.match(line)
         if at <= front:
             yield ProseLine(n=n, kind="front", body=inert(line))
@@ -239,8 +241,20 @@ def prose(text: str) -> Iterator[ProseLine]:
         elif comment or line.lstrip().startswith("<!--"):
             comment = "-->" not in line
             yield ProseLine(n=n, kind="note", body=inert(line))
+        elif in_table:
+            rule = not begins and _is_table_rule(raw)
+            yield ProseLine(n=n, kind="td-rule" if rule else "tr th" if begins else "tr", body=_cells(line))
         else:
             yield _prose_line(n, line)
+
+
+def _is_table_rule(line: str) -> bool:
+    return "|" in line and len(line) <= LONGEST and _TABLE.fullmatch(line.rstrip("\r\n")) is not None
+
+
+def _cells(line: str) -> Markup:
+    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+    return Markup("").join(Markup('<span class="cell">{}</span>').format(_emphasised(cell.strip())) for cell in cells)
 
 
 def source(text: str) -> Iterator[ProseLine]:
@@ -266,7 +280,8 @@ def _prose_line(n: int, line: str) -> ProseLine:
 
 
 def _emphasised(text: str) -> Markup:
-    """A line with its emphasis drawn. Where a link leads is shown, and cannot be followed."""
+    """A line with its emphasis drawn. Names and pages of the home are links; where any other leads is shown, and cannot be
+    followed."""
     if len(text) > LONGEST:
         return inert(text)
     parts, at = [], 0
@@ -274,6 +289,11 @@ def _emphasised(text: str) -> Markup:
         if found.lastgroup in _EMPHASIS:
             tag, signs = _EMPHASIS[found.lastgroup]
             drawn = tag.format(inert(found[0][signs : len(found[0]) - signs]))
+        elif found["wiki"] or found["at"]:
+            name = found[0].strip("[]@").partition("|")[0]
+            drawn = _TO_NAME.format(quote(name, safe=""), inert(found[0]))
+        elif _OWN_PAGE.fullmatch(found["to"]):
+            drawn = Markup('<a class="wiki" href="/memory/{}">{}</a>').format(quote(found["to"]), inert(found["said"]))
         else:
             drawn = Markup('{} <span class="to">({})</span>').format(inert(found["said"]), inert(found["to"]))
         parts += [inert(text[at : found.start()]), drawn]

@@ -35,6 +35,7 @@ from anima import (
     Session,
     StaleWrite,
     Suggestion,
+    lines_of,
 )
 from anima.agent.chats import Chats
 from anima.errors import printable
@@ -56,6 +57,7 @@ class Served:
     def __init__(self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin) -> None:
         self.home = home
         self._graph: tuple[str, int, Any] | None = None
+        self._counted: tuple[Any, tuple[int, int]] | None = None
         self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
         self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
@@ -83,6 +85,17 @@ class Served:
             held = stamp, most, self.home.index.graph(self.home.site.listener(Scope.MAIN), most=most)
             self._graph = held
         return held[2]
+
+    def waiting(self) -> tuple[int, int]:
+        """How many changes and how many noted lines wait; counted anew when something was decided or written."""
+        inbox, held = self.home.inbox, self._counted
+        stamp = (self.home.past.size(), inbox.ids(), self.home.clock().date())
+        if held is None or held[0] != stamp:
+            found = (0, 0)
+            with suppress(HomeError):
+                found = len(inbox.all()), len(inbox.noted())
+            held = self._counted = stamp, found
+        return held[1]
 
     # -- what was shown -------------------------------------------------------------------------------------------------
 
@@ -170,6 +183,16 @@ class Served:
             ended, self._open = list(self._open.values()), OrderedDict()
         for session in ended:
             session.close()
+
+
+def parted(proposal: Proposal) -> tuple[list[str], list[str], list[str]]:
+    """The lines of a proposed text: those before what is new, what is new, and those after it."""
+    new = lines_of(proposal.changes[0].text)
+    old = lines_of(proposal.bases[0] or "") if proposal.changes[0].kind == "write" else ()
+    most = min(len(old), len(new))
+    head = next((n for n in range(most) if old[n] != new[n]), most)
+    tail = next((n for n in range(most - head) if old[-1 - n] != new[-1 - n]), most - head)
+    return list(new[:head]), list(new[head : len(new) - tail]), list(new[len(new) - tail :])
 
 
 def _face(proposal: Proposal) -> str:

@@ -77,6 +77,7 @@ class Keyring:
         self.folder, self._clock = folder, clock
         self._file, self._owner_file = folder / "passes.json", folder / "owner.token"
         self._mutex = threading.Lock()
+        self.seen: dict[str, datetime] = {}  # when each pass was last used here
         self._seen: tuple[tuple[int, int, int], _Held] | None = None
 
     @classmethod
@@ -98,7 +99,10 @@ class Keyring:
         known = found[1] if found else "0" * 64
         if not hmac.compare_digest(_digest(secret), known) or found is None:
             return None
-        return found[0] if self._is_current(found[0]) else None
+        if not self._is_current(found[0]):
+            return None
+        self.seen[found[0].id] = self._clock()
+        return found[0]
 
     def named(self, id: str) -> Pass | None:
         """The pass of this id; None when there is none, or it is revoked or lapsed."""

@@ -4,17 +4,18 @@
     def show(here: Served, request: Request) -> dict[str, Any]:      # runs in a thread; gives the template its names
         return {"title": "Dreams", "diary": here.home.read("DREAMS.md")}
 
-    PAGES = (WebPage(name="dreams", title="Dreams", order=60, key="m", views=(PageView(show=show),)),)
+    PAGES = (WebPage("dreams", "Dreams", 60, "d", (PageView(show=show),)),)
 
 `templates/dreams.html` begins with `{% extends "layout.html" %}` and fills the blocks `main` and, when it has one,
-`panel` (the third column). A page at /dreams then stands in the navigation; no other file is touched. More views:
-`PageView(path="/{night}", template="night.html", show=…)` is /dreams/{night}; `request.path_params` has the night.
+`panel` (the third column, a sheet on a phone). A page at /dreams then stands in the rail, or with `under="agent"` among
+the tabs of that page; no other file is touched. More views: `PageView(path="/{night}", template="night.html", show=…)` is
+/dreams/{night}; `request.path_params` has the night. A list with detail: rows `a.entry[data-id]` in an element with
+`data-list`, and `#detail` in the panel; each row's address gives its detail as `?part=detail`.
 
 Live parts: an element with `id`, `data-live="/dreams?part=list"` and `data-on="change decided"` is fetched again when
 such an event comes; the answer is the template's block of that name, and its children are matched by `id`. A child that
-is being edited (`data-busy`) is left alone. Writes go to /api/v1 by `anima.send(method, path, body)` of the script,
-which adds the key of the page. Show text of documents with the filter `inert`, and diffs with `diff(text)`; macros of
-`templates/shared.html` that all pages may use are named in drawing.
+is being edited (`data-busy`) is left alone. Writes go to /api/v1 by `anima.send(method, path, body)` of the script.
+Show text of documents with the filter `inert`, and diffs with `diff(text)`.
 
 Promise: views run behind the guard, for the owner alone. Not here: the guard, the API.
 """
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
@@ -39,9 +40,8 @@ from anima.web.problems import problem
 from anima.web.served import Served
 from anima.web.tokens import PAGE_LIFETIME
 
-Show = Callable[
-    [Served, Request], Mapping[str, Any] | Response
-]  # a Response is sent as it is: a picture, another address
+Shown = Mapping[str, Any] | Response  # a Response is sent as it is: a picture, another address
+Show = Callable[[Served, Request], Shown]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,21 @@ class PageView:
     template: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page in the navigation. `key`, after g, opens it: `g i` is the inbox."""
+    """A page of the rail, or of the tabs of the one it is `under`. `key`, after g, opens it: `g i` is the inbox; `tab` is its
+    name among tabs."""
 
     name: str
     title: str
     order: int
     key: str
     views: tuple[PageView, ...]
+    under: str = ""
+    tab: str = ""
+
+
+MOVED = {"/self": "/agent", "/health": "/settings/health"}  # where pages stood before
 
 
 @cache
@@ -78,7 +84,18 @@ def router() -> APIRouter:
     for page in all_pages():
         for view in page.views:
             made.add_api_route(f"/{page.name}{view.path}", _drawn(page, view), methods=["GET"])
+    for old, new in MOVED.items():
+        made.add_api_route(old + "{rest:path}", _moved(new), methods=["GET"])
     return made
+
+
+def _moved(new: str) -> Callable[[Request], Response]:
+    def lead(request: Request) -> Response:
+        rest = quote(str(request.path_params["rest"]))
+        asked = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(new + rest + asked if rest[:1] in ("", "/") else "/", status_code=303)
+
+    return lead
 
 
 def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:

@@ -33,8 +33,4 @@ def chat(here: Served, request: Request) -> dict[str, Any]:
         return given | {"wrong": str(error), "hint": error.hint or ""}
 
 
-PAGES = (
-    WebPage(
-        name="chat", title="Chat", order=15, key="c", views=(PageView(show=chat), PageView(path="/{id}", show=chat))
-    ),
-)
+PAGES = (WebPage("chat", "Chat", 10, "c", (PageView(show=chat), PageView(path="/{id}", show=chat))),)

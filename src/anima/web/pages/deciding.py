@@ -1,47 +1,70 @@
-"""What asks for the owner: the inbox, what memory could do without, and the health of the home.
+"""What asks for the owner: the inbox, and what memory could do without; each a list with its detail.
 
-Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown, and to all of it: a long
-diff is cut in the inbox and gets its yes on a page of its own; what is decided only by itself is in no batch. Looking
-changes nothing: the page of tidying is there at once, and the look at memory comes after it. All text of the home is shown
-inert. Not here: the acts (the API), finding what to tidy (the home).
+Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown, and to all of it: a row of
+the list shows all only of a change of one line in which the scan saw nothing, the detail shows the rest, and a long diff
+has a page of its own; what is decided only by itself is in no batch. Looking changes nothing: the page of tidying is there
+at once, and the look at memory comes after it. All text of the home is shown inert. Not here: the acts (the API), finding
+what to tidy (the home).
 """
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
 from starlette.requests import Request
 
 from anima import Actor, HomeError, Proposal
-from anima.web.draw import MOST_LINES
+from anima.errors import NoSuchProposal
+from anima.web.draw import MOST_LINES, diff_lines
 from anima.web.guard import who_of
 from anima.web.pages import PageView, WebPage
-from anima.web.served import Served, is_ticked
+from anima.web.served import Served, is_ticked, parted
 
-MOST_NOTED = 100  # noted lines on the page at once
-MOST_SUGGESTED = 50  # suggestions of a part
+MOST_ROWS = 300  # of a list on one page
 MOST_DONE = 5  # changes that can be undone here
+SHORT = 160  # characters of a line that a row shows whole
+CONTEXT = 3  # lines around what is edited
 _ROUND = 200  # changes among which those are looked for
-MOST_SNAPSHOTS = 20  # snapshots that are listed
 
 
 def inbox(here: Served, request: Request) -> dict[str, Any]:
-    """Everything that waits; or one of it, whole however long it is."""
-    only = request.path_params.get("id")
-    waiting = [one for one in here.home.inbox.all() if only in (None, one.id)]
-    batches: dict[str, list[dict[str, Any]]] = {}
-    for proposal in waiting:
-        card = card_of(here, request, proposal, whole=only is not None)
-        batches.setdefault(proposal.session or "", []).append(card)
-    noted = [] if only else list(here.home.inbox.noted())
-    # What agents wrote without asking since yesterday, the newest first.
-    since = here.home.clock() - timedelta(days=1)
-    recent = () if waiting or only or noted else here.home.past.changes(limit=200)
-    agents = [e for e in recent if e.time >= since and e.actor in (Actor.AGENT, Actor.DREAMER) and not e.approver]
-    more = max(0, len(noted) - MOST_NOTED)
-    return {"batches": batches, "only": only, "allowed": agents[:20], "noted": noted[:MOST_NOTED], "more": more}
+    """Everything that waits, with one of it in detail; the detail alone where only that is asked for."""
+    only, part = request.path_params.get("id", ""), request.query_params.get("part")
+    given: dict[str, Any] = {"rows": [], "noted": [], "more": 0, "allowed": [], "card": None, "entry": None}
+    waiting = list(here.home.inbox.all()) if part != "detail" else []
+    noted = list(here.home.inbox.noted()) if part != "detail" or only.startswith("u") else []
+    if part != "detail":
+        given["rows"] = [_row(here, request, each) for each in waiting[:MOST_ROWS]]
+        given["noted"] = noted[: max(0, MOST_ROWS - len(waiting))]
+        given["more"] = len(waiting) + len(noted) - len(given["rows"]) - len(given["noted"])
+    if part != "rows":
+        chosen = only or (waiting[0].id if waiting else noted[0].entry.id if noted else "")
+        given["entry"] = next((each for each in noted if each.entry.id == chosen), None)
+        if chosen and given["entry"] is None:
+            try:
+                given["card"] = card_of(here, request, here.home.inbox.get(chosen), whole=is_ticked(request, "whole"))
+            except NoSuchProposal:
+                pass  # decided meanwhile: the page says so
+    if not waiting and not noted and part != "detail":  # what agents wrote without asking since yesterday, newest first
+        since = here.home.clock() - timedelta(days=1)
+        recent = [each for each in here.home.past.changes(limit=200) if each.time >= since and not each.approver]
+        given["allowed"] = [each for each in recent if each.actor in (Actor.AGENT, Actor.DREAMER)][:20]
+    return given | {"only": only, "whole": is_ticked(request, "whole")}
+
+
+def _row(here: Served, request: Request, proposal: Proposal) -> dict[str, Any]:
+    """A proposal in one line. Where that is all there is to it, it counts as shown to whoever asks."""
+    lines = [line for line in diff_lines(proposal.diff, 400) if line.kind in ("add", "cut", "note")]
+    said = next(
+        (line.text for line in lines if line.kind == "add" and line.text.strip()), lines[0].text if lines else ""
+    )
+    alone = here.home.inbox.alone(proposal)
+    is_whole = len(lines) == 1 and len(said) <= SHORT and not alone and not proposal.findings and not proposal.call
+    if is_whole:
+        here.shown(who_of(request.scope), proposal)
+    added = sum(line.kind == "add" for line in lines)
+    return {"proposal": proposal, "said": said, "alone": alone, "whole": is_whole, "more": max(0, added - 1)}
 
 
 def card_of(here: Served, request: Request, proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
@@ -50,60 +73,35 @@ def card_of(here: Served, request: Request, proposal: Proposal, *, whole: bool =
     is_whole = whole or lines <= MOST_LINES
     if is_whole:
         here.shown(who_of(request.scope), proposal)
-    inbox, card = here.home.inbox, {"proposal": proposal, "rule": _rule(here, proposal), "lines": lines}
+    inbox, change, rule = here.home.inbox, proposal.changes[0], here.home.inbox.rule_for(proposal)
+    card: dict[str, Any] = {"proposal": proposal, "rule": rule.text if rule else "", "lines": lines, "edit": None}
+    gone = proposal.changes[-1].path.text if proposal.is_first and proposal.changes[-1].kind == "delete" else ""
+    start = proposal.diff.find(f"--- a/{gone}") if gone else -1  # the page of the first conversation, folded
+    at = start if start >= 0 else len(proposal.diff)
+    card |= {"diff": proposal.diff[:at], "gone": gone, "rest": proposal.diff[at:]}
+    if not proposal.call and len(proposal.changes) == 1 and change.kind in ("write", "append"):
+        before, _, after = parted(proposal)
+        card["edit"] = {"before": before[-CONTEXT:], "after": after[:CONTEXT]}
     return card | {"alone": inbox.alone(proposal), "whole": is_whole, "name": inbox.confirmed_by(proposal)}
-
-
-def _rule(here: Served, proposal: Proposal) -> str:
-    """The rule that would allow this kind of change from now on, as anima.toml would hold it; empty where none should."""
-    found = here.home.inbox.rule_for(proposal)
-    if found is None:
-        return ""
-    when = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in found.when)
-    return f'[[gate.rule]]\nid = "{found.id}"\nwhen = {{ {when} }}\nthen = "{found.then}"\n'
 
 
 def tidy(here: Served, request: Request) -> dict[str, Any]:
     """The page at once, with what is known; the look itself is made for `?part=found`."""
-    afresh = is_ticked(request, "afresh")
+    afresh, part = is_ticked(request, "afresh"), request.query_params.get("part")
+    only = request.path_params.get("id", "")
     try:
-        is_asked = afresh or request.query_params.get("part") == "found"
-        looked = here.tidiness.look(afresh=afresh) if is_asked else here.tidiness.known()
+        looked = here.tidiness.look(afresh=afresh) if afresh or part in ("found", "detail") else here.tidiness.known()
     except HomeError as error:
-        return {"wrong": str(error)}
+        return {"wrong": str(error), "card": None}
     # What was tidied lately and not taken back since.
-    entries = here.home.past.changes(limit=_ROUND) if looked else ()
+    entries = here.home.past.changes(limit=_ROUND) if looked and part != "detail" else ()
     undone = {entry.of for entry in entries if entry.what == "undo"}
     done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:MOST_DONE]
-    return {"wrong": "", "looked": looked, "many": MOST_SUGGESTED, "done": done}
-
-
-def health(here: Served, request: Request) -> dict[str, Any]:
-    ledger, fault = None, ""
-    try:
-        ledger = here.home.past.audit()
-    except HomeError as error:
-        fault = str(error)
-    given: dict[str, Any] = {
-        "remarks": here.remarks(),
-        "ledger": ledger,
-        "fault": fault,
-        "tokens": here.keyring.all(),
-        "root": here.home.name,
-        "dialect": here.home.dialect,
-    }
-    # Snapshots by name alone: an archive holds the home's key, so none is given out here.
-    given |= {"snapshots": [], "wrong": "", "next": None, "place": here.home.snapshots.place, "many": MOST_SNAPSHOTS}
-    try:
-        return given | {"snapshots": here.home.snapshots.all(), "next": here.home.next_snapshot()}
-    except HomeError as error:
-        return given | {"wrong": str(error)}
+    card = looked.found.get(only) if looked else None
+    return {"wrong": "", "looked": looked, "done": done, "card": card, "only": only}
 
 
 PAGES = (
-    WebPage(
-        name="inbox", title="Inbox", order=10, key="i", views=(PageView(show=inbox), PageView(path="/{id}", show=inbox))
-    ),
-    WebPage(name="tidy", title="Tidy", order=65, key="y", views=(PageView(show=tidy),)),
-    WebPage(name="health", title="Health", order=80, key="h", views=(PageView(show=health),)),
+    WebPage("inbox", "Inbox", 20, "i", (PageView(show=inbox), PageView(path="/{id}", show=inbox))),
+    WebPage("tidy", "Tidy", 32, "y", (PageView(show=tidy), PageView(path="/{id}", show=tidy)), under="memory"),
 )

@@ -1,8 +1,8 @@
 """Dreams: the diary night by night, what tonight would keep and why, what became memory, and how memory grows.
 
 Promise: looking writes nothing, and begins nothing where nothing was ever written; all text of the home is shown inert;
-what taking a night back would change is shown before it is done, and exactly that night is taken back. Not here: dreaming
-itself (the home), the two writes (the API), how a drawing is made (chart.html).
+a night is taken back where every change is, once it was shown what that does. Not here: dreaming itself (the home), the
+write (the API), how a drawing is made (chart.html).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from anima import HomeError, NoSuchRevision, StaleWrite
+from anima import HomeError, NoSuchRevision
 from anima.web.draw import ProseLine, prose
 from anima.web.pages import PageView, WebPage
 from anima.web.served import Served, asked_number
@@ -27,7 +27,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     """What `?part=` asks for, or all of it: a dry run is not made for the drawings alone, nor the other way round."""
     part = request.query_params.get("part")
     older = asked_number(request, "older", default=0, least=0, most=MOST_NIGHTS)
-    given: dict[str, Any] = {"older": older, "undo": None}
+    given: dict[str, Any] = {"older": older}
     if part != "drawn":
         given |= {
             **_when(here),
@@ -39,8 +39,6 @@ def show(here: Served, request: Request) -> dict[str, Any]:
         }
     if part != "night":
         given |= {"days": here.home.upkeep.numbers().days, "budget": here.home.dreams.budget}
-    if part is None and request.query_params.get("undo"):
-        given["undo"] = _undo(here)
     return given
 
 
@@ -83,13 +81,17 @@ def _tonight(here: Served) -> dict[str, Any]:
 
 def _diary(here: Served) -> dict[str, Any]:
     """The nights, newest first, from the one that is asked for."""
-    path, text, unread = here.home.dreams.diary_path.text, "", ""
+    path, nights, unread = here.home.dreams.diary_path.text, list[dict[str, Any]](), ""
     try:
-        text = here.home.dreams.diary()
+        nights = nights_of(here)
     except HomeError as error:
         unread = str(error)
-    nights = list(_nights(text, here.home.dreams.opening))[::-1]
     return {"nights": nights, "many_nights": NIGHTS, "diary": path, "unread": unread}
+
+
+def nights_of(here: Served) -> list[dict[str, Any]]:
+    """The nights of the diary, newest first. Raises HomeError where it cannot be read."""
+    return list(_nights(here.home.dreams.diary(), here.home.dreams.opening))[::-1]
 
 
 def _nights(text: str, opening: str) -> Iterator[dict[str, Any]]:
@@ -117,15 +119,4 @@ def _last_night(here: Served) -> str:
         return ""
 
 
-def _undo(here: Served) -> dict[str, Any]:
-    """What taking the last night back would change."""
-    change = _last_night(here)
-    if not change:
-        raise NoSuchRevision("there is no night of dreaming to take back", hint="the diary tells of those there were")
-    try:
-        return {"change": change, "back": here.home.past.show_undo(change=change), "wrong": ""}
-    except (StaleWrite, NoSuchRevision) as error:
-        return {"change": change, "back": None, "wrong": str(error)}
-
-
-PAGES = (WebPage(name="dreams", title="Dreams", order=60, key="d", views=(PageView(show=show),)),)
+PAGES = (WebPage("dreams", "Dreams", 52, "d", (PageView(show=show),), under="agent"),)

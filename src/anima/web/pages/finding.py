@@ -105,6 +105,7 @@ def sessions(here: Served, request: Request) -> dict[str, Any]:
     state_of = partial(_state, here.home.clock())
     talks, measures = here.home.sessions, here.home.upkeep.numbers
     given = {"wish": wish, "kept": talks.kept, "hits": None, "measures": measures, "state_of": state_of}
+    given["usual"] = _usual(here)
     if not talks.kept:
         return given
     if wish["q"]:
@@ -114,6 +115,11 @@ def sessions(here: Served, request: Request) -> dict[str, Any]:
     start = wish["start"]
     rows = talks.list(talks.owner(wish["scope"]), limit=start + SESSIONS)
     return given | {"rows": rows[start:], "total": rows.total, "size": SESSIONS}
+
+
+def _usual(here: Served) -> str:
+    """The soul that is worn where nothing else is said."""
+    return here.home.layout.row("soul").path if here.home.layout.has("soul") else ""
 
 
 def _state(now: datetime, row: Any) -> str:
@@ -133,6 +139,7 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     return {
         "title": printable(row.summary, 80) or "A session",
         "row": row,
+        "usual": _usual(here),
         "state": _state(here.home.clock(), row),
         "page": page,
         "start": start,
@@ -201,20 +208,10 @@ def about(here: Served, request: Request) -> dict[str, Any]:
     }
 
 
+REPLAY = PageView(path="/{id}", template="session.html", show=replay)
+ABOUT = PageView(path="/about", template="about.html", show=about)
 PAGES = (
-    WebPage(name="search", title="Search", order=40, key="f", views=(PageView(show=search_page),)),
-    WebPage(
-        name="sessions",
-        title="Sessions",
-        order=50,
-        key="t",
-        views=(PageView(show=sessions), PageView(path="/{id}", template="session.html", show=replay)),
-    ),
-    WebPage(
-        name="graph",
-        title="Graph",
-        order=70,
-        key="g",
-        views=(PageView(show=graph), PageView(path="/about", template="about.html", show=about)),
-    ),
+    WebPage("search", "Search", 90, "f", (PageView(show=search_page),), under="search"),
+    WebPage("sessions", "Sessions", 40, "t", (PageView(show=sessions), REPLAY)),
+    WebPage("graph", "People and graph", 31, "g", (PageView(show=graph), ABOUT), under="memory"),
 )

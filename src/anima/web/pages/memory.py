@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -29,22 +30,25 @@ from anima import (
     NoSuchDocument,
     NoSuchRevision,
     Revision,
+    Scope,
     StaleWrite,
     lines_of,
     sections,
     unified,
 )
 from anima.model import digest_of, fold
-from anima.web.draw import WORDS, marks, prose, source
+from anima.web.draw import marks, prose, source
 from anima.web.pages import PageView, WebPage
+from anima.web.pages.today import told_of
 from anima.web.served import Served
 
 MANY_LINES = 2_000  # of a document on one page
 MOST_DOCUMENTS = 1_500  # on one page
 MOST_COMPARED = 2_000  # lines of the part in which two versions differ; beyond, they are not compared
 ALIKE = 0.3  # the share of words two lines have in common before one counts as the other, changed
-_CHANGES = 12
+_CHANGES = 10
 _REVISIONS = 50
+_NAMED = 8  # lines of other pages
 _VERSIONS = 120  # through which a line is followed
 _WAYS = ("read", "source", "edit", "history")
 _WORD = re.compile(r"\w+")
@@ -96,9 +100,8 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "nodes": _nodes(here, folder, entries[:MOST_DOCUMENTS]),
         "left_out": max(0, len(entries) - MOST_DOCUMENTS),
         "talks": len(every) - len(entries),
-        "changes": here.home.past.changes(limit=_CHANGES),
+        "lately": list(told_of(here, here.home.past.log(limit=_CHANGES))),
         "undo": _undo(here, asked.get("undo")),
-        "words": WORDS,
         "headings": headings,
         "curated": home.layout.curated,
         "today": home.layout.daily_path(home.site.today()).text,
@@ -219,6 +222,7 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         "row": row,
         "latest": home.past.log(path, limit=4),
         "kind": _kind_of(here, path),
+        "named": _named(here, path) if way in ("read", "source") else (),
         "lines": [],
         "line": 0,
         "why": None,
@@ -234,6 +238,15 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         return given | {"mixed": "\r" in text and (ends != breaks or text.count("\r") != breaks)}
     assert found is not None
     return given | _read(here, found, way, asked.get("from"), asked.get("line"))
+
+
+def _named(here: Served, path: DocPath) -> list[Any]:
+    """Lines of other documents that name what a page is about: the links that lead to it."""
+    if "/" not in path.text or here.home.layout.date_of(path) is not None:
+        return []
+    about = partial(here.home.index.about, listener=here.home.site.listener(Scope.MAIN), limit=_NAMED)
+    found = about(path.name.removesuffix(".md").replace("-", " ").replace("_", " "))
+    return [each for each in found.mentions if each.path != path.text]
 
 
 def _found(here: Served, path: DocPath, way: str) -> Document | None:
@@ -374,12 +387,5 @@ def _alike(one: str, other: str) -> float:
     return len(words & more) / len(words | more) if words | more else float(one.strip() == other.strip())
 
 
-PAGES = (
-    WebPage(
-        name="memory",
-        title="Memory",
-        order=30,
-        key="m",
-        views=(PageView(show=show), PageView(path="/{path:path}", template="document.html", show=document)),
-    ),
-)
+DOCUMENT = PageView(path="/{path:path}", template="document.html", show=document)
+PAGES = (WebPage("memory", "Memory", 30, "m", (PageView(show=show), DOCUMENT), tab="Pages"),)

@@ -8,13 +8,19 @@
   const $ = (where, from = document) => from.querySelector(where);
   const $$ = (where, from = document) => [...from.querySelectorAll(where)];
 
-  function say(text) {
+  // What was done, in words; with the change it was, it can be taken back right here.
+  function say(text, { undo = "", button = null } = {}) {
     const box = $("#said");
-    box.textContent = text;
+    const one = button || undo && Object.assign(document.createElement("button"), { type: "button", textContent: "Undo" });
+    if (undo) one.addEventListener("click", () => act("take-back", Object.assign(one, { change: undo, said: text })));
+    box.replaceChildren(Object.assign(document.createElement("span"), { textContent: text }), ...(one ? [one] : []));
     box.classList.add("shown");
     clearTimeout(say.timer);
-    say.timer = setTimeout(() => box.classList.remove("shown"), 4000);
+    const rest = () => { if (box.matches(":hover, :focus-within")) say.timer = setTimeout(rest, 2000); else quiet(); };
+    say.timer = setTimeout(rest, one ? 12000 : 4000);
+    return one;
   }
+  function quiet() { $("#said").classList.remove("shown"); $("#said").replaceChildren(); }
 
   // -- asking the API ------------------------------------------------------------------------------------------------
 
@@ -82,7 +88,11 @@
       if (child.hasAttribute("data-busy") && !next.includes(child)) { child.dataset.gone = ""; next.push(child); }
     }
     for (const child of next) if (!drawn.has(child)) drawn.set(child, child.outerHTML);
-    old.replaceChildren(...next);
+    // What stays is not moved: whoever types in it keeps focus and caret.
+    const kept = new Set(next);
+    for (const node of [...old.childNodes]) if (!kept.has(node)) node.remove();
+    let at = old.firstChild;
+    for (const child of next) if (child === at) at = at.nextSibling; else old.insertBefore(child, at);
   }
 
   let waiting = new Map();
@@ -92,12 +102,12 @@
   }
 
   async function count() {
-    const { value } = await send("GET", "/pending");
+    const { value } = await send("GET", "/waiting"), all = value.proposals + value.noted;
     const badge = $("#waiting");
     if (!badge) return;
-    badge.textContent = value.items.length;
-    badge.hidden = value.items.length === 0;
-    badge.setAttribute("aria-label", value.items.length + " waiting");
+    badge.textContent = all;
+    badge.hidden = all === 0;
+    badge.setAttribute("aria-label", all + " waiting");
   }
 
   // Events until the stream ends: blocks of lines, each a name and a value.
@@ -119,7 +129,7 @@
       for (const element of $$("[data-live]")) {
         if ((element.dataset.on || "").split(" ").includes(kind)) soon(element);
       }
-      if (kind === "proposal" || kind === "decided" || kind === "resync") count().catch(() => {});
+      if (["proposal", "decided", "change", "resync"].includes(kind)) count().catch(() => {});
     }
     // What came between the drawing of the page and now was told to nobody.
     async function missed() {
@@ -151,26 +161,62 @@
     for (const time of $$("time[datetime]", from)) time.title = new Date(time.dateTime).toLocaleString();
   }
 
+  // -- a list with its detail: rows `a.entry[data-id]` in `[data-list]`, and `#detail` beside it, or as a sheet on a phone -----
+
+  const items = () => $$("[data-list] .entry:not([hidden])");
+  const card = (from) => from.closest(".card, .noted");
+  const isPhone = () => matchMedia("(max-width: 44rem)").matches;
+
+  function sheet(open) {
+    document.body.toggleAttribute("data-sheet", open);
+    if (open && isPhone()) { const first = $("#panel h2, #panel h3, #panel .card, #panel"); if (first) { first.tabIndex = -1; first.focus(); } }
+  }
+
+  async function choose(row, { open = true, at = true } = {}) {
+    const detail = $("#detail"), address = row.getAttribute("href");
+    for (const one of $$('[data-list] .entry[aria-current="true"]')) one.removeAttribute("aria-current");
+    row.setAttribute("aria-current", "true");
+    if (detail.dataset.id !== row.dataset.id) {
+      detail.dataset.id = row.dataset.id;
+      detail.dataset.live = `${address}?part=detail`;
+      if (at) history.replaceState(null, "", address);
+      detail.setAttribute("aria-busy", "true");
+      await refresh(detail);
+      if (detail.dataset.id !== row.dataset.id) return;
+      detail.removeAttribute("aria-busy");
+      if ($("[data-shown]", detail)) { opened.add(face(row)); mark(); }
+    }
+    if (open && isPhone()) sheet(true);
+  }
+
+  // The row after one that is done with, and its detail.
+  async function next(id, rows) {
+    sheet(false);
+    const at = rows.findIndex((one) => one.dataset.id === id);
+    const left = items(), after = [...rows.slice(at + 1), ...rows.slice(0, at).reverse()].map((one) => left.find((each) => each.dataset.id === one.dataset.id)).find(Boolean);
+    if (after) { after.focus({ preventScroll: false }); await choose(after, { open: false }); return; }
+    const detail = $("#detail");
+    if (detail) { detail.replaceChildren(); detail.dataset.id = ""; }
+    $("#main").focus();
+  }
+
   // -- the inbox -------------------------------------------------------------------------------------------------------
 
-  const cards = () => $$(".card[data-id]");
-  const card = (from) => from.closest(".card");
-
   async function decide(one, verb, body) {
-    const wrong = $(".wrong", one);
+    const wrong = $(".wrong", one), rows = items(), id = one.dataset.id;
     wrong.hidden = true;
     for (const button of $$("button", one)) button.disabled = true;
     try {
-      const { status } = await send("POST", `/pending/${one.dataset.id}/${verb}`, body);
+      const { status, value } = await send("POST", `/pending/${id}/${verb}`, body);
       if (status === 202) throw new Error("It still waits: this file needs your yes on this page or at a terminal.");
-      const next = cards()[cards().indexOf(one) + 1] || cards()[cards().indexOf(one) - 1];
       one.remove();
-      if (next) next.focus();
-      return true;
+      const row = items().find((each) => each.dataset.id === id);
+      if (row) { row.remove(); await next(id, rows); }
+      return value && value[0] || {};
     } catch (error) {
       wrong.textContent = error.message;
       wrong.hidden = false;
-      return false;
+      return null;
     } finally {
       for (const button of $$("button", one)) button.disabled = false;
     }
@@ -178,39 +224,43 @@
 
   async function settle() {
     await count();
-    const live = $("#cards");
-    if (live) await refresh(live);
+    for (const live of $$("#cards")) await refresh(live);
   }
 
-  async function denyAll(batch) {
-    const all = $$(".card", document.getElementById(batch));
-    let done = 0;
-    for (const one of all) if (await decide(one, "deny")) done += 1;
-    say(`Denied ${done} of ${all.length}.`);
-    await settle();
-  }
-
-  // -- what was there when the owner looked. A yes to all is for these alone; what came since is counted in by hand. --------
-
+  // What was there when the owner looked, and what they opened since. A yes to all is for these alone.
   let looked = new Set();
+  const opened = new Set();
   const face = (one) => `${one.dataset.id} ${one.dataset.content}`;
-  const lookedAt = (batch) => $$(".card[data-many]", batch).filter((one) => looked.has(face(one)));
+  const rowsOf = (kind) => items().filter((one) => one.dataset.kind === kind);
+  const ready = () => rowsOf("proposal").filter((one) => one.hasAttribute("data-many") && looked.has(face(one)) && (one.hasAttribute("data-whole") || opened.has(face(one))));
 
   function mark() {
-    for (const batch of $$(".batch")) {
-      const known = lookedAt(batch), late = $$(".card", batch).filter((one) => !looked.has(face(one)));
-      const every = $("[data-act=approve-all]", batch), told = $("[data-late]", batch);
-      if (every) { $("span", every).textContent = known.length; every.hidden = known.length < 2; }
-      if (!told) continue;
+    if (!$("#batch")) return;
+    const late = items().filter((one) => !looked.has(face(one)));
+    for (const one of late) one.classList.add("late");
+    const all = ready(), plain = rowsOf("noted").filter((one) => one.hasAttribute("data-plain") && looked.has(face(one)));
+    const put = (name, number, least) => { const button = $(`[data-act=${name}]`); if (button) { $("span", button).textContent = number; button.hidden = number < least; } };
+    put("approve-all", all.length, 2);
+    put("keep-all", plain.length, 2);
+    put("deny-all", rowsOf("proposal").filter((one) => looked.has(face(one))).length, 2);
+    const told = $("[data-late]");
+    if (told) {
       told.hidden = late.length === 0;
       $("span", told).textContent = late.length === 1 ? "One came while you were looking. It is not in “all”." : `${late.length} came while you were looking. They are not in “all”.`;
     }
+    const wide = $("#filters [aria-pressed=true]");
+    if (wide) filter(wide.value);
   }
 
-  // When cards come or go, others move to where the pointer is: for a moment none of them takes a click.
+  function filter(kind) {
+    for (const button of $$("#filters button")) button.setAttribute("aria-pressed", String(button.value === kind));
+    for (const one of $$("[data-list] .entry")) one.hidden = kind !== "all" && !one.dataset.is.split(" ").includes(kind);
+  }
+
+  // When rows or cards come or go, others move to where the pointer is: for a moment none of them takes a click.
   let stood = "";
   function moved() {
-    const now = cards().map(face).join();
+    const now = $$(".card[data-id]").map(face).join();
     if (now === stood) return;
     stood = now;
     const held = $$(".card [data-act=approve]").filter((button) => button !== document.activeElement);
@@ -218,13 +268,27 @@
     setTimeout(() => { for (const button of held) button.disabled = false; }, 600);
   }
 
-  async function approveAll(batch) {
-    const all = lookedAt(document.getElementById(batch));
-    const shown = all.map((one) => ({ id: one.dataset.id, content: one.dataset.content }));
+  async function approveAll() {
+    const all = ready(), shown = all.map((one) => ({ id: one.dataset.id, content: one.dataset.content }));
     const { value } = await send("POST", "/pending/approve", { cards: shown });
     const left = Object.entries(value.left).map(([id, why]) => ` ${id}: ${why}`);
     say(`Approved ${value.approved.length} of ${all.length}.${left.join("")}`);
-    await settle();
+    await after(settle);
+  }
+
+  async function denyAll() {
+    const all = rowsOf("proposal").filter((one) => looked.has(face(one)));
+    if (!confirm(`Deny all ${all.length}? Nothing of them is written.`)) return;
+    for (const one of all) await send("POST", `/pending/${one.dataset.id}/deny`);
+    say(`Denied ${all.length}; nothing was written.`);
+    await after(settle);
+  }
+
+  // Does something to the list, and shows the row that is first then.
+  async function after(work) {
+    const rows = items(), detail = $("#detail");
+    await work();
+    if (detail && !items().some((one) => one.dataset.id === detail.dataset.id)) await next(detail.dataset.id, rows);
   }
 
   // The text itself comes only now, and only into the box: the page around it shows it inert.
@@ -232,9 +296,9 @@
     const editor = $(".editor", one);
     if (!editor) return;
     if (open && editor.hidden) {
-      const { value } = await send("GET", "/pending/" + one.dataset.id);
+      const { value } = await send("GET", `/pending/${one.dataset.id}/new`);
       if (value.content !== one.dataset.content) throw new Error("It changed since you looked; load the page again.");
-      $("textarea", editor).value = value.changes[0].text;
+      $("textarea", editor).value = value.text;
     }
     editor.hidden = !open;
     one.toggleAttribute("data-busy", open);
@@ -249,13 +313,39 @@
     return done;
   }
 
-  // Noted lines: one, or all on the page in which the scan saw nothing.
-  async function review(verb, from, said) {
-    const one = from.closest("[data-noted]");
+  // Danger takes a second key, or a second click: the first only says so.
+  function armed(one) {
+    const button = $("[data-act=approve]", one);
+    if (!button || !one.hasAttribute("data-danger") || button.hasAttribute("data-armed")) return true;
+    button.setAttribute("data-armed", "");
+    button.firstChild.textContent = "Once more: approve the danger ";
+    button.focus();
+    return false;
+  }
+
+  async function approve(from, edited) {
+    const one = card(from), whole = one && $("[data-whole]", one);
+    if (!one) return;
+    if (one.dataset.noted) { await review("keep", one); return; }
+    if (whole) { whole.click(); return; }
+    const name = $("[name=typed]", one);
+    if (!typed(name) || !armed(one)) return;
+    const body = { content: one.dataset.content, typed: name && !name.dataset.word ? name.value : "" };
+    const part = edited ? { part: $("textarea", one).value } : {};
+    const where = one.dataset.path, done = await decide(one, "approve", { ...body, ...part });
+    if (done) { say(edited ? `Approved as you edited it: ${where}.` : `Approved and written. ${where}`, { undo: done.change }); await settle(); }
+  }
+
+  // Noted lines: one, or all on the page in which the scan saw nothing and that were there when the owner looked.
+  async function review(verb, from) {
+    const one = from.closest("[data-noted]"), rows = items();
     if (verb === "keep" && one && !typed($("[name=typed]", one))) return;
-    const names = one ? [one.dataset.noted] : $$("[data-noted][data-plain]").map((each) => each.dataset.noted);
-    try { await send("POST", `/noted/${verb}`, { names }); say(said); } catch (error) { say(error.message); }
-    await settle();
+    const names = one ? [one.dataset.noted] : rowsOf("noted").filter((each) => each.hasAttribute("data-plain") && looked.has(face(each))).map((each) => each.dataset.id);
+    const { value } = await send("POST", `/noted/${verb}`, { names });
+    const change = value && value[0] && value[0].change;
+    say(verb === "keep" ? `Kept${names.length > 1 ? " " + names.length : ""}. Prompts hold it from now on.` : "Dropped.", { undo: change || "" });
+    await after(settle);
+    if (one && rows.length) await next(names[0], rows);
   }
 
   const acts = {
@@ -270,32 +360,39 @@
       localStorage.removeItem(root.dataset.cookie);
       location.href = "/login";
     },
-    async approve(from) {
-      const one = card(from), whole = one && $("[data-whole]", one);
-      if (whole) { whole.click(); return; }
-      const name = one && $("[name=typed]", one);
-      if (!typed(name)) return;
-      if (one && await decide(one, "approve", { content: one.dataset.content, typed: name && !name.dataset.word ? name.value : "" })) { say("Approved and written."); await settle(); }
+    "sheet-end"() {
+      sheet(false);
+      const row = $('[data-list] .entry[aria-current="true"], .row.chosen a.mark');
+      if (row) row.focus();
     },
+    filter(from) { filter(from.value); },
+    approve: (from) => approve(from, false),
+    "approve-edited": (from) => approve(from, true),
     async deny(from) {
       const one = card(from);
+      if (one && one.dataset.noted) { await review("drop", one); return; }
       if (one && await decide(one, "deny")) { say("Denied; nothing was written."); await settle(); }
     },
-    async edit(from) { await edit(card(from), true); },
+    async edit(from) { if (card(from)) await edit(card(from), true); },
     async "edit-end"(from) { await edit(card(from), false); },
-    async "approve-edited"(from) {
+    "approve-all": approveAll,
+    "deny-all": denyAll,
+    "keep-all": (from) => review("keep", from),
+    "keep-noted": (from) => review("keep", from),
+    "drop-noted": (from) => review("drop", from),
+    looked() { for (const one of items()) { looked.add(face(one)); one.classList.remove("late"); } mark(); },
+    async "allow-kind"(from) {
       const one = card(from);
-      const text = $("textarea", one).value, name = $("[name=typed]", one);
-      if (!typed(name)) return;
-      if (await decide(one, "approve", { content: one.dataset.content, text, typed: name && !name.dataset.word ? name.value : "" })) { say("Approved as you edited it."); await settle(); }
+      await send("POST", "/settings/rules", { id: one.dataset.id, content: one.dataset.content });
+      from.disabled = true;
+      say("The rule stands first in anima.toml, and counts from now on. This one still waits for your yes.");
     },
-    async "approve-all"(from) { await approveAll(from.dataset.batch); },
-    async "deny-all"(from) { await denyAll(from.dataset.batch); },
-    async "keep-noted"(from) { await review("keep", from, "Kept. Prompts hold it from now on."); },
-    async "drop-noted"(from) { await review("drop", from, "Dropped."); },
-    looked(from) {
-      for (const one of $$(".card", document.getElementById(from.dataset.batch))) looked.add(face(one));
-      mark();
+    async copy(from) {
+      const text = document.getElementById(from.dataset.of).textContent;
+      try { await navigator.clipboard.writeText(text); say("Copied."); } catch {
+        getSelection().selectAllChildren(document.getElementById(from.dataset.of));
+        say("Selected; copy it with your own keys.");
+      }
     },
     async index() { const { value } = await send("POST", "/index", {}); say(`${value.documents} documents are in the index; ${value.put} were read again.`); },
     async snapshot(from) {
@@ -318,10 +415,22 @@
       document.getElementById("token-" + from.dataset.id).remove();
       say("Taken back.");
     },
+    // Names the newest change first; a second press takes it back.
     async undo() {
-      if (!confirm("Undo the newest change?")) return;
-      const { value } = await send("POST", "/undo", {});
-      say(value.length ? "Undone: " + value.map((receipt) => receipt.path).join(", ") : "There was nothing to undo.");
+      const held = $("#said [data-confirm]");
+      if (held) { held.click(); return; }
+      const [{ value: done }, { value: told }] = await Promise.all([send("GET", "/changes?limit=1"), send("GET", "/history?limit=1")]);
+      if (!done.items.length) { say("There is nothing to undo."); return; }
+      const [change] = done.items, words = told.items.length ? told.items[0].subject : `${change.what} ${change.paths.join(", ")}`;
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Undo it", change: change.id, said: words });
+      button.dataset.confirm = "";
+      button.addEventListener("click", () => act("take-back", button));
+      say(`Undo “${words}”?`, { button }).focus();
+    },
+    async "take-back"(from) {
+      const { value } = await send("POST", "/undo", { change: from.change });
+      say(value.length ? `Taken back in ${value.map((receipt) => receipt.path).join(", ")}: ${from.said}` : "There was nothing left of it to undo.");
+      await settle();
     },
   };
 
@@ -332,26 +441,31 @@
   // -- keys ------------------------------------------------------------------------------------------------------------
 
   function step(by) {
-    const all = $$(".card, [data-step]");
+    const all = items().length ? items() : $$(".card, [data-step]");
     if (!all.length) return;
-    const here = all.findIndex((one) => one === document.activeElement || one.contains(document.activeElement));
-    all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + by))].focus();
+    const near = document.activeElement.closest("#detail") && $('[data-list] .entry[aria-current="true"]') || document.activeElement;
+    const here = all.findIndex((one) => one === near || one.contains(near));
+    const one = all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + by))];
+    one.focus();
+    if (one.matches(".entry")) choose(one, { open: false }).catch((error) => say(error.message));
   }
 
-  // A key decides only about the card that is chosen; the first one chooses.
+  // A key decides only about what is chosen and shown; the first one chooses.
   function chosen(name) {
-    const one = $(".card[data-id]:focus, .card[data-id]:focus-within");
-    if (one) act(name, one); else step(1);
+    const row = document.activeElement.closest("[data-list] .entry"), detail = $("#detail");
+    const one = row ? detail.dataset.id === row.dataset.id && !detail.ariaBusy && $(".card, .noted", detail) : document.activeElement.closest(".card[data-id], .noted");
+    if (one) act(name, one); else if (!row) step(1);
   }
 
   let leading = false;
   function key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open]")) return;
     const from = document.activeElement;
+    if (event.key === "Escape" && document.body.hasAttribute("data-sheet")) { act("sheet-end", from); return; }
     if (leading) {
       leading = false;
-      const page = $(`.rail [data-key="${CSS.escape(event.key)}"]`);
-      if (page) { event.preventDefault(); page.click(); }
+      const page = $(`#palette-list [data-key="${CSS.escape(event.key)}"]`);
+      if (page) { event.preventDefault(); location.href = page.dataset.href; }
       return;
     }
     const on = {
@@ -359,7 +473,7 @@
       j: () => step(1), k: () => step(-1),
       a: () => chosen("approve"), d: () => chosen("deny"), e: () => { const link = $("a[data-edit]"); if (link) link.click(); else chosen("edit"); },
       u: () => act("undo", from), "?": () => act("keys", from),
-      "/": () => { const box = $("[data-search]"); if (box) box.focus(); else if ($('.rail a[href="/search"]')) location.href = "/search"; },
+      "/": () => { const box = $("[data-search]"); if (box) box.focus(); else act("palette", from); },
     }[event.key];
     if (on) { event.preventDefault(); on(); }
   }
@@ -381,9 +495,28 @@
   document.addEventListener("DOMContentLoaded", () => {
     for (const element of $$("[data-live]")) for (const child of element.children) drawn.set(child, child.outerHTML);
     localise(document);
-    looked = new Set(cards().map(face));
-    stood = cards().map(face).join();
-    document.addEventListener("refreshed", () => { mark(); moved(); });
+    const tab = $(".family [aria-current]");  // on a phone it may stand beside the screen
+    if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - 48;
+    looked = new Set($$("[data-list] .entry").map(face));
+    stood = $$(".card[data-id]").map(face).join();
+    const first = $("#detail[data-id]"), row = first && items().find((one) => one.dataset.id === first.dataset.id);
+    if (row) { row.setAttribute("aria-current", "true"); if ($("[data-shown]", first)) opened.add(face(row)); if (location.pathname === row.getAttribute("href")) sheet(true); }
+    mark();
+    document.addEventListener("refreshed", () => {
+      const detail = $("#detail"), all = items(), now = detail && all.find((one) => one.dataset.id === detail.dataset.id);
+      if (now) now.setAttribute("aria-current", "true");
+      mark();
+      moved();
+      // Something stands beside the list, as long as there is something; what is being edited stays.
+      if (!detail || now || $("[data-busy]", detail) || isPhone()) return;
+      if (all.length) choose(all[0], { open: false, at: false }).catch(() => {}); else { detail.dataset.id = ""; detail.replaceChildren(); }
+    });
+    document.addEventListener("click", (event) => {
+      const item = event.target.closest("[data-list] .entry");
+      if (!item || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      choose(item).catch((error) => say(error.message));
+    });
     document.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
       if (button && acts[button.dataset.act]) { event.preventDefault(); act(button.dataset.act, button); }
@@ -403,5 +536,5 @@
     linked();
   });
 
-  window.anima = { ask, blocks, send, part, say, refresh, acts, act };
+  window.anima = { ask, blocks, send, part, say, refresh, acts, act, sheet, isPhone, items, next, choose };
 })();

@@ -1,4 +1,4 @@
-// Dreams: a night now, and the last one taken back. Both are asked of the API; the page then draws itself again.
+// Dreams: a night now. It is asked of the API; the page then draws itself again.
 "use strict";
 (() => {
   const { send, say, refresh, acts } = window.anima;
@@ -20,20 +20,6 @@
         say(told(value));
         await Promise.all([...document.querySelectorAll("#night, #figures")].map(refresh));
       } finally { from.ariaBusy = "false"; }
-    },
-    // Exactly the night that was shown, and no other one that came in between.
-    async "undo-night"(from) {
-      const card = from.closest(".card"), wrong = card.querySelector(".wrong[role=alert]");
-      wrong.hidden = true;
-      from.disabled = true;
-      try {
-        await send("POST", "/undo", { change: from.dataset.change, content: from.dataset.content });
-        location.href = "/dreams";
-      } catch (error) {
-        wrong.textContent = error.message;
-        wrong.hidden = false;
-        from.disabled = false;
-      }
     },
   });
 })();

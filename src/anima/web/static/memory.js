@@ -1,7 +1,7 @@
 // Memory: choosing lines, editing with what changes shown first, two versions put side by side, taking back.
 "use strict";
 (() => {
-  const { send, part, say, acts } = window.anima;
+  const { send, part, say, acts, sheet, isPhone } = window.anima;
   const $ = (where, from = document) => from.querySelector(where);
   const $$ = (where, from = document) => [...from.querySelectorAll(where)];
   const encoded = (path) => path.split("/").map(encodeURIComponent).join("/");
@@ -49,7 +49,9 @@
     try {
       const { value } = await send("POST", "/" + verb, body);
       form.reset();
-      say(value.status === "unchanged" ? "It stands there already." : `Written to ${value.path}.`);
+      const step = form.closest("[data-busy]");
+      if (step) step.removeAttribute("data-busy");
+      say(value.status === "unchanged" ? "It stands there already." : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160), { undo: value.change || "" });
     } catch (error) { wrong(form, error.message); }
   }
 
@@ -70,9 +72,10 @@
     const from = new URLSearchParams(lines.dataset.live.split("?")[1]).get("from") || "1";
     lines.dataset.live = `${address}?as=${way}&part=lines&from=${from}${number ? "&line=" + number : ""}`;
     history.replaceState(null, "", `${where}${number ? "#L" + number : ""}`);
-    if (!focus) { if (mark) mark.focus(); return; }
+    if (!focus) { sheet(false); if (mark) mark.focus(); return; }
     const title = $("#why-title");
-    if (title && matchMedia("(max-width: 60rem)").matches) { title.focus(); title.scrollIntoView({ block: "start" }); }
+    if (title && isPhone()) sheet(true);
+    else if (title && matchMedia("(max-width: 60rem)").matches) { title.focus(); title.scrollIntoView({ block: "start" }); }
   }
 
   // -- diffs, drawn as text and nothing else ---------------------------------------------------------------------------
@@ -259,14 +262,95 @@
       await send("POST", "/restore", { path: from.dataset.place, at: from.dataset.at, base: from.dataset.base });
       location.href = from.dataset.address;
     }),
+    // The line's own text comes only now, and only into the box.
+    correct: tried(async () => {
+      const form = $("#correcting"), line = Number($("#why").dataset.line);
+      const { value } = await send("GET", `/why?path=${encodeURIComponent(form.dataset.place)}&line=${line}`);
+      form.old = value.text;
+      $("#corrected").value = value.text;
+      form.hidden = false;
+      $("#corrected").focus();
+    }),
+    // What goes is told first; the yes is a second button.
+    "forget-line": tried(async () => {
+      const place = $("#forgetting"), wish = { line: place.dataset.line, purge: false };
+      const { value } = await send("POST", "/forget", { ...wish, dry_run: true });
+      const places = Object.values(value.counts).reduce((sum, one) => sum + one, 0) || 1;
+      const said = Object.assign(document.createElement("p"), { textContent: `It goes from ${places === 1 ? "one place" : places + " places"}, is found no more, and no dream or import brings it back. History keeps it; anima forget --purge takes it out of there too.` });
+      const go = Object.assign(document.createElement("button"), { type: "button", textContent: "Forget it", className: "alarm" });
+      go.addEventListener("click", async () => {
+        try { await send("POST", "/forget", { ...wish, dry_run: false }); say("Forgotten."); choose($("#lines"), "", false); } catch (error) { say(error.message); }
+      });
+      place.replaceChildren(said, go);
+      place.hidden = false;
+      go.focus();
+    }),
     unchoose() { const lines = $("#lines"); if (lines) return choose(lines, "", false); return undefined; },
   });
+
+  async function correct(form) {
+    const text = $("#corrected").value.replace(/[\r\n]+/g, " ");
+    const { value } = await send("POST", "/edit", { path: form.dataset.place, old: form.old, new: text });
+    say(`Corrected in ${value.path}: ${text.slice(0, 120)}`, { undo: value.change || "" });
+    sheet(false);
+    await choose($("#lines"), $("#why").dataset.line, false);
+  }
+
+  // -- `[[` completes from the names the home speaks of ------------------------------------------------------------------------
+
+  function completes(box) {
+    const list = Object.assign(document.createElement("ul"), { id: "names-offered", className: "offered", hidden: true });
+    list.setAttribute("role", "listbox");
+    list.setAttribute("aria-label", "Names");
+    box.after(list);
+    let names = null;
+    const open = () => box.value.slice(0, box.selectionStart).match(/\[\[([^\[\]\n]{0,40})$/);
+    function put(name) {
+      const found = open(), at = box.selectionStart;
+      if (found) box.setRangeText(name + "]]", at - found[1].length, at, "end");
+      list.hidden = true;
+      box.focus();
+    }
+    async function offer() {
+      const found = open();
+      if (!found) { list.hidden = true; return; }
+      if (!names) names = [...(await part("/graph?part=names")).drawn.querySelectorAll(".label")].map((one) => one.textContent);
+      const fit = names.filter((name) => name.toLowerCase().includes(found[1].toLowerCase())).slice(0, 8);
+      list.replaceChildren(...fit.map((name, n) => {
+        const one = Object.assign(document.createElement("li"), { textContent: name, id: `offered-${n}` });
+        one.setAttribute("role", "option");
+        one.setAttribute("aria-selected", String(n === 0));
+        one.addEventListener("mousedown", (event) => { event.preventDefault(); put(name); });
+        return one;
+      }));
+      list.hidden = fit.length === 0;
+    }
+    box.addEventListener("input", () => { offer().catch(() => {}); });
+    box.addEventListener("keydown", (event) => {
+      if (list.hidden) return;
+      const all = [...list.children], at = all.findIndex((one) => one.ariaSelected === "true");
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (by) { event.preventDefault(); all[at].ariaSelected = "false"; all[(at + by + all.length) % all.length].ariaSelected = "true"; }
+      if ((event.key === "Enter" && !event.ctrlKey) || event.key === "Tab") { event.preventDefault(); put(all[at].textContent); }
+      if (event.key === "Escape") { event.preventDefault(); list.hidden = true; }
+    });
+    box.addEventListener("blur", () => { list.hidden = true; });
+  }
 
   document.addEventListener("DOMContentLoaded", () => {
     const lines = $("#lines"), form = $("#editing"), box = $("#filter"), tree = $("#tree");
     if (box && tree) { box.addEventListener("input", () => filter(box.value)); keepFolders(tree, box); }
-    for (const one of $$("form[data-write]")) one.addEventListener("submit", (event) => { event.preventDefault(); write(one); });
-    if (form) editor(form);
+    document.addEventListener("submit", (event) => {
+      const one = event.target.closest("form[data-write]");
+      if (one) { event.preventDefault(); write(one); }
+    });
+    if (form) { editor(form); completes($("#text", form)); }
+    document.addEventListener("submit", (event) => {
+      if (event.target.id !== "correcting") return;
+      event.preventDefault();
+      correct(event.target).catch((error) => wrong($("#why"), error.message));
+    });
+    if (lines && isPhone() && $("#why")) sheet(true);
     if (lines) lines.addEventListener("click", (event) => {
       const mark = event.target.closest("a.mark");
       if (!mark || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,7 +1,7 @@
 // Tidy: the look that the page does not wait for, and the acts. Each sends the ids of what was shown, and no text.
 "use strict";
 (() => {
-  const { send, say, refresh, acts } = window.anima;
+  const { send, say, refresh, acts, items, next, choose, isPhone } = window.anima;
   const $ = (where, from = document) => from.querySelector(where);
   const $$ = (where, from = document) => [...from.querySelectorAll(where)];
 
@@ -17,6 +17,13 @@
     }
     const waiting = $("#looking");
     if (waiting) waiting.textContent = "Memory could not be looked at. Load the page again.";
+    else await first();
+  }
+
+  // On a wide screen something is shown beside the list from the start.
+  async function first() {
+    const [one] = items();
+    if (one && !isPhone() && !$("#detail").dataset.id) await choose(one, { open: false, at: false });
   }
 
   function told(text) {
@@ -29,20 +36,18 @@
   // One act: what was shown, or nothing. Where it no longer stands, the page says so and looks again.
   async function carry(from, ids, wish, done) {
     if (from.ariaBusy === "true") return;
-    const cards = $$(".card.tidy"), at = cards.findIndex((one) => one.contains(from));
-    const next = at < 0 ? null : cards[at + 1];
+    const rows = items();
     told("");
     from.ariaBusy = "true";  // not disabled: the focus stays where it is
     try {
-      const { status } = await send("POST", "/tidy", { ids, ...wish });
-      say(status === 202 ? "It waits in the inbox for your yes." : done);
+      const { status, value } = await send("POST", "/tidy", { ids, ...wish });
+      say(status === 202 ? "It waits in the inbox for your yes." : done, { undo: value.change || "" });
       await look(false);
-      const there = next && document.getElementById(next.id);
-      const left = $$(".card.tidy");  // the next one may stand on another line now, and so be another card
-      (there || left[Math.min(Math.max(at, 0), left.length - 1)] || $("#main")).focus();
+      await next(ids[ids.length - 1], rows);
     } catch (error) {
       if (error.problem && error.problem.status === 412) {
         await look(true);
+        await next(ids[0], rows);
         told("Memory changed since this was shown, so nothing was done. Below is how it stands now.");
       } else told(error.message);
     } finally { from.ariaBusy = "false"; }
@@ -52,7 +57,7 @@
   const tidy = (from) => {
     const one = card(from), line = from.dataset.line ? { line: Number(from.dataset.line) } : {};
     if (!from.dataset.line && $("[data-line]", one)) { say("Say which of the two lines holds."); return undefined; }
-    return carry(from, [one.dataset.id], { do: "tidy", ...line }, "Done. The undo stands above.");
+    return carry(from, [one.dataset.id], { do: "tidy", ...line }, "Done.");
   };
   const keep = (from) => {
     const one = card(from);
@@ -61,10 +66,13 @@
   };
 
   Object.assign(acts, {
-    tidy, "tidy-keep": keep, approve: tidy, deny: keep, edit() {},  // the keys a and d, on the card that is chosen
-    "tidy-all"(from) { return carry(from, from.dataset.ids.split(" "), { do: "tidy" }, `Done, all ${from.dataset.count} as one change.`); },
+    tidy, "tidy-keep": keep, approve: tidy, deny: keep, edit() {},  // the keys a and d, on the one that is chosen
+    "tidy-all"(from) {
+      const ids = $$(`#items-${from.dataset.part} .entry`).map((one) => one.dataset.id);
+      return carry(from, ids, { do: "tidy" }, `Done, all ${from.dataset.count} as one change.`);
+    },
     "look-again"() { return look(true); },
   });
 
-  document.addEventListener("DOMContentLoaded", () => { if ($("#looking")) look(false).catch((error) => say(error.message)); });
+  document.addEventListener("DOMContentLoaded", () => { ($("#looking") ? look(false) : first()).catch((error) => say(error.message)); });
 })();

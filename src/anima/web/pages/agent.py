@@ -1,4 +1,4 @@
-"""Self: who the agent is and where that is said, its soul, which soul was worn when, its peers; and what each listener
+"""Agent: who the agent is and where that is said, its soul, which soul was worn when, its peers; and what each listener
 is told.
 
 Promise: every field names its source; a picture comes from the home alone, never from the web; what a prompt leaves out
@@ -27,7 +27,7 @@ def show(here: Served, request: Request) -> dict[str, Any]:
     return {
         "identity": home.identity.resolved(),
         "avatar": home.identity.avatar(),
-        "picture": request.scope["state"]["ticket"]("/self/picture"),
+        "picture": request.scope["state"]["ticket"]("/agent/picture"),
         "place": _place(here, "identity"),
         "souls": _souls(here),
         "rule": home.config.persona,
@@ -78,6 +78,7 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
         raise BadArguments("a sender's name has at most 200 characters")
     listening = next(each for each in SCOPES if each.scope is scope)
     return {
+        "current": "agent/main",
         "title": f"Told to {listening.choice}",
         "listening": listening,
         "scope": scope,
@@ -89,16 +90,9 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
     }
 
 
+SEES = PageView(path="/{scope}", template="sees.html", show=sees)
+VIEWS = (PageView(show=show), PageView(path="/picture", show=picture), SEES)
 PAGES = (
-    WebPage(
-        name="self",
-        title="Self",
-        order=20,
-        key="s",
-        views=(
-            PageView(show=show),
-            PageView(path="/picture", show=picture),
-            PageView(path="/{scope}", template="sees.html", show=sees),
-        ),
-    ),
+    WebPage("agent", "Agent", 50, "a", VIEWS, tab="Identity and soul"),
+    WebPage("agent/main", "What each listener sees", 51, "w", (), under="agent"),
 )

@@ -1,0 +1,134 @@
+"""Today: what waits, what was learned since yesterday, what came from outside, last night's dream; and how one begins.
+
+Promise: sentences in the home's own words, inert; looking changes nothing. While a home is new, the page is the guided
+start, whose steps are done as soon as the home says so, whoever did them. History is the same telling, all of it. Not here:
+the acts (the API).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, timedelta
+from typing import Any
+
+from starlette.requests import Request
+
+from anima import DocPath, HomeError, Revision, time_of
+from anima.agent import PRACTICE
+from anima.agent.chats import CHANNEL, models_of
+from anima.web.draw import diff_lines
+from anima.web.pages import PageView, WebPage
+from anima.web.pages.dreams import nights_of
+from anima.web.served import Served, asked_number
+
+MOST_TOLD = 40  # revisions of two days
+TALKED = 200  # conversations among which those of two days are looked for
+MOST_LINES = 3  # of one revision
+MANY = 40  # revisions of history on one page
+NEW, TALKS = 25, 8  # changes, or conversations, after which a home is no longer new
+
+
+def today(here: Served, request: Request) -> dict[str, Any]:
+    home, now = here.home, here.home.site.now()
+    since = (now - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    recent = [each for each in home.past.log(limit=MOST_TOLD) if each.time >= since]
+    told = list(told_of(here, recent))
+    given: dict[str, Any] = {"now": now, "waiting": home.inbox.all(), "noted": home.inbox.noted(), "night": None}
+    given["learned"] = [each for each in told if each["lines"] and each["actor"] in ("agent", "dreamer", "owner")]
+    given["outside"] = [each for each in told if each["actor"] == "outside"]
+    with suppress(HomeError):
+        last = home.dreams.last if home.past.tip else None
+        given["night"] = {"at": last, "told": next(iter(nights_of(here)), None)} if last and last >= since else None
+    talks = home.sessions.list(home.sessions.owner(), limit=TALKED) if home.sessions.kept else ()
+    given["talks"] = [row for row in talks if row.updated_at >= since.astimezone(UTC).isoformat()]
+    return given | {"schedule": _schedule(here), "guide": _guide(here)}
+
+
+def history(here: Served, request: Request) -> dict[str, Any]:
+    start = asked_number(request, "start", default=0, least=0, most=1_000_000)
+    found = here.home.past.log(limit=start + MANY + 1)[start:]
+    return {"told": list(told_of(here, found[:MANY])), "start": start, "many": MANY, "more": len(found) > MANY}
+
+
+def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, Any]]:
+    """Revisions in words: who, when, what was written in them, and the change that an undo takes."""
+    for each in revisions:
+        lines = list(_written(here, each))
+        ids = (each.batch or "").split()
+        row = {name: getattr(each, name) for name in ("id", "time", "actor", "subject", "paths", "session")}
+        yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}
+
+
+def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
+    """(document, line) of what a revision put into memory."""
+    if revision.subject.startswith("seed "):
+        return
+    path, layout, diary = "", here.home.layout, here.home.dreams.diary_path.text
+    with suppress(HomeError):
+        for line in diff_lines(here.home.past.diff(revision.id), 400):
+            if line.kind == "file" and line.text.startswith("+++ "):
+                path = line.text[4:].removeprefix("b/").strip()
+            text = line.text.strip().lstrip("-*+ ")
+            is_said = line.kind == "add" and text and text[0] not in "#<_" and path != diary
+            if is_said and layout.row_of(DocPath.parse(path)).policy == "memory":
+                yield path, text
+
+
+def _schedule(here: Served) -> dict[str, Any]:
+    """Whether what the agent should do by itself is done by anybody."""
+    from anima.agent.schedule import state_of
+
+    state, home = state_of(here.home.site.store), here.home
+    routines = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
+    return {"on": state.on, "stopped": state.stopped, "routines": routines}
+
+
+# -- the guided start -------------------------------------------------------------------------------------------------------
+
+
+def _guide(here: Served) -> dict[str, Any] | None:
+    """The steps of a new home, each with whether it is done; None once all are, or the home is no longer new."""
+    home, layout = here.home, here.home.layout
+    changes = home.past.changes(limit=NEW)
+    talks = home.sessions.list(home.sessions.owner(), limit=200) if home.sessions.kept else ()
+    texts = {}
+    for role in ("user", "identity"):
+        with suppress(HomeError):
+            texts[role] = home.read(layout.row(role).path).text if layout.has(role) else ""
+    seen = next((row for row in talks if row.source_plugin not in ("", CHANNEL)), None)
+    done = {
+        "you": "**Name:** _(" not in texts.get("user", ""),
+        "agent": "**Creature:** _(" not in texts.get("identity", ""),
+        "connect": seen is not None,
+        "remember": any(layout.curated in each.paths and each.what != "seed" for each in changes),
+        "talk": any(row.source_plugin == CHANNEL for row in talks),
+    }
+    if len(changes) >= NEW or len(talks) >= TALKS or all(done.values()):
+        return None
+    at = time_of(seen.updated_at) if seen else None
+    return {"done": done, "zone": str(home.site.zone() or ""), "seen": at, **connecting(here)}
+
+
+def connecting(here: Served) -> dict[str, Any]:
+    """How an agent is connected: the block for its configuration, and the programs that are known by name."""
+    from anima.connect.connections import contact_of, wiring_of
+    from anima.connect.hosts import HOSTS
+    from anima.connect.settle import spool_of
+
+    server = wiring_of(here.home).server("mcp", joins=False)
+    hosts = [contact_of(spool_of(here.home, host.name), host) for host in HOSTS.values()]
+    fields = (f'      "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in server.items())
+    block = '{\n  "mcpServers": {\n    "anima": {\n' + ",\n".join(fields) + "\n    }\n  }\n}"
+    try:
+        model = models_of(here.home).choice().name
+    except HomeError:
+        model = ""
+    return {"block": block, "hosts": hosts, "model": model, "practice": PRACTICE}
+
+
+PAGES = (
+    WebPage("today", "Today", 5, "h", (PageView(show=today),)),
+    WebPage("history", "History", 33, "l", (PageView(show=history),), under="memory"),
+)
