@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "compat": HOME,
     "aio": {"home"},
     "agent": GROUND | {"layout", "store", "memory", "prompt", "sessions", "dream", "home"},
-    "connect": GROUND | {"layout", "home", "folders", "agent"},
+    "connect": GROUND | {"layout", "search", "home", "folders", "agent"},
     "mcp": {"errors", "model", "home", "agent"},
     "web": {"errors", "model", "home", "folders", "agent", "connect"},
     "cli": {"errors", "model", "home", "folders", "agent", "connect", "web", "mcp"},

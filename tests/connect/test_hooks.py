@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import Home
+from anima import Home, Scope
 from anima.connect import recall
 from anima.connect.events import EVENTS, MOST, envelope, fitting, report_of, takes
 from anima.connect.hook import MOST_IN
-from anima.search.current import _OWNER_ALONE
-from anima.search.field import PACKING, UNIT, hash_of
+from anima.search.field import UNIT, hash_of
 from connecting import ID, Connected
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "hooks"
@@ -138,10 +138,12 @@ def test_prompts_of_machines_are_not_answered(home: Home, tmp_path: Path) -> Non
 
 
 def test_recall_reads_the_index_as_the_index_is_written() -> None:
-    assert recall.UNIT.size == UNIT.itemsize and recall.PACKING == PACKING and recall.OWNER_ALONE == _OWNER_ALONE
-    names = ("start", "end", "length", "scopes", "first", "speaker", "trusted", "embedded", "text")
-    assert UNIT.names == names
-    assert hash_of("boat").to_bytes(8, "little") == recall.hashlib.blake2b(b"boat", digest_size=8).digest()
+    rows = np.zeros(2, dtype=UNIT)
+    rows["start"], rows["speaker"], rows["trusted"], rows["text"] = 7, -3, True, hash_of("boat")
+    read = list(recall.UNIT.iter_unpack(rows.tobytes()))
+
+    assert recall.UNIT.size == UNIT.itemsize and read == [tuple(row) for row in rows.tolist()]
+    assert 1 << len(Scope) == recall.OWNER_ALONE
 
 
 def test_recall_gives_lines_that_speak_of_the_question_and_no_more_than_three(tmp_path: Path) -> None:

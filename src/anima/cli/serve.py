@@ -345,8 +345,6 @@ def mcp(
             hint="the owner decides with anima review, or on the page",
         )
     try:
-        import uvicorn  # noqa: F401
-
         from anima.mcp import Visitor, serve_stdio
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("anima"):

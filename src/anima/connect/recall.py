@@ -8,25 +8,20 @@ Not here: the ranking that a search has (search), which takes longer than a prom
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import sqlite3
-import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from anima.search.packed import OWNER_ALONE, PACKING, ROW, UNIT, hash_bytes, opened, places_of
 from anima.text.words import ask
 
 LINES, CHARS = 3, 300
-PACKING = "packed-3"
-UNIT = struct.Struct("<4i2h2?Q")  # start, end, length, scopes, first, speaker, trusted, embedded, text
-PLACE = 12  # bytes: a word's hash, and the unit and count
-OWNER_ALONE = 1 << 5  # the bit of who listens, and the layers the owner has
-_LAYERS = ("*", "")
+_LAYERS = ("*", "")  # those the owner has
+_SCOPES, _TRUSTED = (list(ROW).index(name) for name in ("scopes", "trusted"))
 _SHARE = 0.4  # of the weight of the words that were asked for
 _MOST_WORDS = 24
 _ROWS = "select part.id, document.path, document.digest, document.layer, document.kind, part.packed from part " + (
@@ -56,7 +51,7 @@ class _Found(NamedTuple):
 
 def recalled(home: str, index: str, question: str) -> list[Recalled]:
     """The lines of memory that a question's words stand in, the most telling first; `index` is the home's derived file."""
-    words = {word: hashlib.blake2b(word.encode(), digest_size=8).digest() for word in ask(question)[:_MOST_WORDS]}
+    words = {word: hash_bytes(word) for word in ask(question)[:_MOST_WORDS]}
     if not words or not os.path.isfile(index):
         return []
     db = sqlite3.connect(f"file:{quote(index)}?mode=ro", uri=True, timeout=0.2)
@@ -77,26 +72,16 @@ def recalled(home: str, index: str, question: str) -> list[Recalled]:
 
 def _held(part: int, path: str, digest: str, packed: bytes, words: dict[str, bytes]) -> tuple[int, list[_Found]]:
     """How many units of a part the owner may find, and those of them that hold any of the words."""
-    header, _, rest = packed.partition(b"\n")
-    size = json.loads(header)[-1]
-    rows = list(UNIT.iter_unpack(rest[:size]))
-    seen = {number for number, row in enumerate(rows) if row[3] & OWNER_ALONE and row[6]}
+    _, units, places = opened(packed)
+    rows = list(UNIT.iter_unpack(units))
+    seen = {number for number, row in enumerate(rows) if row[_SCOPES] & OWNER_ALONE and row[_TRUSTED]}
     counts: dict[int, dict[str, int]] = {}
     for word, mark in words.items():
-        for place in _places(rest, size, mark):
-            if place >> 8 in seen:
-                counts.setdefault(place >> 8, {})[word] = place & 0xFF
+        for unit, count in places_of(mark, places):
+            if unit in seen:
+                counts.setdefault(unit, {})[word] = count
     made = (_Found(part, n, rows[n][0], rows[n][1], path.partition("\t")[0], digest, counts[n]) for n in counts)
     return len(seen), list(made)
-
-
-def _places(packed: bytes, start: int, mark: bytes) -> Iterator[int]:
-    """The units, with counts, in which a word stands."""
-    at = packed.find(mark, start)
-    while at >= 0:
-        if (at - start) % PLACE == 0:
-            yield int.from_bytes(packed[at + 8 : at + PLACE], "little")
-        at = packed.find(mark, at + 1)
 
 
 def _best(found: list[_Found], units: int, words: list[str]) -> list[_Found]:

@@ -23,6 +23,7 @@ from anima.model import DocPath, Document, Embedder, Scope
 from anima.search.field import FACE, Filter, path_of
 from anima.search.graph import MOST, About, Graph, look_up, texts_of, weave
 from anima.search.index import DocumentIn, Index, Label
+from anima.search.packed import OWNER_ALONE
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables, Tables
 from anima.site import Site
@@ -36,7 +37,6 @@ EVERY_ALL = 600.0  # where the store tells what changed: what is left out may de
 SHARED = "*"  # the layer of documents that are nobody's own
 _FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
-_OWNER_ALONE = 1 << len(Scope)  # the owner in MAIN, and nobody else who is in MAIN
 # What every prompt holds anyway, or is a ritual: instructions, not memory; and the diary, which tells of dreaming.
 _NOT_MEMORY = frozenset(
     {
@@ -325,7 +325,7 @@ class Search:
     @staticmethod
     def filter_for(listener: Listener, kinds: frozenset[str] | None = None) -> Filter:
         """What of the index a listener may find."""
-        bit = _OWNER_ALONE if listener.sees_all else _BITS[listener.scope]
+        bit = OWNER_ALONE if listener.sees_all else _BITS[listener.scope]
         return Filter(scope=bit, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)
 
 
@@ -334,7 +334,7 @@ def faces(layout: Layout, path: DocPath, text: str) -> dict[str, int]:
     comes first, whoever sees it."""
     keeper = keeper_of(layout, path)
     listeners = {bit: Listener(scope=scope, layer=SHARED if keeper is None else keeper) for scope, bit in _BITS.items()}
-    listeners[_OWNER_ALONE] = Listener(scope=Scope.MAIN)
+    listeners[OWNER_ALONE] = Listener(scope=Scope.MAIN)
     marked = marks_in(text)
     if not marked:
         return {text: sum(bit for bit, listener in listeners.items() if listener.sees(layout, path))}

@@ -8,7 +8,6 @@ Not here: where rows are kept (`tables`), and what scores are made of (`rank`).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import mmap
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anima.search.packed import ROW, hash_bytes, opened
 from anima.search.tables import Changes, DocumentRow, PartRow, ShownPart
 from anima.search.units import Place
 
@@ -28,7 +28,6 @@ Bools = NDArray[np.bool_]
 Posting = tuple[Ints, Floats]
 
 ALL_SCOPES: Final = 0x7FFFFFFF
-PACKING: Final = "packed-3"  # changes whenever UNIT or the form of places does
 # Unit vectors times this are rounded to whole numbers. (SCALE + rounding)**2 stays below 2**24, where float32 is exact.
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
@@ -36,20 +35,7 @@ MANY_DEAD: Final = 0.25
 FACE: Final = "\t"  # stands in no path; behind it, whose sight of the document it is
 SHIFT: Final = 24  # a unit's key is its part's, shifted, plus its number in that part
 
-# A unit as a part packs it; a place is three 32-bit numbers: the halves of a word's hash, and unit << 8 | count.
-UNIT = np.dtype(
-    [
-        ("start", "<i4"),
-        ("end", "<i4"),
-        ("length", "<i4"),  # words of the unit and half of its trail's, times two
-        ("scopes", "<i4"),
-        ("first", "<i2"),  # words in the first person
-        ("speaker", "<i2"),  # from 1, among the part's speakers; 0 for nobody
-        ("trusted", "?"),
-        ("embedded", "?"),  # whether it has a vector
-        ("text", "<u8"),  # the hash of what was embedded
-    ]
-)
+UNIT = np.dtype([(name, f"<{code}") for name, code in ROW.items()])  # a unit as a part packs it
 # The same in memory, with speakers numbered over all parts: `key` finds the row, -1 when it is gone; `n` is its number
 # in the document, from 0.
 _FIELDS = [(name, np.dtype("<i4") if name == "speaker" else UNIT[name]) for name in UNIT.names or ()]
@@ -63,7 +49,7 @@ def path_of(key: str) -> str:
 
 def hash_of(text: str) -> int:
     """64 bits of a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(hash_bytes(text), "little")
 
 
 def quantised(matrix: NDArray[np.float32]) -> NDArray[np.int16]:
@@ -127,10 +113,9 @@ class Packed(NamedTuple):
 
     @staticmethod
     def unpack(raw: bytes) -> Packed:
-        header, _, rest = raw.partition(b"\n")
-        line, front, above, first, chars, print_, speakers, size = json.loads(header)
+        (line, front, above, first, chars, print_, speakers), units, places = opened(raw)
         place = Place(line=line, front=front, above=above)
-        return Packed(place, first, chars, bytes.fromhex(print_), speakers, rest[:size], rest[size:])
+        return Packed(place, first, chars, bytes.fromhex(print_), speakers, units, places)
 
 
 class _Column:
