@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import anima
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
+from anima.ledger.lines import line_at
 from anima.sessions.find import Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
 from anima.sessions.replay import (
@@ -47,7 +48,6 @@ from anima.sessions.replay import (
 from anima.sessions.transcripts import slim_list
 from anima.store import Logs, Readable
 from anima.store.folder import Folder
-from anima.store.logs import line_at
 from anima.store.place import FolderStore, Rules
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)

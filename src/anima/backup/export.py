@@ -23,12 +23,12 @@ from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import BadArguments, BadPath, BadText, printable
 from anima.layout.dialects import DIALECTS, layout_for
+from anima.ledger.lines import MAX_LINE
 from anima.model import DocPath, Entry
 from anima.site import Site, detected
 from anima.store import Documents, OpenFile
 from anima.store.census import GIT
 from anima.store.folder import MACHINE
-from anima.store.logs import MAX_LINE
 from anima.store.outside import MAP, Crate, expanded, exported_file, exported_folder, private
 from anima.store.place import made_as
 

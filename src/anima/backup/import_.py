@@ -39,13 +39,13 @@ from anima.gate import judge_file
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.listener import is_unreviewed
 from anima.layout.table import Policy
+from anima.ledger.lines import MAX_LINE
 from anima.memory.unreviewed import name_of, place_of_import
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
 from anima.store import MAX_BYTES
 from anima.store.folder import Folder
-from anima.store.logs import MAX_LINE
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
 from anima.store.place import made_as
 

@@ -19,20 +19,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from anima.errors import BadArguments, Damaged, refuse_newer
+from anima.ledger.lines import blocks, last_line, lines_back
 from anima.ledger.proof import (
     FORMAT,
     ORIGINAL,
     Key,
     Log,
     Record,
-    blocks,
     first_of,
     holds,
-    lines_back,
     parse,
     sealed,
     sound,
-    whole_lines,
 )
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
 
@@ -245,7 +243,7 @@ class Ledger:
         parsed.
         """
         tip, wanted = self._catch_up(), _of_kinds(kinds)
-        for block in blocks(self._log, self._offset(after, tip), tip.full):
+        for _, block in blocks(self._log, self._offset(after, tip), tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
                 record = parse(line) if wanted(line) else None
                 if record is None or record.n <= after or (kinds and record.kind not in kinds):
@@ -306,7 +304,7 @@ def _check_value(value: object, *, depth: int) -> None:
 
 def _last(log: Log, key: Key | None) -> Tip:
     """The last sound record, found from the end."""
-    full, bad = whole_lines(log), 0
+    full, bad = last_line(log, log.size())[0], 0
     for line in lines_back(log, full):
         if (record := sound(line, key)) is not None:
             return Tip(n=record.n, hash=record.hash, full=full, bad=bad)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from anima.text.markdown import bullet_text
 FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
-_BLOCK = 1 << 20
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
@@ -162,43 +161,3 @@ def parse(line: str) -> Record | None:
     if type(n) is not int or not type(t) is type(kind) is type(prev) is type(digest) is str:
         return None
     return Record(n=n, t=t, kind=kind, fields=raw, prev=prev, hash=digest)
-
-
-def whole_lines(log: Log) -> int:
-    """The size of the log without an unterminated last line."""
-    end, step = log.size(), 1 << 12
-    while end > 0:
-        start = max(0, end - step)
-        if (found := log.read(start, end).rfind(b"\n")) >= 0:
-            return start + found + 1
-        end, step = start, step * 2
-    return 0
-
-
-def lines_back(log: Log, end: int) -> Iterator[bytes]:
-    """The lines before `end`, which stands after a line break, last one first."""
-    step = 1 << 14
-    while end > 0:
-        start = max(0, end - step)
-        block = log.read(start, end)
-        cut = block.find(b"\n") + 1 if start else 0
-        if cut == len(block) and start:  # one line fills the whole block
-            step *= 2
-            continue
-        yield from reversed(block[cut:-1].split(b"\n"))
-        end, step = start + cut, min(step * 2, _BLOCK)
-
-
-def blocks(log: Log, start: int, end: int) -> Iterator[bytes]:
-    """Whole lines between two offsets, about a megabyte at a time; an unterminated rest is left out."""
-    step = _BLOCK
-    while start < end:
-        block = log.read(start, min(end, start + step))
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield block[:cut]
-            start, step = start + cut, _BLOCK
-        elif len(block) < step:
-            return
-        else:
-            step *= 2

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Record, blocks, first_of, sealed, sound
+from anima.ledger.lines import blocks
+from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Record, first_of, sealed, sound
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 _Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
@@ -64,7 +65,7 @@ def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str
     renewed: Record | None = None
     line = records = agreed = end = 0
     before = ORIGINAL
-    for raw in (raw for block in blocks(log, 0, log.size()) for raw in block.split(b"\n")[:-1]):
+    for raw in (raw for _, block in blocks(log) for raw in block.split(b"\n")[:-1]):
         line, start, end = line + 1, end, end + len(raw) + 1
         record = sound(raw, key)
         if fault is not None:
@@ -98,7 +99,7 @@ def _is_of_another(log: Log, key: Key) -> bool:
     first, _ = first_of(log)
     if first is None or first.fields.get("key") in (None, key.id):
         return False
-    return not any(sound(line, key) for block in blocks(log, 0, log.size()) for line in block.split(b"\n"))
+    return not any(sound(line, key) for _, block in blocks(log) for line in block.split(b"\n"))
 
 
 def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tuple[str, str] | None:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
+from anima.ledger.lines import MAX_LINE
 from anima.model import Finding
 from anima.sessions.replay import (
     ENTRY_MARK,
@@ -46,7 +47,6 @@ from anima.sessions.replay import (
     resumed,
 )
 from anima.store import Logs, OpenLog, Readable, Store
-from anima.store.logs import MAX_LINE
 from anima.text.phrases import loose
 
 Role = Literal["user", "assistant", "tool", "system"]

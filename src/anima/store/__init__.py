@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
+from anima.ledger.lines import Readable
 from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
@@ -147,15 +148,6 @@ class LogState(NamedTuple):
     size: int
     version: str
     time: datetime
-
-
-class Readable(Protocol):
-    """Bytes that can be read anywhere."""
-
-    def size(self) -> int: ...
-
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes of a range, fewer where there are no more."""
 
 
 class OpenLog(Readable, Protocol):

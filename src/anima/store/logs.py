@@ -22,15 +22,14 @@ from functools import partial
 from typing import Self
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, printable
+from anima.ledger.lines import MAX_LINE, last_line
 from anima.model import DocPath
-from anima.store import LogState, Mend, Readable, never_whole
+from anima.store import LogState, Mend, never_whole
 from anima.store.folder import Folder, read_range, why, write_all
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import TORN, Machine
 from anima.store.safe_open import held, open_beneath, open_folder, open_regular, regular
 
-BLOCK = 1 << 18
-MAX_LINE = 32 * 2**20
 PATIENCE = 30.0
 _BEFORE = 64  # bytes before a torn line that tell who wrote the file
 
@@ -264,70 +263,6 @@ class LineFile:
         os.close(self._fd)
         self._fd = fresh
         self.replaced += 1
-
-
-# -- reading lines ------------------------------------------------------------------------------------------------------
-
-
-def blocks(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of runs of whole lines, from a line's start on. Only the last can lack its newline, and a piece
-    of a line that is longer than MAX_LINE."""
-    stop = file.size() if end is None else end
-    at, held, length = start, list[bytes](), 0
-    while data := file.read(start, min(start + BLOCK, stop)):
-        start += len(data)
-        cut = data.rfind(b"\n") + 1
-        if cut or length + len(data) > MAX_LINE:
-            cut = cut or len(data)
-            yield at, b"".join([*held, data[:cut]])
-            at, held, length = start - len(data) + cut, [], 0
-            data = data[cut:]
-        if data:
-            held.append(data)
-            length += len(data)
-    if held:
-        yield at, b"".join(held)
-
-
-def block_before(file: Readable, end: int) -> tuple[int, bytes]:
-    """(offset, bytes) of the run of lines that ends at `end`: about a block, and at least one line."""
-    at, held, length = end, list[bytes](), 0
-    while at > 0 and length <= MAX_LINE:
-        start = max(0, at - BLOCK)
-        data = file.read(start, at)
-        cut = data.find(b"\n") + 1 if start else 0
-        held.append(data[cut:])
-        if not start or (cut and (held[:-1] or cut < len(data))):
-            return start + cut, b"".join(reversed(held))
-        held[-1] = data
-        at, length = start, length + len(data)
-    return at, b"".join(reversed(held))
-
-
-def line_at(file: Readable, offset: int) -> bytes:
-    """The line that begins at a byte, with its newline if it has one; at most MAX_LINE bytes of it."""
-    held, at, want = list[bytes](), offset, 4096
-    while data := file.read(at, min(at + want, offset + MAX_LINE)):
-        cut = data.find(b"\n") + 1
-        held.append(data[:cut] if cut else data)
-        if cut:
-            break
-        at, want = at + len(data), want * 4
-    return b"".join(held)
-
-
-def last_line(file: Readable, end: int) -> tuple[int, bytes]:
-    """(offset, bytes) of what stands after the last newline before `end`; of a longer one the last MAX_LINE bytes."""
-    at, held = end, list[bytes]()
-    while at > 0 and end - at < MAX_LINE:
-        start = max(0, at - BLOCK)
-        data = file.read(start, at)
-        cut = data.rfind(b"\n") + 1
-        held.append(data[cut:])
-        at = start + cut
-        if cut:
-            break
-    return at, b"".join(reversed(held))
 
 
 def _stat(item: os.DirEntry[str]) -> os.stat_result | None:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from anima.errors import BadArguments, NoSuchSession, printable
+from anima.ledger.lines import MAX_LINE, last_line
 from anima.model import DocPath
 from anima.store import LogState, Mend
 from anima.store.folder import MACHINE
-from anima.store.logs import ID, MAX_LINE, last_line
+from anima.store.logs import ID
 from anima.store.private import TORN
 from anima.store.rows.files import FileRows, key_of
 from anima.store.rows.transaction import HomeRows, Transaction
