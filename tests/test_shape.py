@@ -29,7 +29,7 @@ CEILINGS = {
     "prompt": 1_820,
     "search": 4_230,
     "sessions": 4_760,
-    "store": 8_880,
+    "store": 8_810,
     "testing": 2_520,
     "text": 3_170,
     "upkeep": 1_730,
