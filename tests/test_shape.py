@@ -23,7 +23,7 @@ CEILINGS = {
     "forget": 930,
     "gate": 2_540,
     "layout": 1_130,
-    "ledger": 910,
+    "ledger": 950,
     "mcp": 810,
     "memory": 2_250,
     "prompt": 1_820,
