@@ -348,7 +348,8 @@ def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
     has an opposite, and of what there is one at a time a number, a date or a word."""
     if one.tense is Tense.COMING:
         return
-    yield ("is", one.bag - LIGHT, one.numbers, one.dates), "not" if one.denied else ""
+    if len(one.bag - LIGHT) > 1:
+        yield ("is", one.bag - LIGHT, one.numbers, one.dates), "not" if one.denied else ""
     for word, pair in ((said, pair) for said in one.bag & OPPOSITES.keys() for pair in OPPOSITES[said]):
         if not one.once:
             yield ("opposite", one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied), word
