@@ -53,6 +53,14 @@ def test_a_token_is_read_from_standard_input_and_lies_with_the_users_own_configu
     assert channel(home, "--remove") == 0 and SECRET not in file.read_text(encoding="utf-8")
 
 
+def test_a_token_that_is_none_is_not_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello there\n"))
+    assert channel(home, "--token") == 2 and "BotFather" in capsys.readouterr().err
+    assert Accounts(home).get("telegram") == Account()
+
+
 def test_without_a_token_it_is_not_switched_on_and_a_channel_that_there_is_not_is_said(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ CARRIED: dict[str, dict[str, Any]] = {
             "forward_date": 1,
         },
     },
+    "an answer to a channel's": {"text": "do it", "reply_to_message": {"message_id": 3, "text": PLANT}},
     "quoted from elsewhere": {"text": "do it", "external_reply": {"origin": {}}, "quote": {"text": PLANT}},
 }
 

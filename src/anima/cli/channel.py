@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from anima.cli.command import HOME, JSON, Reply, argument, command, flag, need_trust, option
@@ -39,16 +40,17 @@ def channel(home: Home, name: str, verb: str | None, token: bool, url: str | Non
     anima channel                      how it stands
     """
     from anima.connect.channels import Account, Accounts
+    from anima.connect.channels.telegram import Telegram
 
     accounts = Accounts(home)
     if verb is not None and verb not in VERBS:
         raise BadArguments(f"{verb!r} is none of {', '.join(VERBS)}", hint="anima channel telegram on")
-    account = before = accounts.get(name)
-    account = Account() if remove else account
-    if token:
-        account = account._replace(token=typed("Token"), stopped="")
-    if url is not None:
-        account = account._replace(url=url)
+    before = accounts.get(name)
+    account = Account() if remove else before
+    if token or url is not None:
+        secret = typed("Token") if token else account.token
+        account = account._replace(token=secret, url=account.url if url is None else url, stopped="")
+        Telegram(account.token, url=account.url)  # says what is wrong with them
     if verb in ("on", "run"):
         need_trust(home, may_ask=True)
         if not account.token:
@@ -63,8 +65,6 @@ def channel(home: Home, name: str, verb: str | None, token: bool, url: str | Non
 
 
 def _run(home: Home, name: str) -> None:
-    from contextlib import closing
-
     from anima.agent.chats import Chats
     from anima.connect.channels import attend
 

@@ -355,8 +355,7 @@ class Presence:
         known = next((each for each in self.state.venues.values() if each.session == chat.id), None)
         try:
             if known is not None:
-                async with self._locks[known.venue.name]:
-                    await self._answered(known, chat, event, heard)
+                await self._answered(known, chat, event, heard)
         except ChannelDown as error:
             log.warning("%s: %s", self.channel.name, error)
         except Exception:
@@ -367,16 +366,17 @@ class Presence:
     async def _answered(self, known: Known, chat: Chat, event: Event, heard: Heard | None) -> None:
         is_owners = chat.session.listener.sees_all
         to = "" if known.is_direct or heard is None else heard.message.partition(".")[0]
-        said = await asyncio.to_thread(self._read, known.session, start=known.sent, limit=10_000)
-        for number, turn in enumerate(said, start=known.sent + 1):
-            if turn.role == "assistant" and turn.call is None:
-                await self._sent(known.venue, turn.content, to)
-            known.sent = number
-        if is_owners:
-            await self._show(known, *await asyncio.to_thread(waiting, self.home, chat.id))
-        if event.kind == "error":
-            wrong = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
-            await self._told(known.venue, wrong if is_owners else SORRY)
+        async with self._locks[known.venue.name]:
+            said = await asyncio.to_thread(self._read, known.session, start=known.sent, limit=10_000)
+            for number, turn in enumerate(said, start=known.sent + 1):
+                if turn.role == "assistant" and turn.call is None:
+                    await self._sent(known.venue, turn.content, to)
+                known.sent = number
+            if is_owners:
+                await self._show(known, *await asyncio.to_thread(waiting, self.home, chat.id))
+            if event.kind == "error":
+                wrong = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
+                await self._told(known.venue, wrong if is_owners else SORRY)
 
     async def _sent(self, venue: Venue, text: str, to: str = "") -> None:
         try:

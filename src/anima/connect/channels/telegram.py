@@ -146,10 +146,11 @@ class Telegram:
             return Heard(number=number, kind="moved", venue=venue, data=str(moved))
         if (sender.get("is_bot") and not posted_as) or not (text or files):
             return Heard(number=number, kind="nothing", venue=venue)
-        command, meant = ("", venue.is_direct) if self._is_carried(message) else self._meant(message, text, venue)
-        mine = "" if self._is_carried(message) else "".join(text.split(maxsplit=1)[1:]) if command else text
-        words = [self._answered(message, venue), mine]
-        words += [f"`[{' and '.join(files)} came along, which nobody looked at]`"] if files else []
+        is_carried, (quotation, quoted) = self._is_carried(message), self._answered(message, venue)
+        command, meant = ("", venue.is_direct) if is_carried else self._meant(message, text, venue)
+        outside = ("made by a bot" if message.get("via_bot") else "forwarded", text if is_carried else "")
+        mine = "" if is_carried else "".join(text.split(maxsplit=1)[1:]) if command else text
+        named = f"`[{' and '.join(files)} came along, which nobody looked at]`" if files else ""
         return Heard(
             number=number,
             kind="edited" if edited else "said",
@@ -157,8 +158,8 @@ class Telegram:
             sender=f"chat{posted_as['id']}" if posted_as else str(sender["id"]),
             name=printable(str(posted_as.get("title") or sender.get("first_name") or ""), 40),
             message=f"{message['message_id']}{edited}",
-            text="\n".join(filter(None, words)),
-            outside=tuple(self._outside(message, text, venue)),
+            text="\n".join(filter(None, (quotation, mine, named))),
+            outside=tuple(each for each in (outside, ("quoted", quoted)) if each[1]),
             command=command,
             is_meant=meant,
         )
@@ -182,25 +183,20 @@ class Telegram:
         meant |= (answered.get("from") or {}).get("id") == self._id
         return command if meant else "", meant
 
-    def _outside(self, message: Mapping[str, Any], text: str, venue: Venue) -> Iterator[tuple[str, str]]:
-        """Words that are not the sender's, and what they are."""
-        if text and self._is_carried(message):
-            yield "made by a bot" if message.get("via_bot") else "forwarded", text
-        answered, chosen = message.get("reply_to_message") or {}, str((message.get("quote") or {}).get("text") or "")
-        whose = (answered.get("from") or {}).get("id")
-        is_known = whose == self._id or (whose == message["from"]["id"] or not venue.is_direct)  # a group's are its own
-        said = chosen or str(answered.get("text") or answered.get("caption") or "")
-        if said and (message.get("external_reply") or not is_known or self._is_carried(answered)):
-            yield "quoted", said[:QUOTED]
-
-    def _answered(self, message: Mapping[str, Any], venue: Venue) -> str:
-        """In a group: what another member said that this one answers to, as a quotation."""
+    def _answered(self, message: Mapping[str, Any], venue: Venue) -> tuple[str, str]:
+        """What a message answers to: a member's words as a quotation, or words from outside; neither where we know them."""
         answered = message.get("reply_to_message") or {}
-        whose, said = answered.get("from") or {}, str(answered.get("text") or answered.get("caption") or "")
-        if venue.is_direct or not said or self._is_carried(answered) or whose.get("id") == self._id:
-            return ""
+        said = str((message.get("quote") or {}).get("text") or answered.get("text") or answered.get("caption") or "")
+        whose, is_carried = (
+            answered.get("from") or {},
+            bool(message.get("external_reply")) or self._is_carried(answered),
+        )
+        if is_carried or (venue.is_direct and whose.get("id") not in (self._id, message["from"]["id"])):
+            return "", said[:QUOTED]
+        if venue.is_direct or not said or whose.get("id") == self._id:
+            return "", ""
         name = printable(str(whose.get("first_name") or ""), 40)
-        return "\n".join(f"> {line}" for line in f"{name}: {said[:QUOTED]}".splitlines())
+        return "\n".join(f"> {line}" for line in f"{name}: {said[:QUOTED]}".splitlines()), ""
 
     def _is_carried(self, message: Mapping[str, Any]) -> bool:
         """Whether whoever sent a message did not write it."""
@@ -210,9 +206,8 @@ class Telegram:
         return bool(is_forwarded or message.get("via_bot") or (is_bots and not is_anonymous))
 
 
-_PLAIN: dict[str, Any] = {
-    "link_preview_options": {"is_disabled": True}
-}  # or whoever owns an address would hear of what stands in it
+# Or whoever owns an address would hear of what stands in it.
+_PLAIN: dict[str, Any] = {"link_preview_options": {"is_disabled": True}}
 
 
 def _venue(message: Mapping[str, Any], sender: Mapping[str, Any]) -> Venue:
