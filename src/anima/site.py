@@ -216,8 +216,7 @@ def _ground(
     if tenant is not None:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
     register = Register(user_folder(env))
-    if create and not Path(path).exists():
-        _check_vanished(register, place_of(path))
+    if create and not _is_there(register, place_of(path), lambda: Path(path).exists()):
         make_home_folder(Path(path), for_owner=True)
         with closing(Folder(path)) as new, suppress(HomeError):
             register.note(new.name, identity=new.identity, made=now, trusted=True)
@@ -424,8 +423,8 @@ def make_home(
         return _made_in(found, asked, signs_of_life, now)
     register, path = Register(user_folder(env)), expanded(place)
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
-    if gone and not again:
-        _check_vanished(register, place_of(path))
+    if not again:
+        _is_there(register, place_of(path), lambda: not gone)
     if (
         not gone
         and path.resolve().parent == Path("/")
@@ -456,15 +455,17 @@ def make_home(
         store.close()
 
 
-def _check_vanished(register: Register, place: str) -> None:
-    """Refuses to bury a home that this user made at a place where nothing stands now."""
-    known = register.known(place)
-    if known and known.made:
+def _is_there(register: Register, place: str, look: Callable[[], bool]) -> bool:
+    """Whether a home stands at a place. Refuses to bury one that this user made where nothing stands now; what was made
+    is asked before it is looked for, since somebody may make it meanwhile."""
+    known, found = register.known(place), look()
+    if known and known.made and not found:
         raise Refused(
             f"{place}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
             rule="vanished-home",
             hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
         )
+    return found
 
 
 def _in_database(
@@ -483,12 +484,16 @@ def _in_database(
 
     same: Any = {"tenant": tenant, "agent": agent, "env": env}
     is_made = create and not address.startswith("postgres")
-    if is_made:
-        register = Register(user_folder(env))
+    found: list[RowPlace] = []
+    register = Register(user_folder(env))
+
+    def look() -> bool:
         with suppress(NoSuchHome):
-            return find_home(address, **same)
-        if not again:
-            _check_vanished(register, name_in(address, agent))
+            found.append(find_home(address, **same))
+        return bool(found)
+
+    if is_made and (look() if again else _is_there(register, name_in(address, agent), look)):
+        return found[0]
     place = find_home(address, create=create, **same)
     if is_made:
         with suppress(HomeError):

@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 MACHINE = ".anima"  # the machine's own folder in a home
 STAGE = f"{MACHINE}/stage"
 RESTORED = f"{MACHINE}/restored"  # the record of restores
-_FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
+FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
 
 _LINK = "it is a link, or lies behind one; links are not followed inside a home"
 _NO_DOCUMENT = {
@@ -236,7 +236,7 @@ class Folder:
         for name in sorted(self.raw_names(folder)):
             names.setdefault(fold(name), name)
             names["/" + name] = name
-        if signature is not None and time.time_ns() - signature[3] > _FRESH_NS:
+        if signature is not None and time.time_ns() - signature[3] > FRESH_NS:
             self._named[folder] = (signature, names)
         return names
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +24,10 @@ from anima.ledger.chain import Key, Ledger
 from anima.ledger.provenance import OWNERS, Provenance, Source
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
 from anima.store import Batch, Documents, OpenFile, Store, Written
-from anima.store.folder import Folder
+from anima.store.folder import FRESH_NS, Folder
 
+Marks = tuple[tuple[str, object], ...]
+_NOWHERE: Marks = ()
 ISOLATIONS = ("session", "user", "agent", "global")
 # Other people's words, which nobody's template hands on unless a route says so.
 _OWN = dict.fromkeys(("sessions", "agents", "users", "groups", "unreviewed"))
@@ -122,19 +126,14 @@ class Layers:
     """What lies below the upper layer, by prefix; the longest that fits a path says which store, or that none does."""
 
     def __init__(self, routes: Mapping[str, Below | None]) -> None:
-        every = {**_OWN, **{fold(prefix.strip("/")): below for prefix, below in routes.items()}}
-        self._routes = sorted(every.items(), key=lambda route: -len(route[0]))
+        self._routes = {**_OWN, **{fold(prefix.strip("/")): below for prefix, below in routes.items()}}
+        self.all = list(dict.fromkeys(below for below in self._routes.values() if below))
 
-    def at(self, path: str) -> Below | None:
-        key = fold(path)
-        for prefix, below in self._routes:
-            if not prefix or key == prefix or key.startswith(f"{prefix}/"):
-                return below
-        return None
-
-    @property
-    def all(self) -> list[Below]:
-        return list(dict.fromkeys(below for _, below in self._routes if below))
+    def at(self, key: str) -> Below | None:
+        """What lies below a folded path."""
+        while key not in self._routes:
+            key = key.rpartition("/")[0]
+        return self._routes[key]
 
 
 class OverlayDocuments:
@@ -144,6 +143,7 @@ class OverlayDocuments:
     def __init__(self, upper: Any, layers: Layers, gone: Callable[[], Callable[[DocPath], bool]]) -> None:
         self._upper, self._layers, self._gone = upper, layers, gone
         self.name, self.identity = upper.name, upper.identity
+        self._absent: dict[str, Marks] = {}  # what the upper layer's folders were when it had nothing at a path
 
     def _below(self, path: DocPath) -> Documents | None:
         """The documents of the layer that answers for a path the upper one does not have."""
@@ -153,9 +153,32 @@ class OverlayDocuments:
         if below is None or self._gone()(path):
             return None
         above = ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
-        if any(self._upper.kind_of(folder) == "file" for folder in above):
+        if any("." in folder and self._upper.kind_of(folder) == "file" for folder in above):
             return None  # a document stands where a folder would
         return below.documents
+
+    def _lacks(self, path: DocPath) -> bool:
+        """Whether the upper layer surely has nothing at a path: its folders are as they were when it had not."""
+        key = path.key
+        while key and key not in self._absent:
+            key = key.rpartition("/")[0]
+        for folder, mark in self._absent.get(key, _NOWHERE):
+            if self._upper.signature(folder) != mark:
+                return False
+        return bool(key)
+
+    def _marks(self, path: DocPath) -> tuple[str, Marks] | None:
+        """The first folder on the way to a path that the upper layer lacks, or the path, and the folders above it as they
+        are; None where they changed just now, or are no folders."""
+        if not isinstance(self._upper, Folder):
+            return None
+        found: list[tuple[str, Any]] = [(".", self._upper.signature("."))]
+        for n in range(1, len(path.parts) + 1):
+            if (spelt := self._upper.actual(DocPath.parse("/".join(path.parts[:n])))) is None:
+                break  # once all folders above it were looked at
+            found.append((spelt, self._upper.signature(spelt)))
+        is_old = all(mark and time.time_ns() - mark[3] > FRESH_NS for _, mark in found)
+        return (fold("/".join(path.parts[:n])), tuple(found)) if is_old and spelt is None else None
 
     def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:
         """What the upper layer answers for a path as it is spelt, else the lower; None where neither has it."""
@@ -167,11 +190,16 @@ class OverlayDocuments:
         return ask(below, below.actual(checked) or path)
 
     def read(self, path: DocPath) -> Document:
-        try:
-            return self._upper.read(path)  # type: ignore[no-any-return]
-        except NoSuchDocument:
-            if (below := self._below(path)) is None:
-                raise
+        if self._lacks(path):
+            layer = self._layers.at(path.key)
+            below = layer.documents if layer and not self._gone()(path) else None
+        else:
+            with suppress(NoSuchDocument):
+                return self._upper.read(path)  # type: ignore[no-any-return]
+            below, marks = self._below(path), self._marks(path)
+            self._absent |= [marks] if marks else []
+        if below is None:
+            raise NoSuchDocument(path.text)
         return below.read(path)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
@@ -187,7 +215,7 @@ class OverlayDocuments:
         return actual is not None and self.kind_of(actual) == "file"
 
     def actual(self, path: DocPath) -> str | None:
-        found: str | None = self._upper.actual(path)
+        found: str | None = None if self._lacks(path) else self._upper.actual(path)
         if found is None and (below := self._below(path)) is not None:
             found = below.actual(path)
             if found is not None and below.kind_of(found) == "folder" and not self._seen_below(found):
@@ -242,7 +270,7 @@ class OverlayDocuments:
         """Whether a document or a folder of a lower layer's is to be seen, the upper one having nothing of that name."""
         if below.documents.kind_of(path) == "folder":
             return self._seen_below(path)
-        return self._layers.at(path) is below and not self._gone()(DocPath.parse(path))
+        return self._layers.at(fold(path)) is below and not self._gone()(DocPath.parse(path))
 
     def _seen_below(self, folder: str) -> bool:
         return next(self._visible(folder, set()), None) is not None
@@ -256,11 +284,11 @@ class OverlayDocuments:
             if at is None or (at and documents.kind_of(at) != "folder"):
                 continue
             for entry in documents.list_all(at):
-                key = fold(entry.path)
-                if key in taken or self._layers.at(entry.path) is not below or gone(DocPath.parse(entry.path)):
+                path = DocPath.parse(entry.path)
+                if path.key in taken or self._layers.at(path.key) is not below or gone(path):
                     continue
-                parts = key.split("/")
-                if not any("/".join(parts[:n]) in taken for n in range(1, len(parts))):
+                above = path.key.split("/") if taken else ()
+                if not any("/".join(above[:n]) in taken for n in range(1, len(above))):
                     yield entry, documents
 
     def list_all(self, folder: str = "") -> Iterator[Entry]:
@@ -268,7 +296,7 @@ class OverlayDocuments:
         lower = [entry for entry, _ in self._visible(folder, {fold(entry.path) for entry in own or ()})]
         if own is None and not lower:
             raise NoSuchDocument(folder)
-        yield from sorted([*(own or ()), *lower], key=lambda entry: entry.path.split("/"))
+        yield from sorted([*own, *lower], key=lambda entry: entry.path.split("/")) if own else lower
 
     def list(self, folder: str = "") -> tuple[Entry, ...]:
         own = self._own(folder, lambda: self._upper.list(folder))
@@ -315,6 +343,7 @@ class OverlayStore:
 
     def __init__(self, upper: Store, layers: Layers) -> None:
         self.upper, self.layers = upper, layers
+        self._known: tuple[int, Callable[[DocPath], bool]] = (-1, lambda path: False)  # at this size of the ledger
         self.documents = OverlayDocuments(upper.documents, layers, self._gone)
 
     def __getattr__(self, name: str) -> Any:
@@ -322,10 +351,11 @@ class OverlayStore:
 
     def _gone(self) -> Callable[[DocPath], bool]:
         """Whether the upper layer ever held a document. Raises Damaged where nobody can tell any more."""
-        if not self.upper.begun:
+        if self._known[0] < 0 and not self.upper.begun:  # asking for its size would make it
             self.upper.need_ledger()
-            return lambda path: False
-        return self.upper.provenance.knows
+        elif (size := self.upper.log.size()) != self._known[0]:
+            self._known = (size, self.upper.provenance.knows)
+        return self._known[1]
 
     @property
     def provenance(self) -> Provenance:
