@@ -15,7 +15,7 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
 	$(VENV)/bin/python -m pytest -m "not long and not hosts" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind or trust; SEED= and FROM= go on
+test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind, trust or page; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long

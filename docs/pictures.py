@@ -2,8 +2,8 @@
 
     make pictures            into docs/pictures/; or: python docs/pictures.py FOLDER
 
-Needs Chromium, and a font with emoji (Debian: fonts-noto-color-emoji) for the agent's face. Only pages that are in the
-navigation get a picture. The home is made up; see tests/demonstration.py.
+Needs Chromium, and a font with emoji (Debian: fonts-noto-color-emoji) for the agent's face. Every page
+gets a picture, and so does the guided start of an empty home. The home is made up; see tests/demonstration.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "src")]
 
 from playwright.sync_api import Browser, Page, ViewportSize  # noqa: E402
 
-from browsing import Server, browser_with, navigation, serving, visiting  # noqa: E402
+from browsing import Server, browser_with, serving, visiting  # noqa: E402
 from chromium import NoBrowser, chromium  # noqa: E402
 from demonstration import demonstration  # noqa: E402
 
@@ -31,14 +31,14 @@ PLACES = {
     "search": ("/search?q=how+is+Tomas+paid&explain=1", "#found .hit"),
     "sessions": ("/sessions", "main h1"),
     "graph": ("/graph", ".labels text"),
-    "tidy": ("/tidy", "#found .card"),
+    "tidy": ("/tidy", "#detail .card"),
+    "inbox": ("/inbox", "#detail .card"),
+    "agent-main": ("/agent/main", "#bands"),
+    "settings": ("/settings#model", "main h1"),  # above it stands where this program lies
 }
 OTHERS: list[tuple[str, Scheme, ViewportSize]] = [
-    ("inbox", "dark", WIDE),
-    ("memory", "dark", WIDE),
-    ("chat", "dark", WIDE),
-    ("chat", "light", PHONE),
-    ("inbox", "light", PHONE),
+    *((name, "dark", WIDE) for name in ("today", "inbox", "memory", "chat", "settings")),
+    *((name, "light", PHONE) for name in ("today", "inbox", "memory", "chat", "settings", "graph")),
     ("search", "dark", PHONE),
 ]
 
@@ -52,21 +52,32 @@ def main() -> None:
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ANIMA_CONFIG"] = str(Path(folder) / "config")
-        with serving(demonstration(Path(folder) / "aria")) as server, browser_with() as browser:
-            draw_all(browser, server, into)
+        with browser_with() as browser:
+            with serving(demonstration(Path(folder) / "aria")) as server:
+                draw_all(browser, server, into)
+            os.environ["ANIMA_CONFIG"] = str(Path(folder) / "another")
+            with (
+                serving(Path(folder) / "new", verb=("up", "--name", "Aria")) as server,
+                visiting(browser, server) as visit,
+            ):
+                page = visit.come_in()
+                for size, name in ((WIDE, "start.png"), (PHONE, "start-phone.png")):
+                    page.set_viewport_size(size)
+                    draw(page, server, ("/today", "#guide"), into / name)
 
 
 def draw_all(browser: Browser, server: Server, into: Path) -> None:
     with visiting(browser, server, reduced_motion="reduce") as visit:
         page = visit.come_in()
-        names = [address.strip("/") for address in navigation(page)]
+        found = page.locator("#palette-list [data-href]").evaluate_all("all => all.map((one) => one.dataset.href)")
+        names = [str(address).strip("/").replace("/", "-") for address in found]
         places = PLACES | {"chat": (talk(page, server), "#talk .assistant")}
         every: list[tuple[str, Scheme, ViewportSize]] = [(name, "light", WIDE) for name in names]
         for name, scheme, size in every + [one for one in OTHERS if one[0] in names]:
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme)
             file = into / f"{name}{'-dark' if scheme == 'dark' else ''}{'-phone' if size is PHONE else ''}.png"
-            draw(page, server, places.get(name, (f"/{name}", "main h1")), file)
+            draw(page, server, places.get(name, (f"/{name.replace('-', '/')}", "main h1")), file)
             print(f"{file.name:<24} {file.stat().st_size // 1024:>4} KB")
 
 
@@ -87,6 +98,9 @@ def draw(page: Page, server: Server, place: tuple[str, str], file: Path) -> None
     page.goto(server.url + address)
     page.wait_for_selector(awaited, state="attached")
     page.wait_for_selector('#pulse[data-state="on"]')
+    if file.stem == "inbox-phone":
+        page.locator(".entry").first.click()
+        page.wait_for_selector("body[data-sheet]")
     page.evaluate("document.activeElement.blur()")
     page.screenshot(path=str(file), animations="disabled", caret="hide")
 

@@ -90,7 +90,12 @@ def trust(seed: str) -> Iterator[Step]:
         yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
 
 
-PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, spoken, examples, blind, trust)}
+def page(seed: str) -> Iterator[Step]:
+    """Every page of a home in which much has piled up, in a browser, by axe-core too."""
+    yield Step(name="rich", command=_tests("-m", "long", "tests/web"))
+
+
+PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, spoken, examples, blind, trust, page)}
 
 
 def run(part: str, seed: str, start: str | None) -> int:
