@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,6 +223,30 @@ def test_one_that_a_kill_ended_is_told_once_when_the_conversation_is_taken_up(ho
         talk(again, cast, "Go on.")
         again.leave()
         assert (f"researcher ({lost.id[:8]})" in cast.seen["main"]) == (number == 0), words
+    assert all(row.closed for row in children(home, session.id))
+
+
+@pytest.mark.parametrize("wait", [0, 600])
+def test_one_that_kill_9_ended_is_told_whether_its_caller_waited_or_not(home: Home, wait: int) -> None:
+    """While it waits no call is on record yet: the sub-agent's own transcript tells."""
+    program = (
+        "import sys\n"
+        "from anima import Home\n"
+        "from casting import Cast, main_talk, spawn\n"
+        f"cast = Cast([spawn(wait={wait}), '(waits)'], researcher=[lambda seen: print('at work', flush=True) or '(waits)'])\n"
+        "main_talk(Home.open(sys.argv[1]), cast)\n"
+    )
+    command = [sys.executable, "-c", program, home.name]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None and process.stdout.readline() == "at work\n"
+        process.kill()
+    (session,) = [row for row in home.sessions.list() if row.scope == "main"]
+    (lost,) = children(home, session.id)
+    again, cast = home.resume(session.id), Cast(["Good."])
+    talk(again, cast, "Go on.")
+    again.leave()
+    assert not lost.closed and f"researcher ({lost.id[:8]})" in cast.seen["main"]
     assert all(row.closed for row in children(home, session.id))
 
 

@@ -318,6 +318,7 @@ class Conversation:
     async def _asked(self, prompt: str) -> str:
         """One answer that nobody sees, without tools."""
         made = await _answer_to(self.model, prompt)
+        self.purse.take(made.usage.input_tokens + made.usage.output_tokens)
         self.usage += RunUsage(requests=1, input_tokens=made.usage.input_tokens, output_tokens=made.usage.output_tokens)
         return _text_in(made)
 

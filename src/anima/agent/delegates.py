@@ -144,7 +144,7 @@ class Delegates:
     def broke_off(self) -> str:
         """What a model must know that takes this conversation up: sub-agents that a kill ended. Told once. Blocks."""
         talks = self._session.rooms.transcripts
-        if not talks.kept or not any(turn.name in TABLE for turn in self._session.context()[1]):
+        if not talks.kept or not self._spawns or not self._session.rooms.prompts.subagents()[0]:
             return ""
         gone = list[str]()
         for row in talks.list():
@@ -221,19 +221,9 @@ class Delegates:
 
     async def _lives(self, work: _Work) -> None:
         """One sub-agent, from its first word to its end, in one task."""
-        page, calls = work.page, self._calls
-        talk = calls.begun(
-            work.session,
-            self._model(page),
-            made=calls.made,
-            only=page.tools,
-            requests=page.requests,
-            purse=Purse(page.tokens, calls.purse),
-            line=(*calls.line, page.id),
-            heard=lambda what: calls.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
-        )
+        page = work.page
         try:
-            async with talk:
+            async with self._begun(work) as talk:
                 while True:
                     text = await work.inbox.get()
                     async with asyncio.timeout(page.seconds):
@@ -254,6 +244,19 @@ class Delegates:
             work.rests.set()
             work.session.close()
 
+    def _begun(self, work: _Work) -> Talk:
+        page, calls = work.page, self._calls
+        return calls.begun(
+            work.session,
+            self._model(page),
+            made=calls.made,
+            only=page.tools,
+            requests=page.requests,
+            purse=Purse(page.tokens, calls.purse),
+            line=(*calls.line, page.id),
+            heard=lambda what: calls.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
+        )
+
     def _model(self, page: Subagent) -> ChatModel:
         """The model that a page names; that of its caller where there is none of this name here."""
         calls = self._calls
@@ -267,9 +270,10 @@ class Delegates:
 
     async def _stopped(self, work: _Work) -> None:
         if work.task is not None and not work.task.done():
+            was = work.state
             work.task.cancel()
             await asyncio.wait({work.task})
-            work.state = "cancelled"  # also where it had not begun
+            work.state = "done, and gone" if was == "done" else "cancelled"  # also where it had not begun
             work.session.close()
 
     # -- peers ------------------------------------------------------------------------------------------------------------
