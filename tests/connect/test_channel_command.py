@@ -75,6 +75,12 @@ def test_on_a_pipe_nobody_switches_it_on(home: Home) -> None:
     assert done.returncode == 5 and "the owner's to do" in done.stderr
 
 
+def test_who_the_owner_is_is_said_at_a_terminal_alone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = home.read("anima.toml").text
+    assert channel(home, "--owner", "66") == 5 and "at a terminal or on the page" in capsys.readouterr().err
+    assert home.read("anima.toml").text == before
+
+
 def test_a_served_home_is_there_once_it_is_switched_on_and_stops_where_the_token_is_none(home: Home) -> None:
     nothing = Chore(name="nothing", every=600, work=lambda home, bulletin, stop: None)
     with BotServer() as server:

@@ -354,6 +354,14 @@ def test_while_no_owner_is_named_whoever_writes_is_told_which_line_to_set(tmp_pa
         assert "blue" not in home.read("MEMORY.md").text
 
 
+def test_an_owner_who_is_named_on_the_page_is_the_owner_at_once(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "home", name="Aria") as home, on_telegram(home) as bot:
+        assert "stays between us" in bot.asks("/start")
+        home.configure("owner", [f"telegram:{OWNER}"])
+        assert "you are my owner" in bot.asks("/start")
+        assert home.sessions.list() == ()
+
+
 @pytest.mark.parametrize(
     ("settings", "direct", "group"),
     [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anima.cli.command import HOME, JSON, Reply, argument, command, flag, need_trust, option
 from anima.cli.model import typed
-from anima.cli.show import flat, whisper
+from anima.cli.show import flat, need_person, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -23,12 +23,15 @@ VERBS = ("on", "off", "run")
     argument("verb", default=None, help="on, off, or run until Ctrl-C; without one, how it stands."),
     flag("--token", help="Ask for the bot's token without showing it, or read it from standard input."),
     option("--url", metavar="URL", help="A server of your own that speaks as the channel's does."),
+    option("--owner", metavar="ID", help="Your own id there: whoever writes with it is you."),
     flag("--remove", help="Take the account away, with its token."),
     HOME,
     JSON,
-    owners=lambda given: any(given[each] for each in ("verb", "token", "url", "remove")),
+    owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")),
 )
-def channel(home: Home, name: str, verb: str | None, token: bool, url: str | None, remove: bool) -> Reply:
+def channel(
+    home: Home, name: str, verb: str | None, token: bool, url: str | None, owner: str | None, remove: bool
+) -> Reply:
     """Show whether people can talk with the agent on Telegram, or switch that on or off. It is off until you switch it on,
     and runs where the home is served (anima up), or with run.
 
@@ -36,6 +39,7 @@ def channel(home: Home, name: str, verb: str | None, token: bool, url: str | Non
 
     \b
     anima channel telegram --token     the token that BotFather gave you
+    anima channel telegram --owner 4711
     anima channel telegram on
     anima channel                      how it stands
     """
@@ -51,6 +55,10 @@ def channel(home: Home, name: str, verb: str | None, token: bool, url: str | Non
         secret = typed("Token") if token else account.token
         account = account._replace(token=secret, url=account.url if url is None else url, stopped="")
         Telegram(account.token, url=account.url)  # says what is wrong with them
+    if owner is not None:
+        need_person("who the owner is, is said at a terminal or on the page", hint="anima channel telegram --owner ID")
+        home.configure("owner", list(dict.fromkeys([*home.config.owner, f"{name}:{owner}"])))
+        whisper("a home that is served already takes it up when it is started anew")
     if verb in ("on", "run"):
         need_trust(home, may_ask=True)
         if not account.token:
