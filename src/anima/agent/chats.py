@@ -179,12 +179,8 @@ class Chat:
 
     async def told(self, text: str, session: str) -> None:
         """What the agent told this person in a session of its own is part of the conversation, with what was read there."""
-
-        def noted() -> None:
-            self.session.take_in("", sessions=(session,))
-            self.session.log("assistant", text)
-
-        await asyncio.to_thread(noted)
+        await asyncio.to_thread(self.session.take_in, "", sessions=(session,))
+        await asyncio.to_thread(self.session.log, "assistant", text)
 
     # -- taking it up ---------------------------------------------------------------------------------------------------
 
