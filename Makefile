@@ -22,7 +22,8 @@ test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL,
 	$(VENV)/bin/python -m pytest tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_lives.py tests/search/test_index.py
 
 test-layers: $(VENV)/.test-installed  ## two layers and one file: contract, state machine, faults, canaries, also what takes long
-	$(VENV)/bin/python -m pytest tests/store/test_contract.py tests/store/test_overlay.py tests/store/test_one_file.py tests/store/test_lives.py tests/search/test_index.py -k "not Postgres"
+	-$(PIP) --editable '.[libsql]'
+	$(VENV)/bin/python -m pytest -rs tests/store/test_libsql.py tests/backup/test_migrate.py tests/store/test_contract.py tests/store/test_overlay.py tests/store/test_one_file.py tests/store/test_lives.py tests/search/test_index.py -k "not Postgres"
 
 test-wheel: $(VENV)/.test-installed  ## the built wheel in an empty environment, with every Python there is, by pipx and by uvx
 	$(VENV)/bin/python tests/wheel.py --ways

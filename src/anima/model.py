@@ -163,7 +163,7 @@ class DocPath:
 
 def is_address(place: object) -> bool:
     """Whether a home's place is in a database, and no folder."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://", "file:", "sqlite:"))
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://", "file:", "sqlite:", "libsql:"))
 
 
 def fold(text: str) -> str:

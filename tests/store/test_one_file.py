@@ -102,7 +102,8 @@ def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_file_of_a_newer_anima_is_left_as_it_is(tmp_path: Path) -> None:
     Home.create(f"file:{tmp_path}/a.db", name="Aria").close()
     with closing(sqlite3.connect(tmp_path / "a.db")) as db:
-        db.execute("pragma user_version = 99")
+        db.execute("insert into anima_made values(99)")
+        db.commit()
     (tmp_path / "a.db").rename(tmp_path / "b.db")
     (tmp_path / "c.db").write_bytes((tmp_path / "b.db").read_bytes())
     with pytest.raises(NewerFormat):

@@ -8,23 +8,26 @@ Not here: what the rows mean.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from anima.errors import BadArguments, Damaged, HomeBusy, NewerFormat, NoSuchHome, Refused
+from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.rows.schema import texts
 from anima.store.rows.transaction import WAIT, Row, Transaction
 
-_ID = 0x616E696D  # of a file of ours
+_MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
+_INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
 _WORDS = tuple(
     (re.compile(theirs), ours)
     for theirs, ours in (
@@ -67,8 +70,8 @@ def file_at(address: str) -> str:
 def name_in(address: str, agent: str | None) -> str:
     """What a home in a file is called: the file, and the agent where it has a name of its own."""
     address, _, whose = address.partition("#")
-    agent = agent or whose or "main"
-    return f"file:{file_at(address)}" + (f" {agent}" if agent != "main" else "")
+    agent, scheme = agent or whose or "main", "libsql" if address.startswith("libsql:") else "file"
+    return f"{scheme}:{file_at(address.partition('?sync=')[0])}" + (f" {agent}" if agent != "main" else "")
 
 
 class OneFile:
@@ -78,7 +81,7 @@ class OneFile:
 
     def __init__(self, path: str) -> None:
         self.path, self.name = path, f"file:{path}"
-        self._is, self._free, self._mutex = mark_of(path), list[sqlite3.Connection](), threading.Lock()
+        self._is, self._free, self._mutex = mark_of(path), list[sqlite3.Connection](), threading.RLock()
         self.mark = str(self._is[1]) if self._is else ""
         self._moment = 0
         with self.connection() as db, self.translated(Transaction(db)):
@@ -86,21 +89,24 @@ class OneFile:
 
     def _bring_up(self, db: sqlite3.Connection) -> None:
         """Makes the tables, or brings them up to date. Raises Refused for a file of another program's."""
-        (done,), (of,) = db.execute("pragma user_version").fetchone(), db.execute("pragma application_id").fetchone()
-        (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
-        if tables and of != _ID:
+        held = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'").fetchall()]
+        if _MADE not in held and [name for name in held if not _INNER.match(name)]:
             raise Refused(f"{self.name}: this is a file of another program's; nothing was written", rule="foreign-file")
-        if done > len(texts()):
+        if (done := self._done(db) if _MADE in held else 0) > len(texts()):
             raise NewerFormat("the file", found=done, known=len(texts()))
         if done < len(texts()):
             with self.sending(db):
                 self.begin(db, 1, None)
-                (done,) = db.execute("pragma user_version").fetchone()
-                for statement in (each for text in texts()[done:] for each in _BOTH.findall(text)):
-                    db.execute(_put(_TABLES, statement))
-                db.execute(f"pragma application_id = {_ID}")
-                db.execute(f"pragma user_version = {len(texts())}")
+                db.execute(f"create table if not exists {_MADE}(n integer not null)")
+                for n, text in enumerate(texts()[(done := self._done(db)) :], done + 1):
+                    for statement in _BOTH.findall(text):
+                        db.execute(_put(_TABLES, statement))
+                    db.execute(f"insert into {_MADE} values({n})")
                 db.execute("commit")
+
+    def _done(self, db: Any) -> int:
+        """How many texts were carried out here."""
+        return int(db.execute(f"select coalesce(max(n), 0) from {_MADE}").fetchall()[0][0])
 
     def tenant(self, name: str) -> int:
         return 1
@@ -137,7 +143,7 @@ class OneFile:
 
     def run_all(self, db: sqlite3.Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         told, names = _told(statement)
-        db.executemany(told, [self._values(names, row) for row in rows])
+        db.executemany(told, [tuple(self._values(names, row)) for row in rows])
 
     def _values(self, names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
         now = time.time_ns() // 1000
@@ -189,8 +195,83 @@ class OneFile:
             raise Damaged(f"{self.name}: {error}; nothing was written") from error
 
 
+class Replica(OneFile):
+    """A file that follows a libSQL server, by the extra `libsql`: writes go to the server, reads are local. One process on
+    one machine writes; whoever comes second is refused, since two would fork the chain. Untested against Turso's cloud."""
+
+    def __init__(self, path: str, url: str) -> None:
+        try:
+            import libsql
+        except ImportError:
+            raise MissingExtra("libsql", "a file that follows a libSQL server") from None
+        self.path, self.name, self.mark = path, f"libsql:{path}", "replica"
+        self._mutex, self._moment = threading.RLock(), 0
+        with ExitStack() as failing:
+            holder = self._only_one(failing)
+            with self.translated(Transaction(None)):
+                token = os.environ.get("LIBSQL_AUTH_TOKEN", "")
+                self._db = libsql.connect(path, sync_url=url, auth_token=token, isolation_level=None)
+                self._db.sync()
+                self._bring_up(self._db)
+                sql = "insert into lease values(0, 0, 'writer', ?, 1, 0) on conflict do nothing"
+                self._db.execute(sql, (holder,))
+                self._db.sync()
+                writer = self._db.execute("select holder from lease where tenant = 0 and name = 'writer'").fetchall()
+            if writer[0][0] != holder:
+                hint = "delete the row `writer` of the table lease on the server only when the other machine is gone"
+                raise Refused(f"{self.name}: another machine writes to {url}", rule="several-writers", hint=hint)
+            failing.pop_all()
+
+    def _only_one(self, failing: ExitStack) -> str:
+        """A word for this file on this machine, kept beside it and held for as long as the process lives."""
+        self._held = failing.enter_context(open(f"{self.path}.writer", "a+"))
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"{self.name}: another process has it open", rule="several-writers") from None
+        self._held.seek(0)
+        if not (holder := self._held.read()):
+            self._held.write(holder := secrets.token_hex(16))
+            self._held.flush()
+        return holder
+
+    @contextmanager
+    def connection(self) -> Iterator[Any]:
+        with self._mutex:
+            yield self._db
+
+    def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
+        told, names = _told(statement)
+        found = db.execute(told, tuple(self._values(names, given)))
+        if told == "commit":
+            db.sync()
+        return found
+
+    def begin(self, db: Any, tenant: int, patience: float | None) -> None:
+        db.execute("begin immediate")
+
+    @contextmanager
+    def translated(self, held: Transaction) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:  # all that this driver raises
+            held.is_broken = True
+            raise Damaged(f"{self.name}: {str(error)[:200]}; nothing was written") from error
+
+
+@cache
+def replica(address: str, process: int) -> Replica:
+    """`libsql:/srv/replica.db?sync=https://…`, opened once in this process."""
+    place, _, url = address.partition("?sync=")
+    if not url:
+        raise BadArguments(f"{address} names no server to follow", hint="libsql:/srv/replica.db?sync=https://…")
+    return Replica(file_at(place), url)
+
+
 def one_file(address: str, *, create: bool) -> OneFile:
     """The file at an address, opened once in this process; with `create` made where none is, for its owner alone."""
+    if address.startswith("libsql:"):
+        return replica(address, os.getpid())
     path = file_at(address)
     if (mark := mark_of(path)) is None:
         if not create:
