@@ -20,7 +20,7 @@ from playwright.sync_api import Page  # noqa: E402
 
 from browsing import browser_with, serving, visiting  # noqa: E402
 from chromium import NoBrowser, chromium  # noqa: E402
-from rich import rich  # noqa: E402
+from plenty import rich  # noqa: E402
 
 TRIES, MOST = 9, 3.0
 PAGES = ("/inbox", "/tidy")

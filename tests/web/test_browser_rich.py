@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from axe import axe
 from browsing import PATIENCE, Server, browser_with, own_configuration, serving, visiting
-from rich import rich
+from plenty import rich
 
 pytestmark = pytest.mark.long
 expect.set_options(timeout=4 * PATIENCE)
