@@ -344,6 +344,8 @@ def mcp(
             "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
             hint="the owner decides with anima review, or on the page",
         )
+    if find_spec("uvicorn") is None:  # looked for alone: on a pipe it would only take time
+        raise MissingExtra("serve", "the MCP server")
     try:
         from anima.mcp import Visitor, serve_stdio
     except ModuleNotFoundError as error:
