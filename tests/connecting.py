@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anima import Home, Session
-from anima.connect.connections import Connecting, host_of
+from anima.connect.connections import Connection, host_of
 from anima.connect.hook import answer
 from anima.connect.settle import settle_all
 from anima.connect.wiring import Wiring
@@ -40,8 +40,8 @@ def wiring(home: Home, folder: Path, **env: str) -> Wiring:
     )
 
 
-def connecting(home: Home, host: str, folder: Path, **env: str) -> Connecting:
-    return Connecting(
+def connecting(home: Home, host: str, folder: Path, **env: str) -> Connection:
+    return Connection(
         wiring(home, folder, **env),
         host_of(host),
         identity=home.site.store.identity,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from anima.sessions.transcripts import Said
     from anima.store.overlay import Overlay
     from anima.upkeep.doctor import CheckedRooms
-    from anima.upkeep.numbers import Talk
+    from anima.upkeep.numbers import PastTalk
     from anima.upkeep.upkeep import Upkeep
 
 
@@ -280,12 +280,12 @@ class Home:
         others = Others(talks=self._talks, nights=lambda: self.dreams.nights(), rooms=checked_rooms())
         return Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
 
-    def _talks(self) -> Iterator[Talk]:
+    def _talks(self) -> Iterator[PastTalk]:
         from anima.sessions.replay import time_of
-        from anima.upkeep.numbers import Talk
+        from anima.upkeep.numbers import PastTalk
 
         for row in self.sessions.list():
-            yield Talk(time_of(row.started_at), row.entries, row.persona)
+            yield PastTalk(time_of(row.started_at), row.entries, row.persona)
 
     @part
     def snapshots(self) -> Snapshots:

@@ -14,7 +14,7 @@ from anima.errors import BadArguments, Refused
 if TYPE_CHECKING:
     from anima import Home
     from anima.connect.change import Step
-    from anima.connect.connections import Connecting
+    from anima.connect.connections import Connection
 
 
 @command(
@@ -104,7 +104,7 @@ def _ask(steps: tuple[Step, ...], *, yes: bool, json: bool) -> None:
     click.confirm("Change these files?", abort=True, err=True)
 
 
-def _told(home: Home, connecting: Connecting, steps: tuple[Step, ...], *, remove: bool, dry_run: bool) -> Any:
+def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove: bool, dry_run: bool) -> Any:
     from anima.connect.connections import contact_of
 
     host, stands = connecting.host, contact_of(connecting.spool, connecting.host)

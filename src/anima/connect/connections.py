@@ -90,7 +90,7 @@ def silent_hosts(home: str, env: Mapping[str, str]) -> Iterator[Remark]:
             yield Remark(about=host.name, message=said, do=host.then.partition("{")[0])
 
 
-class Connecting:
+class Connection:
     """One host and one home, on the way to be connected or taken out."""
 
     def __init__(self, wiring: Wiring, host: Host, *, identity: str, index: str, now: datetime) -> None:
@@ -140,10 +140,10 @@ def wiring_of(home: Home) -> Wiring:
     return Wiring(program=_program(), home=home.name, config=config, agent=home.identity.name, env=home.site.env)
 
 
-def connecting_of(home: Home, host: Host) -> Connecting:
+def connecting_of(home: Home, host: Host) -> Connection:
     store = home.site.store
     index = store.scratch("index.sqlite")
-    return Connecting(wiring_of(home), host, identity=store.identity, index=index, now=home.clock())
+    return Connection(wiring_of(home), host, identity=store.identity, index=index, now=home.clock())
 
 
 def _program() -> tuple[str, ...]:

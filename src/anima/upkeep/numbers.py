@@ -21,7 +21,7 @@ from anima.text.markdown import bullet_of, lines_of
 _REVISIONS = 2_000
 
 
-class Talk(NamedTuple):
+class PastTalk(NamedTuple):
     """One session as far as it counts here; `started` is None where that is not known."""
 
     started: datetime | None
@@ -56,7 +56,9 @@ class Figures:
     dreams: Nights
 
 
-def figures(site: Site, *, past: Callable[[], Past], talks: Sequence[Talk], nights: Nights, days: int = 30) -> Figures:
+def figures(
+    site: Site, *, past: Callable[[], Past], talks: Sequence[PastTalk], nights: Nights, days: int = 30
+) -> Figures:
     zone, today = site.zone(), site.today()
     wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
     begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)

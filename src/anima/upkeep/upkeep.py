@@ -29,7 +29,7 @@ from anima.text.phrases import said_in
 from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep.doctor import CheckedRooms, look
 from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
-from anima.upkeep.numbers import Figures, Talk, figures
+from anima.upkeep.numbers import Figures, PastTalk, figures
 from anima.upkeep.retention import Retention
 from anima.upkeep.tidy import Look, Stale, Suggestion, changes_of, find_stale_logs, holds, suggest_consolidation
 
@@ -46,7 +46,7 @@ _CURATED, _PAGES, _LOGS, _ARCHIVE = range(4)  # what is kept before what
 class Others:
     """What upkeep asks of rooms that it does not know."""
 
-    talks: Callable[[], Iterable[Talk]]
+    talks: Callable[[], Iterable[PastTalk]]
     nights: Callable[[], Nights]
     rooms: CheckedRooms
 

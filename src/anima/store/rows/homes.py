@@ -7,15 +7,17 @@ is enough. What vouches for a home stands in its row, where no archive reaches. 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import uuid
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from anima.errors import BadArguments, BadConfig, Damaged, NoSuchHome
 from anima.store.folder import MACHINE
 from anima.store.rows.files import FileRows, RowDocuments
-from anima.store.rows.transaction import HomeRows, engine_at
+from anima.store.rows.transaction import Engine, HomeRows
 
 KEY, TENANT = "ANIMA_KEY", "ANIMA_TENANT"
 _LEAST_KEY = 32
@@ -128,3 +130,19 @@ def find_home(
     if engine.needs_tenant:
         return RowPlace(rows, name, identity, Seal(env.get(KEY), identity))
     return RowPlace(rows, name, f"{identity}.{engine.mark}", Unsealed())  # trust is bound to this very file
+
+
+def engine_at(address: str, *, create: bool = False) -> Engine:
+    """The database at an address, opened once in this process; with `create` a file is made where none is."""
+    if address.startswith(("postgresql:", "postgres:")):
+        return _server(address, os.getpid())
+    from anima.store.rows.sqlite import one_file
+
+    return one_file(address, create=create)
+
+
+@cache
+def _server(address: str, process: int) -> Engine:
+    from anima.store.rows.postgres import PostgresDatabase
+
+    return PostgresDatabase(address)

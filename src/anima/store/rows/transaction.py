@@ -8,7 +8,6 @@ Not here: connections (postgres, sqlite), what the rows mean.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,22 +64,6 @@ class Engine(Protocol):
     def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None: ...
     def sending(self, db: Any) -> AbstractContextManager[None]: ...
     def translated(self, held: Transaction) -> AbstractContextManager[None]: ...
-
-
-def engine_at(address: str, *, create: bool = False) -> Engine:
-    """The database at an address, opened once in this process; with `create` a file is made where none is."""
-    if address.startswith(("postgresql:", "postgres:")):
-        return _server(address, os.getpid())
-    from anima.store.rows.sqlite import one_file
-
-    return one_file(address, create=create)
-
-
-@cache
-def _server(address: str, process: int) -> Engine:
-    from anima.store.rows.postgres import PostgresDatabase
-
-    return PostgresDatabase(address)
 
 
 class HomeRows:
