@@ -83,7 +83,10 @@ def test_a_front_matter_that_breaks_a_rule_is_left_out_said_and_not_opened(home:
 def test_a_draft_goes_through_the_gate_into_a_place_that_no_prompt_lists(home: Home) -> None:
     with home.session(scope=Scope.MAIN) as session:
         found = session.call("skill_draft", DRAFT)
-        assert (found["status"], found["path"]) == ("written", "skills/_drafts/splice/SKILL.md")
+        assert (found["status"], found["path"]) == ("pending", "skills/_drafts/splice/SKILL.md")
+    assert not home.exists("skills/_drafts/splice/SKILL.md")
+    (card,) = home.inbox.all()
+    home.inbox.approve(card.id, approver="terminal", content=card.content)
     assert all("splice" not in home.prompt(scope=scope).text.casefold() for scope in Scope)
     for scope in (Scope.SUBAGENT, Scope.CRON, Scope.HEARTBEAT, Scope.GROUP):
         with home.session(scope=scope) as session, pytest.raises(HomeError):
@@ -92,14 +95,7 @@ def test_a_draft_goes_through_the_gate_into_a_place_that_no_prompt_lists(home: H
     assert '- splice: Splices: "ropes"' in home.prompt(scope=Scope.MAIN).text
     with home.session(scope=Scope.MAIN) as session:
         assert "Over, under." in session.call("skill_read", {"name": "splice"})["text"]
-        assert Origin.SKILL in session.tainted  # the agent's own words, which nobody vouched for line by line
-
-
-def test_a_draft_after_text_from_outside_waits_for_the_owner(home: Home) -> None:
-    with home.session(scope=Scope.MAIN) as session:
-        session.taint("web")
-        assert session.call("skill_draft", DRAFT)["status"] in ("pending", "noted")
-    assert not home.exists("skills/_drafts/splice/SKILL.md")
+        assert session.tainted == frozenset()  # the owner said yes to every line
 
 
 @pytest.mark.parametrize("name", ["Splice", "../splice", "a--b", "x/y", ""])

@@ -153,7 +153,7 @@ COMMON: tuple[Row, ...] = (
     Row(role="config", path="anima.toml", policy=Policy.CLOSED, kind="config"),
     Row(role="sessions", path="sessions/", policy=Policy.CLOSED, kind="session"),
     Row(role="skill", path="skills/", scopes=scopes("MSCH"), policy=Policy.ASK, kind="skill"),  # as their catalogue
-    Row(role="skill-draft", path="skills/_drafts/", kind="skill"),  # in no catalogue: the owner moves it out of there
+    Row(role="skill-draft", path="skills/_drafts/", policy=Policy.ASK, kind="skill"),  # in no catalogue
     Row(role="subagent", path="subagents/", policy=Policy.ASK, kind="subagent"),
     Row(role="agent-page", path="agents/", policy=Policy.ASK, kind="subagent"),
     Row(role="agent-root", policy=Policy.ASK, kind="subagent"),  # agents/<id>/workspace/: a sub-agent's own
