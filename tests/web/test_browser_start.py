@@ -50,6 +50,10 @@ def test_the_guided_start(browser: Browser, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
         expect(step["agent"]).to_have_class(re.compile("done"))
         assert "- **Creature:** a harbour heron\n" in server.text("IDENTITY.md")
+        expect(page.locator(".light")).to_be_visible()
+        page.wait_for_function(
+            "() => anima.send('GET', '/tree').then(({ value }) => !value.entries.includes('BOOTSTRAP.md'))"
+        )
 
         # an agent calls, and the light turns on by itself
         block = page.locator("#mcp-block")

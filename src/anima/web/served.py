@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from anima import (
     BadArguments,
+    ForReview,
     Home,
     HomeError,
     Proposal,
@@ -57,7 +58,8 @@ class Served:
     def __init__(self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin) -> None:
         self.home = home
         self._graph: tuple[str, int, Any] | None = None
-        self._counted: tuple[Any, tuple[int, int]] | None = None
+        self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
+        self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes
         self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
         self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
@@ -86,16 +88,20 @@ class Served:
             self._graph = held
         return held[2]
 
-    def waiting(self) -> tuple[int, int]:
-        """How many changes and how many noted lines wait; counted anew when something was decided or written."""
-        inbox, held = self.home.inbox, self._counted
-        stamp = (self.home.past.size(), inbox.ids(), self.home.clock().date())
+    def waits(self) -> tuple[tuple[Proposal, ...], tuple[ForReview, ...]]:
+        """The changes and the noted lines that wait; read anew when something was decided or written, or a minute went by."""
+        inbox, held = self.home.inbox, self._waits
+        stamp = (self.home.past.size(), inbox.ids(), self.home.clock().replace(second=0, microsecond=0))
         if held is None or held[0] != stamp:
-            found = (0, 0)
-            with suppress(HomeError):
-                found = len(inbox.all()), len(inbox.noted())
-            held = self._counted = stamp, found
+            held = self._waits = stamp, (inbox.all(), inbox.noted())
         return held[1]
+
+    def waiting(self) -> tuple[int, int]:
+        """How many of each; none where they cannot be read."""
+        try:
+            return len(self.waits()[0]), len(self.waits()[1])
+        except HomeError:
+            return 0, 0
 
     # -- what was shown -------------------------------------------------------------------------------------------------
 

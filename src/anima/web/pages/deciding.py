@@ -21,7 +21,7 @@ from anima.web.guard import who_of
 from anima.web.pages import PageView, WebPage
 from anima.web.served import Served, is_ticked, parted
 
-MOST_ROWS = 300  # of a list on one page
+MOST_ROWS, FIRST_ROWS = 300, 60  # of the inbox on one page; of a part of tidying, before more are asked for
 MOST_DONE = 5  # changes that can be undone here
 SHORT = 160  # characters of a line that a row shows whole
 CONTEXT = 3  # lines around what is edited
@@ -32,8 +32,7 @@ def inbox(here: Served, request: Request) -> dict[str, Any]:
     """Everything that waits, with one of it in detail; the detail alone where only that is asked for."""
     only, part = request.path_params.get("id", ""), request.query_params.get("part")
     given: dict[str, Any] = {"rows": [], "noted": [], "more": 0, "allowed": [], "card": None, "entry": None}
-    waiting = list(here.home.inbox.all()) if part != "detail" else []
-    noted = list(here.home.inbox.noted()) if part != "detail" or only.startswith("u") else []
+    waiting, noted = here.waits()
     if part != "detail":
         given["rows"] = [_row(here, request, each) for each in waiting[:MOST_ROWS]]
         given["noted"] = noted[: max(0, MOST_ROWS - len(waiting))]
@@ -46,7 +45,7 @@ def inbox(here: Served, request: Request) -> dict[str, Any]:
                 given["card"] = card_of(here, request, here.home.inbox.get(chosen), whole=is_ticked(request, "whole"))
             except NoSuchProposal:
                 pass  # decided meanwhile: the page says so
-    if not waiting and not noted and part != "detail":  # what agents wrote without asking since yesterday, newest first
+    if not waiting and not noted:  # what agents wrote without asking since yesterday, newest first
         since = here.home.clock() - timedelta(days=1)
         recent = [each for each in here.home.past.changes(limit=200) if each.time >= since and not each.approver]
         given["allowed"] = [each for each in recent if each.actor in (Actor.AGENT, Actor.DREAMER)][:20]
@@ -98,7 +97,8 @@ def tidy(here: Served, request: Request) -> dict[str, Any]:
     undone = {entry.of for entry in entries if entry.what == "undo"}
     done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:MOST_DONE]
     card = looked.found.get(only) if looked else None
-    return {"wrong": "", "looked": looked, "done": done, "card": card, "only": only}
+    many = len(looked.found) if looked and is_ticked(request, "all") else FIRST_ROWS
+    return {"wrong": "", "looked": looked, "done": done, "card": card, "only": only, "many": many}
 
 
 PAGES = (

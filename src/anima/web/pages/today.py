@@ -35,7 +35,8 @@ def today(here: Served, request: Request) -> dict[str, Any]:
     since = (now - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     recent = [each for each in home.past.log(limit=MOST_TOLD) if each.time >= since]
     told = list(told_of(here, recent))
-    given: dict[str, Any] = {"now": now, "waiting": home.inbox.all(), "noted": home.inbox.noted(), "night": None}
+    given: dict[str, Any] = {"now": now, "night": None}
+    given["waiting"], given["noted"] = here.waits()
     given["learned"] = [each for each in told if each["lines"] and each["actor"] in ("agent", "dreamer", "owner")]
     given["outside"] = [each for each in told if each["actor"] == "outside"]
     with suppress(HomeError):
@@ -55,7 +56,9 @@ def history(here: Served, request: Request) -> dict[str, Any]:
 def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, Any]]:
     """Revisions in words: who, when, what was written in them, and the change that an undo takes."""
     for each in revisions:
-        lines = list(_written(here, each))
+        lines = here.told.get(each.id)
+        if lines is None:
+            lines = here.told[each.id] = list(_written(here, each))
         ids = (each.batch or "").split()
         row = {name: getattr(each, name) for name in ("id", "time", "actor", "subject", "paths", "session")}
         yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}

@@ -65,7 +65,9 @@
     if (shown.get(element) > number) return;  // a later request was answered first
     shown.set(element, number);
     const focus = document.activeElement && document.activeElement.closest("[id]");
+    const unfolded = $$("details[data-keep][open]", element).map((one) => one.id);
     merge(element, fresh);
+    for (const id of unfolded) { const one = document.getElementById(id); if (one) one.open = true; }
     localise(element);
     const again = focus && document.getElementById(focus.id);
     if (again && document.activeElement === document.body) again.focus();

@@ -197,7 +197,7 @@
       const open = [...talk.querySelectorAll(".step:not([data-done])")].find((step) => $("code", step).textContent === name);
       if (open) answered(open, name, result);
     },
-    card() { refresh($("#cards")).catch(() => {}); },
+    card() { const low = isLow(); refresh($("#cards")).then(() => { if (low) scrollTo(0, document.documentElement.scrollHeight); }).catch(() => {}); },
     compaction({ text }) { between(`The conversation was shortened: ${text}`); },
     notice({ text }) { between(text); },
     waits({ text }) { between(text); },

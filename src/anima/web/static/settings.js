@@ -25,9 +25,16 @@
     const ids = $("[data-owner]", form);
     if (ids && ids.value.trim()) await send("PUT", "/settings/owner", { value: ids.value.split(/\s+/).filter(Boolean) });
     say(`Written to ${path}.`, { undo: done.value.change });
+    if (path === "IDENTITY.md") await over();
     idle(form);
     const guide = $("#guide-live");
     if (guide) await refresh(guide);
+  }
+
+  // Who both are is said now, so the page that asks for a first conversation about it goes, as it would after one.
+  async function over() {
+    const { value: all } = await send("GET", "/tree"), { value: user } = await send("GET", "/files/USER.md");
+    if (all.entries.includes("BOOTSTRAP.md") && !user.text.includes("**Name:** _(")) await send("DELETE", "/files/BOOTSTRAP.md");
   }
 
   // A step that is being filled in is not drawn anew under the hands of who does.
@@ -79,7 +86,11 @@
     const leave = Object.assign(document.createElement("button"), { type: "button", textContent: "Leave it" });
     const acts = Object.assign(document.createElement("p"), { className: "acts" });
     leave.addEventListener("click", () => { place.replaceChildren(); from.focus(); });
+    const step = from.closest(".guide-step");
+    if (step) step.setAttribute("data-busy", "");
+    leave.addEventListener("click", () => idle(from));
     go.addEventListener("click", async () => {
+      idle(from);
       try {
         await send("POST", `/connect/${host}`, { ...wish, content: value.content });
         const then = Object.assign(document.createElement("p"), { textContent: wish.remove ? `${title} is as it was before.` : `Done. ${value.then}` });

@@ -72,6 +72,7 @@
       return carry(from, ids, { do: "tidy" }, `Done, all ${from.dataset.count} as one change.`);
     },
     "look-again"() { return look(true); },
+    "more-rows"() { $("#found").dataset.live += "&all=1"; return look(false); },
   });
 
   document.addEventListener("DOMContentLoaded", () => { ($("#looking") ? look(false) : first()).catch((error) => say(error.message)); });
