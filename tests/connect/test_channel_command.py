@@ -15,7 +15,7 @@ import pytest
 from anima import Home
 from anima.agent.models import Models
 from anima.cli import run
-from anima.connect.channels import Account, Accounts
+from anima.connect.channels.accounts import Account, Accounts
 from anima.testing.models import ModelServer, Spoken
 from anima.testing.telegram import TOKEN, BotServer
 from anima.web.app import create_app

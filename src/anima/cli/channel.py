@@ -13,7 +13,7 @@ from anima.errors import BadArguments
 
 if TYPE_CHECKING:
     from anima import Home
-    from anima.connect.channels import Account
+    from anima.connect.channels.accounts import Account
 
 VERBS = ("on", "off", "run")
 
@@ -43,7 +43,7 @@ def channel(
     anima channel telegram on
     anima channel                      how it stands
     """
-    from anima.connect.channels import Account, Accounts
+    from anima.connect.channels.accounts import Account, Accounts
     from anima.connect.channels.telegram import Telegram
 
     accounts = Accounts(home)
@@ -74,7 +74,7 @@ def channel(
 
 def _run(home: Home, name: str) -> None:
     from anima.agent.chats import Chats
-    from anima.connect.channels import attend
+    from anima.connect.channels.accounts import attend
 
     whisper(f"{name}: until Ctrl-C")
     with closing(Chats(home)) as chats:

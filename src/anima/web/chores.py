@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from anima.agent.chats import Chats
-from anima.connect.channels import KINDS, Accounts, attend
+from anima.connect.channels.accounts import KINDS, Accounts, attend
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web.events import Bulletin

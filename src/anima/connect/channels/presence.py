@@ -46,7 +46,7 @@ HELP = "/new begins another conversation, /stop stops an answer, /review shows w
 
 
 @dataclass(slots=True)
-class Known:
+class KnownVenue:
     """What is known of a venue: its conversation, how many entries of that are out, and which cards."""
 
     chat: str
@@ -71,14 +71,14 @@ class PresenceState:
     notified: str = ""
     day: str = ""
     spent: int = 0  # tokens on that day, of everybody but the owner
-    venues: dict[str, Known] = field(default_factory=dict)
+    venues: dict[str, KnownVenue] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)  # a group's name now, and the one its layer has
 
     @classmethod
     def read(cls, data: bytes | None) -> PresenceState:
         try:
             held = json.loads(data or b"{}")
-            return cls(**held | {"venues": {name: Known(**each) for name, each in held.get("venues", {}).items()}})
+            return cls(**held | {"venues": {name: KnownVenue(**each) for name, each in held.get("venues", {}).items()}})
         except (ValueError, TypeError, AttributeError):
             return cls()
 
@@ -194,7 +194,7 @@ class Presence:
     async def _said(self, heard: Heard) -> bool:
         """Begins a turn; False where there is none."""
         listener, text = self._listener(heard), heard.text
-        known = self.state.venues.pop(heard.venue.name, None) or Known(*heard.venue)
+        known = self.state.venues.pop(heard.venue.name, None) or KnownVenue(*heard.venue)
         self.state.venues[heard.venue.name] = known  # the latest is the last
         if heard.kind == "edited":
             before = await self._entry(known.session, _mark(heard).partition(".")[0])
@@ -264,7 +264,7 @@ class Presence:
 
     # -- commands -------------------------------------------------------------------------------------------------------
 
-    async def _command(self, heard: Heard, listener: Listener, known: Known) -> str:
+    async def _command(self, heard: Heard, listener: Listener, known: KnownVenue) -> str:
         match heard.command:
             case "new":
                 for key in [key for key in self._owed if key[0] == known.session]:
@@ -307,7 +307,7 @@ class Presence:
 
     # -- cards ----------------------------------------------------------------------------------------------------------
 
-    async def _show(self, known: Known, asked: Sequence[Any], noted: Sequence[Any], *, again: bool = False) -> int:
+    async def _show(self, known: KnownVenue, asked: Sequence[Any], noted: Sequence[Any], *, again: bool = False) -> int:
         """Shows what waits and was not shown yet; how many."""
         home, fits = self.home, self.channel.fits
 
@@ -363,7 +363,7 @@ class Presence:
         if heard is not None:
             await self._settle(heard.number)
 
-    async def _answered(self, known: Known, chat: Chat, event: Event, heard: Heard | None) -> None:
+    async def _answered(self, known: KnownVenue, chat: Chat, event: Event, heard: Heard | None) -> None:
         is_owners = chat.session.listener.sees_all
         to = "" if known.is_direct or heard is None else heard.message.partition(".")[0]
         async with self._locks[known.venue.name]:
@@ -401,7 +401,7 @@ class Presence:
             said = await asyncio.to_thread(said_in, self.home.sessions, id)
             for person in owners if said else ():
                 venue, text, chat = self.channel.direct(person), f"{ritual}: {said}", None
-                known = self.state.venues.get(venue.name) or Known(*venue)
+                known = self.state.venues.get(venue.name) or KnownVenue(*venue)
                 with suppress(NoSuchSession):
                     chat = await self._chats.get(known.session) if known.session else None
                 if chat is not None and chat.is_running:
