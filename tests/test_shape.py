@@ -17,8 +17,8 @@ CEILINGS = {
     "(top)": 3_070,
     "agent": 3_340,
     "backup": 2_260,
-    "cli": 4_680,
-    "connect": 4_600,
+    "cli": 4_670,
+    "connect": 4_610,
     "dream": 2_850,
     "forget": 930,
     "gate": 2_540,
@@ -53,7 +53,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 58_910  # 52,000 is what it should be: three rooms came, and the others fell by 3,700
+    assert WHOLE <= 58_910  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------
