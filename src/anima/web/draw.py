@@ -131,7 +131,7 @@ class Drawing:
 
 def moment(time: datetime) -> str:
     """A time as a machine reads it, for `<time datetime>`; the script shows it in the reader's own zone."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
 
 
 def ago(now: datetime, time: datetime) -> str:
