@@ -108,6 +108,7 @@ def test_the_owners_day_by_keys_alone(browser: Browser, server: Server) -> None:
         card = page.locator(f"#{danger.get_attribute('data-id')}")
         expect(card).to_contain_text("Danger.")
         assert card.locator("footer button").first.get_attribute("data-act") == "deny"
+        expect(card.locator("[data-act=approve]")).to_be_enabled()
         keys.press("a")
         expect(card.locator("[data-armed]")).to_be_focused()
         assert card.count() == 1

@@ -319,6 +319,7 @@
   function armed(one) {
     const button = $("[data-act=approve]", one);
     if (!button || !one.hasAttribute("data-danger") || button.hasAttribute("data-armed")) return true;
+    if (button.disabled) return false;  // it came this very moment
     button.setAttribute("data-armed", "");
     button.firstChild.textContent = "Once more: approve the danger ";
     button.focus();
