@@ -213,7 +213,7 @@
       if (status === 202) throw new Error("It still waits: this file needs your yes on this page or at a terminal.");
       one.remove();
       const row = items().find((each) => each.dataset.id === id);
-      if (row) { row.remove(); await next(id, rows); }
+      if (row) { row.remove(); next(id, rows).catch(() => {}); }
       return value && value[0] || {};
     } catch (error) {
       wrong.textContent = error.message;
