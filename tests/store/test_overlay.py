@@ -426,7 +426,7 @@ def test_a_server_that_goes_away_is_an_error_and_never_the_template(
             assert not isinstance(caught.value, NoSuchDocument)
             postgres.start(place)
             assert "allergic" in home.read("MEMORY.md").text and "one sentence" in home.read("AGENTS.md").text
-            postgres.stop(place)
+        postgres.stop(place)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
