@@ -304,8 +304,17 @@ def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
         for node in ast.walk(MODULES["memory/write.py"])
         if isinstance(node, ast.FunctionDef) and "self.carry_out(" in ast.unparse(node) and node.name != "submit"
     ]
-    assert sorted(outside) == ["_noted", "_unseen"]
-    assert all(f"return self.{name}(changes, judged," in road for name in outside)
+    assert sorted(outside) == ["_noted", "_unseen", "configure"]
+    assert all(f"return self.{name}(changes, judged," in road for name in ("_noted", "_unseen"))
+    # The owner's own settings, which no tool reaches: one file, and whoever calls is the owner's hand.
+    assert "DocPath.parse(FILE), self.site, self.text_of(DocPath.parse(FILE))" in ast.unparse(
+        function("memory/write.py", "configure")
+    )
+    assert {m for m, tree in MODULES.items() for call in calls(tree) if dotted(call.func).endswith(".configure")} == {
+        "home.py",
+        "web/settings.py",
+        "cli/channel.py",
+    }
     assert any(dotted(call.func) == "judge" for call in calls(function("memory/write.py", "judge")))
     assert any(dotted(call.func) == "scan_added" for call in calls(function("memory/write.py", "judge")))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -113,7 +112,8 @@ def migrate(
             done = compared(books, upper_of(new.site.store))
             if old.is_vouched_for:
                 new.trust()
-    shutil.rmtree(shelf.folder, ignore_errors=True)
+    for kept in shelf.all():
+        shelf.remove(kept)
     return done
 
 

@@ -143,6 +143,7 @@ def open_site(
     dice: random.Random,
     env: Mapping[str, str],
     finish: bool,
+    is_below: bool = False,
 ) -> Site:
     """The site of the home in a folder, of a tenant's agent in a database, or of two layers, in whatever dialect it is.
     Nothing is changed by opening it, but that with `finish` what a crash interrupted is finished and an upper layer has
@@ -162,7 +163,10 @@ def open_site(
             own = configured(ground.documents, ground.register, env, settings)
             config = replace(own, agent=config.agent, binding=config.binding)
         documents, register, made = ground.documents, ground.register, ground.made
-        if spec := spec or _configured_layers(config, ground):
+        spec = spec or _configured_layers(config, ground)
+        if spec and is_below:
+            raise BadConfig(f"{place} has a layer below it, and a home has two at most", where="layers.lower")
+        if spec:
             layers, made = _layers(spec, env, ground, tenant=tenant, clock=clock, dice=dice)
             documents = OverlayDocuments(documents, layers, lambda: lambda path: False)
             register = LayeredRegister(register, layers)
@@ -274,9 +278,8 @@ def _layers(
 
     def below(place: str | Path) -> Below:
         of = tenant if is_address(place) and str(place).startswith("postgres") else None
-        site = open_site(place, tenant=of, agent=None, settings=None, clock=clock, dice=dice, env=env, finish=False)
-        if isinstance(site.store, OverlayStore):
-            raise BadConfig(f"{place} has a layer below it, and a home has two at most", where="layers.lower")
+        world: Any = {"clock": clock, "dice": dice, "env": env}
+        site = open_site(place, tenant=of, agent=None, settings=None, finish=False, is_below=True, **world)
         dialects.append(site.layout.dialect)
         return Below(site.store, lambda: site.register.trusts(site.store.name, site.store.identity))
 

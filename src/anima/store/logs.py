@@ -278,7 +278,8 @@ def _state(id: str, found: os.stat_result) -> LogState:
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
     except (ValueError, OverflowError, OSError):
         moment = datetime.fromtimestamp(0, UTC)
-    version = f"{found.st_ino}.{found.st_mtime_ns}.{found.st_size}"
+    shared = ".shared" if found.st_nlink > 1 else ""  # another name leads there, perhaps from outside: it is not read
+    version = f"{found.st_ino}.{found.st_mtime_ns}.{found.st_size}{shared}"
     return LogState(id, str(found.st_ino), found.st_size, version, moment)
 
 
