@@ -237,7 +237,8 @@ def suggest_rule(
     is_identity = any(file_policy(path, known) is Policy.IDENTITY for path, known in ends)
     is_dangerous = any(is_danger(finding) or is_secret(finding) for finding in findings)
     is_scopeless = change.scope is None and change.actor not in (Actor.DREAMER, Actor.IMPORTER)
-    if verdict.answer is not Answer.ASK or is_identity or is_dangerous or is_scopeless:
+    is_wild = any(set("*?") & set(path.key) for path, _ in ends)  # the name itself would open other files
+    if verdict.answer is not Answer.ASK or is_identity or is_dangerous or is_scopeless or is_wild:
         return None
     taint = tuple(sorted(map(str, untrusted(change))))
     # From an untrusted session only the very file is opened that the owner looked at, not its folder.

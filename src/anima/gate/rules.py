@@ -475,6 +475,8 @@ CONDITIONS: dict[str, Condition] = {
 
 def read_glob(text: str) -> Glob:
     """A glob from an owner's text; a slash at its end means all that is in the folder. Raises ValueError."""
+    if any(fold(sign) != sign and set(fold(sign)) & set("*?") for sign in text):
+        raise ValueError(f"{printable(text)}: it holds a sign that looks like * or ? and is none")
     folded = fold(text + "**" if text.endswith("/") else text)
     parts = tuple(folded.split("/"))
     if any("**" in part and part != "**" for part in parts):

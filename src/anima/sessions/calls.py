@@ -250,10 +250,10 @@ class Calling:
             raise NoSuchDocument(folder)
         found = [entry for entry in self._tree(folder, depth) if self._lists(entry)]
         if self.listener.is_owner:
-            if _is_others(f"{folder}/"):  # names are words too
+            if is_others(f"{folder}/"):  # names are words too
                 self._hand.take_in("", origins={Origin.PEER})
             else:
-                found = [entry for entry in found if not _is_others(entry) or entry.count("/") == entry.endswith("/")]
+                found = [entry for entry in found if not is_others(entry) or entry.count("/") == entry.endswith("/")]
         return {"path": folder, "entries": found}
 
     def _tree(self, folder: str, depth: int) -> Iterator[str]:
@@ -290,7 +290,7 @@ class Calling:
         rows = []
         for revision in past.log(place, limit=limit):
             # The paths of others hold names that they chose.
-            theirs = next((touched.partition("/")[0] for touched in revision.paths if _is_others(touched)), "")
+            theirs = next((touched.partition("/")[0] for touched in revision.paths if is_others(touched)), "")
             row = {
                 "id": revision.id[:12],
                 "time": revision.time.isoformat(),
@@ -399,6 +399,8 @@ class Calling:
             for place in filter(None, (document.path, target)):
                 if self.listener.sight(self._layout, place) is not Sight.WHOLE:
                     raise NoSuchDocument(place.text)
+            if target is not None:  # what is carried elsewhere was read: another's words stay another's
+                self._hand.take_in(document.text, path=document.path)
             wish = self._hand.wish(document.path, kind, base=document.digest)
             return _answer(self._hand.submit(replace(wish, to=target)))
 
@@ -502,7 +504,7 @@ class Calling:
             return None
 
 
-def _is_others(entry: str) -> bool:
+def is_others(entry: str) -> bool:
     """Whether a place is one where others choose the names: layers, what nobody reviewed, and sub-agents' folders."""
     return fold(entry).startswith(("users/", "groups/", "unreviewed/", "agents/"))
 

@@ -21,7 +21,7 @@ from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
 from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
-from anima.sessions.calls import Calling, framed
+from anima.sessions.calls import Calling, framed, is_others
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, Rooms
 from anima.sessions.outside import OpenCall, OutsideCalls, no
@@ -252,6 +252,9 @@ class Session(Hand):
             if path.is_markdown and self._calling.lists(entry.path):
                 is_whole = self.listener.sight(self.site.layout, path) is Sight.WHOLE
                 found.append(Seen(entry.path, entry.size, entry.time) if is_whole else Seen(entry.path))
+        theirs = (seen.path for seen in found if is_others(seen.path) and not seen.path.startswith("unreviewed/"))
+        if self.listener.is_owner and any(theirs):
+            self.take_in("", origins={Origin.PEER})  # names are words too
         return tuple(sorted(found))
 
     def read(self, path: str) -> str:
