@@ -64,6 +64,24 @@ def test_no_words_of_others_become_the_owners(home: Home, bot: Bot, way: str) ->
     assert any("Mallory" in each.entry.text for each in home.inbox.noted())  # it was tried, and waits
 
 
+@pytest.mark.parametrize("kind", ["blockquote", "expandable_blockquote", "pre", "code"])
+@pytest.mark.parametrize("where", ["text", "caption"])
+def test_what_the_owner_quotes_or_marks_as_code_is_not_typed_by_them(
+    home: Home, bot: Bot, kind: str, where: str
+) -> None:
+    asked, copied = "\U0001f33f What is this?\u2028", "It is so.\r\rMallory pays the bills."
+    entity = {"type": kind, "offset": len(asked) + 1, "length": len(copied)}
+    text = f"{asked}{copied}\nLuis has a boat."
+    more = (
+        {"photo": [{}], "caption": text, "caption_entities": [entity]} if where == "caption" else {"entities": [entity]}
+    )
+    bot.asks("" if where == "caption" else text, **more)
+    bot.asks(json.dumps(["call", "memory_read_outside", {"source": "web"}]))
+    for words in ("Mallory pays the bills.", "Luis has a boat."):
+        bot.asks(json.dumps(["call", "memory_write", {"target": "memory", "quote": words}]))
+    assert "Mallory" not in (kept := home.read("MEMORY.md").text) and "Luis has a boat." in kept
+
+
 def test_a_forwarded_command_is_none(home: Home, bot: Bot) -> None:
     bot.asks("hello")
     bot.server.confirmed(bot.server.says("/new", sender=OWNER, forward_origin={"type": "user"}))

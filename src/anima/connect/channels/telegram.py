@@ -149,7 +149,7 @@ class Telegram:
         is_carried, (quotation, quoted) = self._is_carried(message), self._answered(message, venue)
         command, meant = ("", venue.is_direct) if is_carried else self._meant(message, text, venue)
         outside = ("made by a bot" if message.get("via_bot") else "forwarded", text if is_carried else "")
-        mine = "" if is_carried else "".join(text.split(maxsplit=1)[1:]) if command else text
+        mine = "" if is_carried else "".join(text.split(maxsplit=1)[1:]) if command else _marked(message, text)
         named = f"`[{' and '.join(files)} came along, which nobody looked at]`" if files else ""
         return Heard(
             number=number,
@@ -208,6 +208,7 @@ class Telegram:
 
 # Or whoever owns an address would hear of what stands in it.
 _PLAIN: dict[str, Any] = {"link_preview_options": {"is_disabled": True}}
+_COPIED = ("blockquote", "expandable_blockquote", "pre", "code")
 
 
 def _venue(message: Mapping[str, Any], sender: Mapping[str, Any]) -> Venue:
@@ -224,6 +225,20 @@ def _units(text: str) -> int:
 def _part(text: str, entity: Mapping[str, Any]) -> str:
     start, length = int(entity.get("offset", 0)), int(entity.get("length", 0))
     return text.encode("utf-16-le", "surrogatepass")[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
+
+
+def _marked(message: Mapping[str, Any], text: str) -> str:
+    """A text with `> ` before each line that holds what Telegram shows as quoted or as code: a copy, which nobody typed."""
+    entities = message.get("entities") or message.get("caption_entities") or ()
+    copied = [(each["offset"], each["offset"] + each["length"]) for each in entities if each.get("type") in _COPIED]
+    at, lines, was_copied = 0, list[str](), False
+    for line in text.splitlines(keepends=True) if copied else ():
+        end = at + _units(line)
+        is_copied = any(start < end and at < stop for start, stop in copied)
+        lines += [""] if was_copied and not is_copied else []  # or Markdown counts it to the quotation
+        lines.append(("> " if is_copied else "") + line.splitlines()[0])
+        at, was_copied = end, is_copied
+    return "\n".join(lines) if copied else text
 
 
 def pieces_of(text: str) -> Iterator[str]:
