@@ -469,6 +469,8 @@ def test_what_the_owner_typed_there_is_the_owners_too(home: Home, tmp_path: Path
         ("anima__memory_write", True),
         ("mcp__evil_anima__fetch", False),
         ("evil_anima__fetch", False),
+        ("mcp__anima__web__fetch", False),
+        ("anima__web__fetch", False),
         ("Bash", False),
     ],
 )

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 MOST = 64 << 20  # bytes that are read at a time
 TOOL_TEXT = 2_000  # characters of a tool's answer that are kept
 _HOSTS_OWN = re.compile(r"\s*<(?:command-|local-command|task-notification|system-reminder|bash-)")  # no person says it
-_OWN = re.compile(r"(?:mcp__)?(?:plugin_anima_)?anima(?:__|$)")  # mcp__anima__x, mcp__plugin_anima_anima__x, anima__x
+# mcp__anima__x, mcp__plugin_anima_anima__x, anima__x; none of another server, as anima__web is
+_OWN = re.compile(r"(?:mcp__)?(?:plugin_anima_)?anima(?:__(?!.*__)|\Z)", re.S)
 
 
 class Utterance(NamedTuple):

@@ -1,7 +1,7 @@
 """AgentScope 2: a home as a middleware of an agent, with its tools.
 
 Promise: the session's prompt is merged into the first system message, behind the agent's own. What an agent is asked to
-reply to is the owner's, where the role says user; what it observes, what other agents and tools say, and pictures and files
+reply to is the owner's, where the role says user; what it observes, what other agents and tools say, hints, pictures and files
 are from outside before the model hears of them. What is worth keeping is written down before the context is compressed.
 
     home = LodgedMiddleware(opened.session(scope="main"))
@@ -23,6 +23,12 @@ with needed("agentscope", "AgentScope"):
     from agentscope.permission import PermissionBehavior, PermissionDecision
     from agentscope.tool import ToolBase, ToolChunk
 
+# Hints that the agent's loop itself gives; all others are somebody's: of a search, a memory, a team, a tool.
+_LOOPS_OWN = tuple(
+    f'{{"label": "System", "sublabel": "{what}"}}'
+    for what in ("Structured Output Requirement", "Max Iterations Reached")
+)
+
 
 class LodgedMiddleware(MiddlewareBase):
     """The middleware, and the conversation of one agent."""
@@ -43,10 +49,10 @@ class LodgedMiddleware(MiddlewareBase):
         given = input_kwargs.get("inputs")
         for message in given if isinstance(given, list) else [given]:
             if isinstance(message, Msg):
-                await asyncio.to_thread(self._take, message, asked=True)
+                await asyncio.to_thread(self._take, agent, message, asked=True)
         async for item in next_handler(**input_kwargs):
             if isinstance(item, Msg):
-                await asyncio.to_thread(self._take, item)
+                await asyncio.to_thread(self._take, agent, item)
             yield item
 
     async def on_model_call(
@@ -56,7 +62,7 @@ class LodgedMiddleware(MiddlewareBase):
         for message in input_kwargs["messages"]:
             is_summary = summary and message.role == "user" and _text(message.content) == summary
             if message.role != "system" and not is_summary:
-                await asyncio.to_thread(self._take, message)
+                await asyncio.to_thread(self._take, agent, message)
         return await next_handler(**input_kwargs)
 
     async def on_acting(
@@ -99,12 +105,12 @@ class LodgedMiddleware(MiddlewareBase):
             found.append(message)
         return found
 
-    def _take(self, message: Msg, *, asked: bool = False) -> None:
+    def _take(self, agent: Any, message: Msg, *, asked: bool = False) -> None:
         """Takes in what is new of a message; the model's grows while it works. `asked`: the agent is to reply to it."""
         for block in message.content:
             id = _id(block)
             match block.type:
-                case "text" if message.role == "assistant" and not asked:
+                case "text" if message.role == "assistant" and message.name == agent.name and not asked:
                     self._lodger.model(block.text, id)
                 case "text" if message.role == "user" and asked:
                     self._lodger.owner(block.text, id)
@@ -114,6 +120,10 @@ class LodgedMiddleware(MiddlewareBase):
                     self._lodger.outside(block.name, {}, _text(block.output), block.id)
                 case "data" if self._lodger.is_new(id):
                     self._lodger.attached()
+                case "hint" if block.source not in (agent.injection_config.injection_source, *_LOOPS_OWN):
+                    if self._lodger.is_new(f"{block.id} {block.hint}"):  # an event makes it anew, with another time
+                        self._lodger.attached()
+                        self._lodger.other("hint", _text(block.hint))
 
 
 class _HomeTool(ToolBase):

@@ -1,8 +1,9 @@
 """OpenAI Agents: a home's session as the SDK's `Session`, its tools, and the hooks that watch what else comes in.
 
 Promise: the prompt is the session's, byte for byte; what the run is given is the owner's, what its tools and the service's
-own tools say is from outside before the model hears it. Without `hooks=home` nobody sees that, so a run whose hooks do not
-report counts as having read outside text. `clear_session` forgets nothing: the context begins anew, the record stays.
+own tools say is from outside before the model hears it. Without `hooks=home` nobody sees that, so a call that they do not
+report, as of an agent within a tool, counts as one after outside text. `clear_session` forgets nothing: the context begins anew, the
+record stays.
 
     home = LodgedSession(opened.session(scope="main"))
     agent = Agent(name="Aria", instructions=home.prompt, tools=home.tools)
@@ -33,15 +34,16 @@ class LodgedSession(RunHooks[Any]):
         self.session, self.session_id, self.prompt = session, session.id, session.prompt.text
         self.session_settings: SessionSettings | None = None
         self.tools = [self._tool(tool) for tool in session.tools()] if session.access != "none" else []
-        self._lodger, self._watched = Lodger(session), False
+        self._lodger, self._told = Lodger(session), set[str]()
         self._lodger.calls.clear()  # the SDK hands over what is new alone
         self._asked: dict[str, tuple[str, Any]] = {}
         self._popped: set[int] = set()
 
     def _tool(self, tool: Tool) -> FunctionTool:
         async def call(context: Any, given: str) -> str:
-            if not self._watched:
+            if context.tool_call_id not in self._told:  # of a run without our hooks, or of one within a tool
                 await asyncio.to_thread(self.session.taint, Origin.HOST)
+            self._told.discard(context.tool_call_id)
             return await asyncio.to_thread(self._lodger.call, tool.name, given, context.tool_call_id)
 
         return FunctionTool(
@@ -55,7 +57,7 @@ class LodgedSession(RunHooks[Any]):
     # -- the SDK's Session ----------------------------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        self._watched = False  # a run begins, and its hooks have not reported yet
+        self._told.clear()  # a run begins, and its hooks have not reported yet
         found = [item for items in (await asyncio.to_thread(self._shown)).values() for item in items]
         if limit is None:
             return found
@@ -115,8 +117,9 @@ class LodgedSession(RunHooks[Any]):
 
     # -- the SDK's hooks ------------------------------------------------------------------------------------------------
 
-    async def on_agent_start(self, context: Any, agent: Any) -> None:
-        self._watched = True
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        if any(tool is each for each in self.tools):
+            self._told.add(context.tool_call_id)
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: object) -> None:
         if not any(tool is each for each in self.tools):
