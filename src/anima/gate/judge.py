@@ -190,7 +190,7 @@ def _dangerous(facts: Facts) -> Verdict | None:
 
 def _by_file(facts: Facts, policy: GatePolicy) -> Verdict:
     """The last column of the file table; but a sub-agent's own folder is its own."""
-    if facts.situation.root and facts.key.startswith(f"{fold(facts.situation.root)}/"):
+    if facts.situation.workspace and facts.key.startswith(f"{fold(facts.situation.workspace)}/"):
         return said(Answer.ALLOW, "own-folder")
     if facts.file is Policy.IDENTITY:
         return said(Answer.ASK, "identity-file")

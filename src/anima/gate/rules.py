@@ -49,7 +49,7 @@ class Situation:
     size: int = 0  # bytes of the text
     exists: bool = True
     layer: str = ""  # whose session it is: "" for the owner, else a person's or a group's
-    root: str = ""  # a sub-agent's own folder
+    workspace: str = ""  # a sub-agent's own folder
     # What a session handed in that does not see the whole document: all that is judged. None: it sees the whole.
     submitted: str | None = None
     wish: tuple[object, ...] = ()  # and what it asked for, word for word

@@ -101,7 +101,7 @@ class Listener:
     scope: Scope
     layer: str = ""
     person: str | None = field(default=None, compare=False)
-    root: str = ""  # a sub-agent's own folder: nobody but it and the owner sees what stands there
+    workspace: str = ""  # a sub-agent's own folder: nobody but it and the owner sees what stands there
 
     @property
     def is_owner(self) -> bool:
@@ -114,7 +114,7 @@ class Listener:
 
     def holds(self, path: DocPath) -> bool:
         """Whether a document stands in this listener's own folder."""
-        return bool(self.root) and path.key.startswith(f"{fold(self.root)}/")
+        return bool(self.workspace) and path.key.startswith(f"{fold(self.workspace)}/")
 
     def path_of(self, row: Row) -> str:
         """Where this listener's text for a row stands: the row's own file, or the one in their layer."""

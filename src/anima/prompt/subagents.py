@@ -37,7 +37,7 @@ class Subagent:
     seconds: int = 600
 
     @property
-    def root(self) -> str:
+    def workspace(self) -> str:
         """The folder it may write to; "" for one that shares its caller's home, where a sub-agent writes nothing."""
         return f"agents/{self.id}/workspace" if self.isolated else ""
 

@@ -214,7 +214,7 @@ class Calling:
     def _place(self, path: str) -> DocPath:
         """Where a path leads for this listener: their own layer in place of USER, MEMORY and daily logs."""
         place = DocPath.parse(path)
-        if self.listener.root:
+        if self.listener.workspace:
             own = self._own(place)
             return own if self._documents.exists(own) else place
         layer, layout = self.listener.layer, self._layout
@@ -230,7 +230,7 @@ class Calling:
 
     def _own(self, place: DocPath) -> DocPath:
         """Where a document stands in a sub-agent's own folder."""
-        root = self.listener.root
+        root = self.listener.workspace
         return place if not root or self.listener.holds(place) else DocPath.parse(f"{root}/{place.text}")
 
     def _skill_read(self, *, name: str, file: str, start: int, lines: int, offset: int) -> dict[str, Any]:

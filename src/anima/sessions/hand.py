@@ -123,7 +123,7 @@ class Hand:
         names = tuple(tool.name for tool in tools if own is None or own.tools is None or tool.name in own.tools)
         runtime = Runtime(model=self.model, channel=self.channel, session=self.id, tools=names)
         if own is not None:
-            runtime = replace(runtime, page=own.path, folder=own.root or None)
+            runtime = replace(runtime, page=own.path, folder=own.workspace or None)
         return self.rooms.prompts.prompt(self.listener, runtime=runtime, for_owner=False)
 
     @contextmanager
@@ -281,7 +281,7 @@ class Hand:
                 flows=self.flows if change.origin is not Origin.OWNER else frozenset(),
                 access=self.access,
                 layer=self.listener.layer,
-                root=self.listener.root,
+                workspace=self.listener.workspace,
                 submitted=None if sight is Sight.WHOLE else change.text if submitted is None else submitted,
                 wish=wish,
                 unseen=sight is Sight.NONE,

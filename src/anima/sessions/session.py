@@ -276,7 +276,7 @@ class Session(Hand):
 
         What taints it taints this session too, because its report comes back here.
         """
-        listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer, root=agent.root if agent else "")
+        listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer, workspace=agent.workspace if agent else "")
         return Session(
             rooms=self.rooms,
             listener=listener,
