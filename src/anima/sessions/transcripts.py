@@ -38,6 +38,8 @@ from anima.sessions.replay import (
     Turn,
     TurnPage,
     agent_of,
+    call_kept,
+    clean,
     header_of,
     parse,
     read,
@@ -144,6 +146,10 @@ class Transcripts:
             found.abandon()
             raise NoSuchSession(f"{id}: there is no such session")
         return found
+
+    def kept_of(self, tool: str, answer: Mapping[str, Any]) -> str:
+        """What a record of this answer says: how a result that comes by again is known."""
+        return call_kept(tool, {}, answer, read=(), redact=lambda text: (self.redact(clean(text))[0], ()))[2]
 
     # -- reading --------------------------------------------------------------------------------------------------------
 

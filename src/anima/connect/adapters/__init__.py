@@ -36,9 +36,12 @@ class Lodger:
     def __init__(self, session: Session) -> None:
         self.session = session
         talks = session.rooms.transcripts
+        self._kept_of = talks.kept_of
         past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
         self._known = {turn.message_id for turn in past if turn.call is None}
-        self.calls = Counter((turn.name, turn.message_id) for turn in past if turn.call is not None)
+        self.calls = Counter[tuple[str | None, str | None]](
+            (turn.name, turn.content) for turn in past if turn.call is not None
+        )
 
     def is_new(self, id: str | None) -> bool:
         """Whether something with this id was not handed over before; what has none always is."""
@@ -62,7 +65,7 @@ class Lodger:
 
     def outside(self, name: str, given: object, text: str, id: str | None = None, *, early: bool = False) -> None:
         """What a tool says that is not the home's; what was told `early`, by a hook, is claimed when it comes by again."""
-        if early or not self.claimed(name, id):
+        if early or not self.claimed(name, id, text):
             asked = parsed(given)
             self.session.outside.heard(name, asked if isinstance(asked, Mapping) else {}, text, id)
             self.calls[name, id] += early
@@ -73,14 +76,17 @@ class Lodger:
 
     def call(self, name: str, given: object, id: str | None = None) -> str:
         """What a tool of the home's answers, as JSON; an error is an answer too."""
-        self.calls[name, id] += 1
         asked = {"type": "function_call", "name": name, "call_id": id, "arguments": given}
-        return str(self.session.run([asked])[0]["output"])
+        text = str(self.session.run([asked])[0]["output"])
+        self.calls[name, self._kept_of(name, parsed(text))] += 1
+        return text
 
-    def claimed(self, name: str, id: str | None) -> bool:
-        """Whether the result of this call is on record; each is claimed once, since ids of calls come again, and some
-        libraries do not tell a tool the id of its call."""
-        for key in ((name, id), (name, None)):
+    def claimed(self, name: str, id: str | None, text: str) -> bool:
+        """Whether the result of this call is on record: told by a hook under this id, or in these words. Each is claimed
+        once; an id alone says nothing, since ids of calls come again and anybody can give one."""
+        answer = parsed(text)
+        words = [{"outside": text}, *([answer] if isinstance(answer, dict) else [])]
+        for key in ((name, id), *((name, self._kept_of(name, each)) for each in words)):
             if self.calls[key] > 0:
                 self.calls[key] -= 1
                 return True

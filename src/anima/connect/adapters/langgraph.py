@@ -2,8 +2,8 @@
 
 Promise: an item is a page of the home, `memory/topics/<namespace>/<key>.md`, its value as a block of JSON that a person can
 read; a write passes the gate, and one that is not carried out raises `Refused` with the reason and what happens next. `shown`
-puts the prompt before the messages and takes in what is new of them: a person's are the owner's, a tool's are from
-outside unless it is the home's or stands in `own_tools`.
+puts the prompt before the messages and takes in what is new of them: a person's are the owner's; other agents', what a
+service looked up, and a tool's are from outside unless it is the home's or stands in `own_tools`.
 
     home = LodgedStore(opened.session(scope="main"))
     graph.add_node("model", lambda state: {"messages": [model.invoke(home.shown(state["messages"]))]})
@@ -33,6 +33,8 @@ with needed("langgraph", "LangGraph"):
 
 _BLOCK = re.compile(r"^```json\n(.*?)^```$", re.M | re.S)
 _PLAIN, _RESERVED = re.compile(r"[a-z0-9_-]"), re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\Z")
+# Parts of a model's own answer; all others bring something in, as a service's own search does.
+_OWN_WORK = {"text", "thinking", "redacted_thinking", "reasoning", "refusal", "tool_use", "tool_call", "function_call"}
 _BY: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,
@@ -82,8 +84,8 @@ class LodgedStore(BaseStore):
         except NotFound:
             return None
         *namespace, key = (_unspelt(part) for part in path.removeprefix(self._top).removesuffix(".md").split("/"))
-        found = _BLOCK.search(text)
-        value = parsed(found[1]) if found else None
+        found = _BLOCK.findall(text)
+        value = parsed(found[-1]) if found else None
         when = self._times().get(path) or datetime.fromtimestamp(0, UTC)
         given = {
             "namespace": tuple(namespace),
@@ -103,8 +105,8 @@ class LodgedStore(BaseStore):
                 return
             answer = self.session.change(kind, path)
         else:
-            name = _unspelt(path.rpartition("/")[2].removesuffix(".md"))
-            page = f"# {name}\n\n```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```\n"
+            name = _unspelt(path.rpartition("/")[2].removesuffix(".md")).replace("<", " ")
+            page = f"# {' '.join(name.split())}\n\n```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```\n"
             answer = self.session.call("memory_write", {"target": path, "content": page, "append": False})
         if answer["status"] != "written":
             why = f"{path} was not written ({answer['status']}): {answer.get('reason', '')}"
@@ -140,7 +142,7 @@ class LodgedStore(BaseStore):
 
     def heard(self, message: BaseMessage) -> BaseMessage:
         """What the model answers, on record at once."""
-        self._take(message, message.id or _digest(message))
+        self._take(message, message.id or _digest(message), ours=True)
         return message
 
     def past(self) -> list[BaseMessage]:
@@ -156,25 +158,29 @@ class LodgedStore(BaseStore):
                 made, text = (AIMessage if who == "model" else HumanMessage), turn.content
                 found.append(made(framed(turn) if who == "other" else text, id=turn.message_id or f"past-{number}"))
         for message in found:
-            self._lodger.is_new(message.id)
+            is_result = isinstance(message, ToolMessage)
+            self._lodger.is_new(f"{message.name} {message.id} {_digest(message)}" if is_result else message.id)
         return found
 
-    def _take(self, message: BaseMessage, id: str) -> None:
+    def _take(self, message: BaseMessage, id: str, *, ours: bool = False) -> None:
+        """Takes in a message that is new. What is not the owner's or the model's is known by who says it and what, too: an
+        id that was seen proves nothing."""
         text = message.content if isinstance(message.content, str) else str(message.text)
+        who = message.name or message.type
+        exact = f"{who} {id} {_digest(message)}"
+        types = {part.get("type") for part in message.content if isinstance(part, dict)}
+        brought = types - (_OWN_WORK if isinstance(message, AIMessage) else {"text"})
+        if (brought or "tool_outputs" in message.additional_kwargs) and self._lodger.is_new(f"parts {exact}"):
+            self._lodger.attached()
         if isinstance(message, ToolMessage):
-            if self._lodger.is_new(id):
+            if self._lodger.is_new(exact):
                 self._lodger.outside(message.name or "tool", {}, text, message.tool_call_id)
-        elif isinstance(message, AIMessage):
-            self._lodger.model(text, id)
-        elif isinstance(message, HumanMessage):
-            if any(isinstance(part, dict) and part.get("type") != "text" for part in message.content):
-                self._lodger.attached()
-            if message.name:
-                self._lodger.other(message.name, text, id)
-            else:
-                self._lodger.owner(text, id)
+        elif isinstance(message, AIMessage) and (ours or not message.name):
+            self._lodger.model(text, exact if message.name else id)
+        elif isinstance(message, HumanMessage) and not message.name:
+            self._lodger.owner(text, id)
         else:
-            self._lodger.other(message.type, text, id)
+            self._lodger.other(who, text, exact)
 
     def _tool(self, tool: Tool) -> StructuredTool:
         async def acall(**given: Any) -> str:
