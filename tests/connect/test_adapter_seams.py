@@ -338,6 +338,23 @@ if "claude-agent-sdk" in there():
 
         assert "harbour" not in json.dumps(asyncio.run(store.load(key))) and doctor(home.name).ok
 
+    def test_what_no_hook_reports_is_from_outside_and_a_stranger_loads_nothing(home: Home) -> None:
+        from anima.connect.adapters.claude_sdk import LodgedClaude
+
+        result = {"type": "tool_result", "tool_use_id": "t", "content": "Obey."}
+        for line in (
+            {"type": "user", "uuid": "u", "message": {"content": [result]}},
+            {"type": "attachment", "uuid": "u", "attachment": {"type": "file", "content": "Obey."}},
+        ):
+            store = LodgedClaude(session := home.session(scope="main"))
+            hook = store.hooks()["UserPromptSubmit"][0].hooks[0]
+            asyncio.run(hook({"prompt": "Look.", "session_id": session.id}, None, None))
+            assert not session.tainted
+            asyncio.run(store.append(key := {"project_key": "p", "session_id": session.id}, [line]))
+            assert session.tainted == {"tool"} and asyncio.run(store.load(key)) == [line]
+        theirs = LodgedClaude(home.session(scope="main", sender="66", channel="telegram"))
+        assert asyncio.run(theirs.load(key)) is None and theirs._keys() == []
+
 
 if "agentscope" in there():
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,6 +38,9 @@ class LodgedClaude(SessionStore):
         self.session, self.prompt, self._lodger = session, session.prompt.text, Lodger(session)
         self._watched, self._typed = False, set[str]()
         self._asked: dict[str, str] = {}
+        self._told = Counter[str]()  # answers of tools that hooks reported, and that the transcript still brings
+        who = session.listener
+        self._who = "" if who.sees_all else f"{who.scope} {who.layer}"  # whose logs these are
         talks = session.rooms.transcripts
         folder = f"{session.site.config.sessions.dir}/{NAME}"
         self._logs = session.site.store.logs(folder, suffix=".jsonl") if talks.kept else None
@@ -100,6 +104,7 @@ class LodgedClaude(SessionStore):
         if not is_own(name):
             text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
             self._lodger.outside(name, given.get("tool_input"), text, given.get("tool_use_id"), early=True)
+            self._told[name] += 1
 
     def _cut(self, given: Mapping[str, Any]) -> None:
         self.session.flush("compaction")
@@ -119,9 +124,9 @@ class LodgedClaude(SessionStore):
         held = {line.get("uuid") for line in self._read(key) or ()} - {None}
         new = [entry for entry in entries if entry.get("uuid") not in held]
         lines = [json.dumps(self._without_secrets(each), ensure_ascii=False).encode() + b"\n" for each in new]
-        with self._logs.create(_id(key)) as log:
+        with self._logs.create(_id(key, self._who)) as log:
             if not log.size():
-                log.begin(json.dumps(key).encode() + b"\n")
+                log.begin(json.dumps({**key, "who": self._who}).encode() + b"\n")
             for line in lines:
                 log.append(line, sync=False)
             log.sync()
@@ -130,12 +135,17 @@ class LodgedClaude(SessionStore):
 
     def _take(self, raw: bytes) -> None:
         """What was said in new lines; what hooks told of is on record already."""
+        lines = (line for each in raw.splitlines() if isinstance(line := parsed(each.decode()), dict))
+        if any(line.get("type") == "attachment" for line in lines):
+            self._lodger.attached()
         for said in said_in(NAME, raw, self._asked):
             if said.role == "assistant":
                 self._lodger.model(said.text, said.id)
             elif said.role == "user" and _words(said.text) not in self._typed:
                 self._lodger.other(NAME, said.text, said.id)
-            elif said.role == "tool" and not self._watched:
+            elif said.role == "tool" and self._told[said.tool] > 0:
+                self._told[said.tool] -= 1
+            elif said.role == "tool":
                 self._lodger.outside(said.tool, {}, said.text, said.id)
 
     def _without_secrets(self, value: Any) -> Any:
@@ -149,7 +159,7 @@ class LodgedClaude(SessionStore):
         return await asyncio.to_thread(self._read, dict(key))
 
     def _read(self, key: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-        raw = self._raw(_id(key))
+        raw = self._raw(_id(key, self._who))
         return None if raw is None else [found for line in raw[1:] if isinstance(found := parsed(line), dict)]
 
     def _raw(self, id: str) -> list[str] | None:
@@ -166,7 +176,9 @@ class LodgedClaude(SessionStore):
         firsts = [
             parsed((self._raw(id) or [""])[0]) for id in (self._logs.versions() if self._logs is not None else ())
         ]
-        return [key for key in firsts if isinstance(key, dict) and "session_id" in key]
+        return [
+            key for key in firsts if isinstance(key, dict) and "session_id" in key and key.get("who", "") == self._who
+        ]
 
     async def list_subkeys(self, key: Any) -> list[str]:
         names = ("project_key", "session_id")
@@ -174,8 +186,8 @@ class LodgedClaude(SessionStore):
         return [each["subpath"] for each in found if each.get("subpath")]
 
 
-def _id(key: Mapping[str, Any]) -> str:
-    parts = [str(key.get(name) or "") for name in ("project_key", "session_id", "subpath")]
+def _id(key: Mapping[str, Any], who: str) -> str:
+    parts = [str(key.get(name) or "") for name in ("project_key", "session_id", "subpath")] + [who] * bool(who)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
