@@ -1021,6 +1021,18 @@ def test_at_a_terminal_the_owner_needs_no_word_for_it(aria: Path) -> None:
     assert "I like bees." in (aria / "SOUL.md").read_text(encoding="utf-8")
 
 
+def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
+        home.remember("The cat is called Pixel")
+        session.call("memory_forget", {"text": "cat", "reason": "you asked"})
+    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"q")
+    assert code == 0 and "forget “cat”" in shown and "f forget · d drop the wish" in shown and "keep" not in shown
+    assert "Pixel" in (aria / "MEMORY.md").read_text(encoding="utf-8")
+    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"f")
+
+    assert code == 0 and "Pixel" not in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
 def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_name(cli: Cli, aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
         for target, content in (("identity", "- **Name:** Pip"), ("user", "- **Name:** Ana Ruiz")):

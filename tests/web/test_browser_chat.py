@@ -114,10 +114,10 @@ def test_a_first_talk_with_practice(browser: Browser, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
 
         card = page.locator("#cards .card")
-        card.get_by_role("button", name="Approve").click()  # without the word nothing happens
+        card.get_by_role("button", name="Forget").click()  # without the word nothing happens
         expect(card.locator("[name=typed]")).to_be_focused()
         page.keyboard.type("forget")
-        card.get_by_role("button", name="Approve").click()
+        card.get_by_role("button", name="Forget").click()
         expect(page.locator("#cards .card")).to_have_count(0)
         assert "Aurora" not in server.text("MEMORY.md")
 

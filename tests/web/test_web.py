@@ -448,6 +448,24 @@ def test_the_inbox_says_who_asks_why_and_which_rule(desk: Desk) -> None:
     assert "Always allow" not in text  # no rule opens an identity file to a whole kind
 
 
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [({"text": "cat"}, "“cat”"), ({"path": "SOUL.md", "line": 1}, "“# Soul”")],
+    ids=["words", "a line of an identity file"],
+)
+def test_a_wish_to_forget_is_called_one_and_cannot_be_edited(desk: Desk, wish: dict[str, Any], named: str) -> None:
+    desk.home.remember("The cat is called Pixel")
+    desk.home.write("SOUL.md", "# Soul\n\nCalm.\n")
+    with desk.home.session(scope=Scope.MAIN) as session:
+        id = session.call("memory_forget", {**wish, "reason": "you asked"})["proposal"]
+    text = desk.page.get("/inbox").text
+
+    assert f"forget {named}</b>" in text and f'<span class="verb">forget</span> <code>{named}</code>' in text
+    assert ">Forget <kbd>a</kbd>" in text and ">Approve <kbd>" not in text and "add to" not in text
+    assert "Always allow" not in text and 'data-act="edit"' not in text
+    assert desk.home.inbox.rule_for(desk.home.inbox.get(id)) is None
+
+
 def test_always_allow_shows_the_rule_it_would_need_as_the_configuration_reads_it(desk: Desk, tmp_path: Path) -> None:
     with desk.home.session(scope=Scope.MAIN) as session:
         session.call("memory_write", {"target": "TOOLS.md", "content": "The printer is in the attic"})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PAGE = 20  # noted lines that are shown at once, and that one key decides
 _KEYS = "k keep · d drop · e edit, then keep · s skip · q quit"
+_KEYS_OF_WISH = "f forget · d drop the wish · s skip · q quit"  # keeping it would be the opposite
 _KEYS_OF_PAGE = "k keep all of these · d drop all of these · o one by one · s skip · q quit"
 
 
@@ -134,7 +135,8 @@ def _decided(
 def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -> None:
     for number, proposal in enumerate(waiting, start=1):
         show_proposal(proposal, number, len(waiting))
-        keys = "k yes, call it · d no · s skip · q quit" if proposal.call else _KEYS
+        keys = _KEYS_OF_WISH if proposal.forgets else _KEYS
+        keys = "k yes, call it · d no · s skip · q quit" if proposal.call else keys
         if not _asked(keys, partial(_decide_change, home, proposal)):
             return
     plain = [each for each in noted if not each.findings]
@@ -186,7 +188,7 @@ def _decide_change(home: Home, proposal: Proposal, key: str) -> bool | None:
         home.inbox.deny(proposal.id)
         say("dropped")
         return True
-    if key not in ("k", "e"):
+    if key not in (("f",) if proposal.forgets else ("k", "e")):
         return None
     text = edited(proposal.changes[0].text) if key == "e" else None
     if key == "e" and text is None:

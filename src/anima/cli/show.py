@@ -254,6 +254,7 @@ def show_proposal(proposal: Proposal, number: int, total: int) -> None:
     out = console()
     first = proposal.changes[0]
     what = f"call {proposal.call['name']}" if proposal.call else first.path.text
+    what = f"forget “{proposal.forgets}”" if proposal.forgets else what
     out.rule(f"{proposal.id}  {number} of {total}  {inert(what)}", align="left", style="dim", characters="─")
     session = f" in session {first.session[:8]}" if first.session else ""
     who = f"{first.actor}{session}{f', {first.scope}' if first.scope else ''}"

@@ -286,7 +286,7 @@ class Inbox:
         """The narrowest rule that would have allowed a proposal; None where none should."""
         from anima.gate import suggest_rule
 
-        if len(proposal.changes) != 1 or proposal.call is not None:
+        if len(proposal.changes) != 1 or proposal.call is not None or proposal.forget is not None:
             return None
         change, row_of = proposal.changes[0], self._layout.row_of
         verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)

@@ -64,6 +64,12 @@ class Proposal:
         return self.rule == FIRST
 
     @property
+    def forgets(self) -> str:
+        """The words, or the line, that a yes forgets; empty for anything but a wish to forget."""
+        wish = self.forget
+        return "" if wish is None else " ".join((wish.get("text") or wish.get("said", "")).split()) or "…"
+
+    @property
     def session(self) -> str | None:
         return self.changes[0].session
 

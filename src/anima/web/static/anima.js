@@ -336,7 +336,8 @@
     const body = { content: one.dataset.content, typed: name && !name.dataset.word ? name.value : "" };
     const part = edited ? { part: $("textarea", one).value } : {};
     const where = one.dataset.path, done = await decide(one, "approve", { ...body, ...part });
-    if (done) { say(edited ? `Approved as you edited it: ${where}.` : `Approved and written. ${where}`, { undo: done.change }); await settle(); }
+    const written = one.hasAttribute("data-forget") ? `Forgotten: ${where}` : `Approved and written. ${where}`;
+    if (done) { say(edited ? `Approved as you edited it: ${where}.` : written, { undo: done.change }); await settle(); }
   }
 
   // Noted lines: one, or all on the page in which the scan saw nothing and that were there when the owner looked.
