@@ -1021,6 +1021,20 @@ def test_at_a_terminal_the_owner_needs_no_word_for_it(aria: Path) -> None:
     assert "I like bees." in (aria / "SOUL.md").read_text(encoding="utf-8")
 
 
+def test_forgetting_what_nothing_holds_asks_nothing(aria: Path) -> None:
+    code, shown = on_a_terminal("forget", "nosuchthing", "--home", aria)
+
+    assert code == 0 and "Nothing holds it." in shown and "[y/N]" not in shown
+
+
+def test_a_dash_is_standard_input(aria: Path) -> None:
+    for verb in ("write", "append"):
+        line = as_owner(verb, "notes/b.md", "-", "--home", str(aria))
+        subprocess.run([sys.executable, "-m", "anima.cli", *line], input=b"hello\n", check=True, capture_output=True)
+
+    assert (aria / "notes/b.md").read_text(encoding="utf-8") == "hello\nhello\n"
+
+
 def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
         home.remember("The cat is called Pixel")

@@ -69,6 +69,8 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
     found = home.forget(text=text, **asked, dry_run=True)
     if not json:
         _show_forgetting(found)
+    if not dry_run and not (found.touched or found.left or yes):
+        dry_run = True  # nothing is there to be asked about
     if not dry_run:
         if not yes:
             need_person(

@@ -161,8 +161,8 @@ def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool)
 
 
 def _given(text: str | None) -> str:
-    """The text of the command line, or of standard input."""
-    if text is not None:
+    """The text of the command line, or of standard input, which `-` names too."""
+    if text is not None and text != "-":
         return text
     if sys.stdin.isatty():
         whisper("reading the text from this terminal; end with Ctrl-D")

@@ -78,8 +78,7 @@ def card_of(here: Served, request: Request, proposal: Proposal, *, whole: bool =
     start = proposal.diff.find(f"--- a/{gone}") if gone else -1  # the page of the first conversation, folded
     at = start if start >= 0 else len(proposal.diff)
     card |= {"diff": proposal.diff[:at], "gone": gone, "rest": proposal.diff[at:]}
-    is_text = not (proposal.call or proposal.forgets) and len(proposal.changes) == 1
-    if is_text and change.kind in ("write", "append"):
+    if not (proposal.call or proposal.forgets) and len(proposal.changes) == 1 and change.kind in ("write", "append"):
         before, _, after = parted(proposal)
         card["edit"] = {"before": before[-CONTEXT:], "after": after[:CONTEXT]}
     return card | {"alone": inbox.alone(proposal), "whole": is_whole, "name": inbox.confirmed_by(proposal)}
