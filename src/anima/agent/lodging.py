@@ -176,7 +176,7 @@ def is_outside(part: object, own: Collection[str], offered: Collection[str]) -> 
     """Whether a part of a message is text from outside: what a tool says that is not our `own`, also one of the model's own
     service; a file or an address that was handed over; what somebody said aloud."""
     match part:
-        case ToolReturnPart(outcome="denied") | ToolReturnPart(metadata=messages.TAKEN_IN):
+        case ToolReturnPart(metadata=mark) if mark is messages.TAKEN_IN:
             return False  # the owner's words, or ours; or the session knows what it was, and whether the owner vouched for it
         case ToolReturnPart(tool_name=name, outcome=outcome, content=content):
             is_made_up = name not in offered and outcome != "success" and str(content).startswith("Unknown tool name")

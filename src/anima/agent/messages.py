@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 from anima.sessions.replay import Turn
 
 BEGUN = "(The conversation begins.)"  # before an agent that spoke first
-TAKEN_IN = "on record"  # with a result that the session took in when it was recorded
+TAKEN_IN = type("Mark", (str,), {})("on record")  # by identity, so that no result brings it: the session took it in
 _A_TOKEN = 4  # characters, about
 
 
