@@ -223,12 +223,14 @@ def test_a_template_that_nobody_vouched_for_is_not_believed(
         assert not home.is_vouched_for
         path = DocPath.parse("AGENTS.md")
         assert not home.site.store.provenance.source(path, "- answer in one sentence").trusted
-        home.append("AGENTS.md", "- mine\n")
-        assert not home.site.store.provenance.source(path, "- answer in one sentence").trusted
-        assert home.site.store.provenance.source(path, "- mine").trusted
+        with pytest.raises(Refused, match="nobody vouched for"):  # opened alone, the upper layer would be believed
+            home.append("AGENTS.md", "- mine\n")
+        assert "mine" not in home.read("AGENTS.md").text
     Home.open(template).trust()
     with opened(tmp_path / "uppers", template) as home:
         assert home.is_vouched_for
+        home.append("AGENTS.md", "- mine\n")
+        assert home.site.store.provenance.source(path, "- mine").trusted
 
 
 def test_people_who_spoke_to_the_template_are_not_handed_on(tmp_path: Path, template: Path) -> None:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
+from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger.chain import Key, Ledger
 from anima.ledger.provenance import OWNERS, Provenance, Source
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
@@ -376,6 +376,13 @@ class OverlayStore:
                 raise StaleWrite(change.to.text, theirs=there.text, ours=found.text if found else None)
             if found is not None:
                 change.check_base(found.text)
+                below = self.layers.at(change.path.key)
+                if change.kind is not Kind.DELETE and below is not None and not below.is_trusted():
+                    raise Refused(
+                        f"{change.path}: this page is a template's that nobody vouched for, and it is not made yours unread",
+                        rule="untrusted-template",
+                        hint="look at the template, then say anima trust-home --home TEMPLATE",
+                    )
                 taken.append(found)
         for document in taken:
             self.upper.bring(document.path, [document.text.encode("utf-8")], batch.verdict, mode=0o600)
