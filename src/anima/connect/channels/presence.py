@@ -156,8 +156,10 @@ class Presence:
 
     async def _save(self) -> None:
         async with self._saving:
-            for name in list(self.state.venues)[:-MOST_VENUES]:
-                del self.state.venues[name]
+            for is_direct in (False, True):  # topics of a group push out no conversation between two
+                alike = [name for name, known in self.state.venues.items() if known.is_direct == is_direct]
+                for name in alike[:-MOST_VENUES]:
+                    del self.state.venues[name]
             await asyncio.to_thread(self._store.state.put, self._name, json.dumps(asdict(self.state)).encode())
 
     # -- what came in ---------------------------------------------------------------------------------------------------
