@@ -155,3 +155,22 @@ def test_any_text_is_cut_into_messages_that_telegram_takes(text: str) -> None:
     assert all(0 < len(each.encode("utf-16-le")) <= 2 * 4_096 for each in pieces)
     whole = text.encode("utf-8", "replace").decode()
     assert "".join("".join(pieces).split()) == "".join(whole.split())
+
+
+def test_topics_of_a_group_push_out_no_conversation_of_the_owners(
+    home: Home, bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anima.connect.channels.presence.MOST_VENUES", 2)
+    bot.asks("hello")
+
+    def venues() -> dict[str, Any]:
+        return dict(json.loads(home.site.store.state.get("channel-telegram") or b"{}").get("venues", {}))
+
+    before = venues()[str(OWNER)]["session"]
+    text = f"/help@{bot.server.username}"
+    entity = {"type": "bot_command", "offset": 0, "length": len(text)}
+    for topic in range(1, 6):
+        more = {"message_thread_id": topic, "is_topic_message": True, "entities": [entity]}
+        bot.server.confirmed(bot.server.says(text, sender=STRANGER, group=GROUP, **more))
+    bot.asks("are you still there?")
+    assert venues()[str(OWNER)]["session"] == before
