@@ -82,7 +82,13 @@ def say(page: Page, text: str) -> None:
     page.keyboard.press("Enter")
 
 
+def quiet(page: Page) -> None:
+    """Wait until the turn that is on the page has ended: until then its last words may still be on their way."""
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
 def answers(page: Page) -> list[str]:
+    quiet(page)
     return [" ".join(each.inner_text().split()) for each in page.locator("#talk .assistant .prose").all()]
 
 
@@ -94,6 +100,7 @@ def test_a_first_talk_with_practice(browser: Browser, tmp_path: Path) -> None:
         page = begin(visit, "remember that the boat is called Aurora")
         expect(page.locator("#talk .assistant").first).to_contain_text("I wrote it down in MEMORY.md.")
         assert "The boat is called Aurora" in server.text("MEMORY.md")
+        quiet(page)
         say(page, "what do you know about the boat?")
         expect(page.locator("#talk .assistant")).to_have_count(2)
         expect(page.locator("#used")).to_contain_text("tokens in")
@@ -163,6 +170,7 @@ def test_steering_and_stopping(browser: Browser, standing: Server, script: Scrip
         script.go.set()
         expect(page.locator("#talk .assistant")).to_contain_text("The Aurora, then.")
         expect(page.locator("#talk .waiting")).to_have_count(0)
+        quiet(page)
         assert [each.inner_text().split("\n")[-1] for each in page.locator("#talk .user").all()] == [
             "Where is the boat?",
             "I mean the Aurora.",
@@ -217,6 +225,7 @@ def test_what_a_model_says_is_text_and_nothing_else(browser: Browser, standing: 
         for _ in range(2):  # as it comes, and after a reload
             expect(page.locator("#talk .assistant")).to_have_count(2)
             expect(page.locator("#used")).to_contain_text("tokens")
+            quiet(page)
             for summary in page.locator("#talk details summary").all():
                 summary.click()
             inside = (
@@ -245,6 +254,7 @@ def test_text_from_memory_that_reaches_the_page_is_inert_too(
     with visiting(browser, standing) as visit:
         page = begin(visit, "Remember this.")
         expect(page.locator("#talk .assistant")).to_contain_text("There.")
+        quiet(page)
         page.locator("#talk details summary").click()
         links = [str(each.get_attribute("href")) for each in page.locator("#talk a").all()]
         assert links and all(link.startswith("/memory/") for link in links)
