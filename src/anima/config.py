@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anima.errors import BadConfig, BadPath
-from anima.model import OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope
+from anima.model import OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
 
 FILE = "anima.toml"
 DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
+OTHERS_WORDS = frozenset("users groups agents unreviewed sessions".split())  # folders where others write at will
 PRESETS = ("open", "guarded", "strict")  # from the loosest to the strictest
 
 
@@ -252,6 +253,9 @@ def load(
     for section, kind in _SECTIONS.items():
         own_keys = {key.partition(".")[2]: v for key, v in values.items() if key.startswith(f"{section}.")}
         parts[section] = kind(**own_keys)
+    for told_file in (parts["persona"].file, *(each.path for each in parts["prompt"].additional)):
+        if fold(told_file).startswith(fold(parts["sessions"].dir) + "/"):
+            raise BadConfig(f"{_named(told_file)} is a transcript (sessions.dir), which no prompt is told", where=FILE)
     return Config(**parts, sources=sources, ignored=tuple(ignored), trusted=trusted)
 
 
@@ -382,6 +386,16 @@ def _place(raw: Any) -> str:
     return DocPath.parse(_text(raw)).text
 
 
+def told(raw: Any) -> str:
+    """The place of a file whose words go into prompts: nowhere where others than the owner write at will."""
+    place = DocPath.parse(_text(raw))
+    if place.key.partition("/")[0] in OTHERS_WORDS:
+        raise ValueError(
+            f"{_named(raw)} holds what others said, which no prompt is told as yours; keep it elsewhere first"
+        )
+    return place.text
+
+
 def _additional(raw: Any) -> tuple[Additional, ...]:
     if isinstance(raw, str):
         raw = _texts(raw)
@@ -392,14 +406,11 @@ def _additional(raw: Any) -> tuple[Additional, ...]:
 
 def _one_additional(raw: Any) -> Additional:
     if isinstance(raw, Additional):
-        return raw
-    if isinstance(raw, str):
-        return Additional(path=_place(raw))
-    if not isinstance(raw, dict) or "path" not in raw or set(raw) - {"path", "scopes"}:
+        return raw._replace(path=told(raw.path))
+    given = {"path": raw} if isinstance(raw, str) else raw
+    if not isinstance(given, dict) or "path" not in given or set(given) - {"path", "scopes"}:
         raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
-    if "scopes" not in raw:
-        return Additional(path=_place(raw["path"]))
-    return Additional(path=_place(raw["path"]), scopes=_scopes(raw["scopes"]))
+    return Additional(told(given["path"]), *([_scopes(given["scopes"])] if "scopes" in given else []))
 
 
 def _scopes(raw: Any) -> frozenset[Scope]:
@@ -523,7 +534,7 @@ _KEYS: dict[str, _Key] = {
     "prompt.order": _Key(_one_of("stable", "seed")),
     "prompt.freeze": _Key(_one_of("session", "turn")),
     "prompt.style": _Key(_one_of("markdown", "xml")),
-    "persona.file": _Key(_place),
+    "persona.file": _Key(told),
     "persona.chance": _Key(_share),
     "persona.at": _Key(_text),
     "persona.duration": _Key(_text),

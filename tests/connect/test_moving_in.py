@@ -170,6 +170,17 @@ def test_keys_of_others_services_go_into_no_file_and_are_not_shown() -> None:
     assert "not-for-a-file" not in f"{found}" and "hunter22" not in f"{found}"
 
 
+def test_no_prompt_is_told_what_others_said_and_no_login_is_taken_over() -> None:
+    nexo = settings_of("/o/a.yaml", "agents: [{id: k, extra_docs: [a.md, users/eve/MEMORY.md]}]", home="/o/home")
+    soul = '{"hooks": {"internal": {"entries": {"soul-evil": {"file": "Unreviewed/x.md", "chance": 1}}}}}'
+    evil = settings_of("/o/moltbot.json", soul, home="/o/home")
+    login = settings_of("/o/.env", "OLLAMA_BASE_URL=https://me:hunter22@mine.example/v1", home="/o/home")
+
+    assert nexo.taken["prompt.additional"] == ["a.md"] and "others said" in dict(nexo.left)["agents[k].extra_docs"]
+    assert "persona.file" not in evil.taken and "others said" in evil.left[0][1]
+    assert login.taken == {"index.url": "https://mine.example/v1"} and "hunter22" not in f"{login}" and login.left
+
+
 def test_what_the_home_says_already_stays_and_so_does_every_line_of_its_file() -> None:
     mine = 'timezone = "Europe/Lisbon" # home\n\n[identity] # who\nname = "Mine"\n\n[[agent]]\nid = "aria"\n'
     text, already = with_settings(mine, settings_of("/o/moltbot.json", OPENCLAW, home="/o/home"))

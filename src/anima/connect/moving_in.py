@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from anima.config import load
+from anima.config import load, told
 from anima.connect import json_text
 from anima.connect.toml_text import drawn
-from anima.errors import BadInput
+from anima.errors import BadInput, BadPath
 from anima.text.words import read_table
 
 _NOTHING = "anima has no such setting"
 _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
 _LISTS = ("prompt.additional",)  # keys to which several values may go
+_TOLD = (*_LISTS, "persona.file")  # keys that say what a prompt is told
+_LOGIN = re.compile(r"^([A-Za-z][\w+.-]*://)[^/?#]*@")  # of an address
 _EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
 
 
@@ -132,15 +134,28 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
         if value == os.path.realpath(at[1]):
             left.append((path, "it is this home"))
             return
-    if where in _LISTS:
-        taken.setdefault(where, []).extend(value if isinstance(value, list) else [value])
-        return
+    if isinstance(value, str) and _LOGIN.match(value):
+        value = _LOGIN.sub(r"\1", value)
+        left.append((path, "its name and password stay out: keys stand in the environment, in no file"))
+    if where in _TOLD:
+        files = [one for one in (value if isinstance(value, list) else [value]) if _may_tell(left, path, one)]
+        if not files:
+            return
+        value = [*taken.pop(where, ()), *files] if where in _LISTS else files[0]
     if "[]" in where:
         where = where.replace("[]", f"[{each.places[0]}]", 1)
     if where in taken and taken[where] != value:
         left.append((path, f"{where} is {drawn(taken[where])} by a value before it; a home has one"))
     else:
         taken[where] = value
+
+
+def _may_tell(left: list[tuple[str, str]], path: str, file: object) -> bool:
+    try:
+        return bool(told(file))
+    except (ValueError, BadPath) as error:
+        left.append((path, str(error)))
+        return False
 
 
 # -- into anima.toml -----------------------------------------------------------------------------------------------------
