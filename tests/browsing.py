@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect, sync_playwright
 
 from anima import Home
 from anima.web.tokens import Keyring
@@ -28,9 +28,13 @@ from chromium import ARGUMENTS, NoBrowser, chromium
 from owning import as_owner
 
 SOURCE = str(Path(__file__).parent.parent / "src")
-PATIENCE = 15_000  # milliseconds until something that was to appear counts as missing
+PATIENCE = 60_000  # milliseconds until something that was to appear counts as missing; only a fault waits so long
+expect.set_options(timeout=PATIENCE)
 _TELL = """addEventListener("securitypolicyviolation", (event) =>
     console.error("content policy: " + event.violatedDirective + " " + event.blockedURI), true);"""
+# What a page says for some seconds stands ten times as long: a machine that does much else may look only then.
+_SLOWLY = """{ const soon = window.setTimeout;
+  window.setTimeout = (work, after, ...more) => soon(work, after >= 4000 ? 10 * after : after, ...more); }"""
 
 
 @contextmanager
@@ -115,7 +119,7 @@ class Visit:
 
     def __post_init__(self) -> None:
         self.context.set_default_timeout(PATIENCE)
-        self.context.add_init_script(_TELL)
+        self.context.add_init_script(_TELL + _SLOWLY)
         self.context.on("console", lambda said: self._note(said.type == "error", f"console: {said.text}"))
         self.context.on("weberror", lambda error: self._note(True, f"script: {error.error}"))
         self.context.on("request", lambda request: self._note(self._is_foreign(request.url), f"request: {request.url}"))
@@ -164,6 +168,19 @@ def visiting(browser: Browser, server: Server, **how: Any) -> Iterator[Visit]:
 def navigation(page: Page) -> list[str]:
     """The addresses in the rail, in its order."""
     return [str(link.get_attribute("href")) for link in page.locator(".rail li a").all()]
+
+
+def lead(page: Page, key: str, address: str) -> None:
+    """`g` and a key that names a page. They count as one within a moment, which a busy machine may let pass: then again."""
+    for _ in range(20):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        try:
+            page.wait_for_url(f"**{address}", timeout=3_000)
+        except TimeoutError:
+            continue
+        return
+    page.wait_for_url(f"**{address}")
 
 
 def apart(work: Coroutine[Any, Any, Any]) -> Any:

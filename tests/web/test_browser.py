@@ -11,14 +11,23 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from browsing import PATIENCE, Server, Visit, apart, browser_with, navigation, own_configuration, serving, visiting
+from browsing import (
+    Server,
+    Visit,
+    apart,
+    browser_with,
+    lead,
+    navigation,
+    own_configuration,
+    serving,
+    visiting,
+)
 from mcp_doors import http_client
 from mcp_doors import visiting as mcp_visiting
 
 SOUL = "# Soul\n\nI am calm and curious. I say what I do not know.\n"
 WISH = "- Ana writes to you in English."
 EDITED = "- Ana writes to you in Spanish, and signs with an anchor."
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +149,7 @@ def live_a_day(visit: Visit, up: Server) -> None:
         page.goto(f"{up.url}/{name}")
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator("main")).to_contain_text(text)
-    assert page.url == up.url + "/settings/health"
+    expect(page).to_have_url(up.url + "/settings/health")
 
 
 def see_a_wish(page: Page, up: Server) -> Locator:
@@ -153,8 +162,8 @@ def see_a_wish(page: Page, up: Server) -> Locator:
     expect(card).to_be_visible()
     expect(page.locator("#waiting")).to_have_text("1")
     assert is_the_same(page)
-    assert card.locator(".diff .add .t").all_inner_texts()[-1] == WISH
-    assert card.locator(".diff .cut").count() == 0
+    expect(card.locator(".diff .add .t").last).to_have_text(WISH)
+    expect(card.locator(".diff .cut")).to_have_count(0)
     expect(card).to_contain_text("Ana was asked and said so")
     expect(card).to_contain_text("Only you approve it")
     return card
@@ -241,13 +250,13 @@ def test_the_link_works_once_and_leaves_nothing_in_the_address(
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
     assert page.evaluate("document.cookie") == ""
     page.go_back()
-    assert "#" not in page.url
+    expect(page).not_to_have_url(re.compile("#"))
     with browser.new_context() as other:
         again = other.new_page()
         again.goto(link)
         expect(again.locator("[role=alert]")).to_contain_text("Not this code")
         again.goto(standing.url + "/inbox")
-        assert again.url == standing.url + "/login"
+        expect(again).to_have_url(standing.url + "/login")
 
 
 def test_a_page_is_one_that_loads_wherever_it_is_opened(visit: Visit, standing: Server) -> None:
@@ -262,8 +271,8 @@ def test_a_page_is_one_that_loads_wherever_it_is_opened(visit: Visit, standing: 
     second = visit.context.new_page()
     second.goto(standing.url + "/memory/AGENTS.md?line=12#L12")
 
-    assert second.url.endswith("/memory/AGENTS.md?line=12#L12")
-    assert second.evaluate("document.querySelector(':target').id") == "L12"
+    expect(second).to_have_url(re.compile(re.escape("/memory/AGENTS.md?line=12#L12") + "$"))
+    expect(second.locator(":target")).to_have_id("L12")
     assert second.evaluate("[document.compatMode, document.documentElement.lang]") == ["CSS1Compat", "en"]
 
 
@@ -283,7 +292,7 @@ def test_leaving_locks_the_browser_out(visit: Visit, standing: Server) -> None:
     page.wait_for_url(standing.url + "/login")
     page.goto(standing.url + "/settings/health")
 
-    assert page.url == standing.url + "/login"
+    expect(page).to_have_url(standing.url + "/login")
 
 
 def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -> None:
@@ -307,7 +316,7 @@ def test_two_windows_see_one_inbox(visit: Visit, standing: Server, token: str) -
     first.locator(f"#{one} [data-act=deny]").click()
 
     expect(second.locator(f"#row-{one}")).to_have_count(0)
-    assert second.locator(f"#{two} textarea").input_value() == "The boat is green.\n"
+    expect(second.locator(f"#{two} textarea")).to_have_value("The boat is green.\n")
     second.locator(f"#{two} [data-act=approve-edited]").click()
     expect(first.locator(f"#row-{one}, #row-{two}, #{two}")).to_have_count(0)
     assert standing.text("TOOLS.md").endswith("The boat is green.\n")
@@ -353,8 +362,8 @@ def test_hostile_text_is_shown_and_does_nothing(visit: Visit, standing: Server, 
     expect(shown.locator(".diff")).to_contain_text('<script>document.title="x"</script>')
     expect(shown.locator(".diff")).to_contain_text("⟨U+202E⟩")
     expect(page.locator(f"#row-{told['proposal']}")).to_contain_text('<script>document.title="x"</script>')
-    assert shown.locator("script, img, .diff a").count() == 0
-    assert page.title().startswith("Inbox")
+    expect(shown.locator("script, img, .diff a")).to_have_count(0)
+    expect(page).to_have_title(re.compile("^Inbox"))
 
 
 def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) -> None:
@@ -367,9 +376,7 @@ def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) ->
     before = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     page.get_by_role("button", name="Theme").click()
     after = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-    page.keyboard.press("g")
-    page.keyboard.press("h")
-    page.wait_for_url(standing.url + "/today")
+    lead(page, "h", "/today")
 
     assert before != after == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
 
@@ -380,7 +387,10 @@ def test_the_watch_sees_what_it_watches_for(browser: Browser, standing: Server) 
     visit = Visit(context, standing)
     page = visit.come_in()
     page.evaluate("""() => new Promise((done) => {
-        addEventListener("securitypolicyviolation", () => setTimeout(done, 50));
+        const left = new Set(["img-src", "script-src", "thrown"]);
+        const seen = (what) => { left.delete(what); if (!left.size) setTimeout(done, 50); };
+        addEventListener("securitypolicyviolation", (event) => seen(event.effectiveDirective.replace("-elem", "")));
+        addEventListener("error", () => seen("thrown"));
         document.querySelector("main").innerHTML = '<img src="http://evil.example/x.png" onerror="window.ran = 1">';
         const script = document.createElement("script");
         script.textContent = "window.ran = 1";

@@ -276,7 +276,7 @@ def test_a_form_of_another_origin_is_not_taken(
 
     posts = [status for method, _, status in exchange.told if method == "POST"]
     assert posts == [403] * (len(places) * len(KINDS) + 1)
-    assert page.locator(".card, #door").count() == 0
+    expect(page.locator(".card, #door")).to_have_count(0)
     assert everything(server) == before
 
 
@@ -291,7 +291,7 @@ def test_a_link_from_elsewhere_shows_the_login_page_and_no_other(
             page.evaluate("(to) => { location.href = to; }", server.url + path)
         assert answer.value.status == status
         page.wait_for_url(server.url + path)
-        assert page.locator(".card, .rail").count() == 0
+        expect(page.locator(".card, .rail")).to_have_count(0)
 
 
 @pytest.mark.parametrize("name", ATTACKERS)
@@ -309,7 +309,7 @@ def test_nothing_of_ours_can_be_put_into_a_frame(
             server.url + path,
         )
         frame = page.frames[-1]
-        assert frame.locator("#main, button, .card").count() == 0
+        expect(frame.locator("#main, button, .card")).to_have_count(0)
         assert not frame.url.startswith(server.url)
 
 
@@ -396,4 +396,4 @@ def test_a_name_that_was_rebound_to_this_machine_reaches_nothing(browser: Browse
         assert (seen["events"], seen["socket"]) == ("failed", "closed")
         assert everything(server) == before
         on(page, rebound + "/inbox")
-        assert page.locator("#main, #door").count() == 0
+        expect(page.locator("#main, #door")).to_have_count(0)

@@ -3,6 +3,7 @@ and a model that says what no page may run."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from anima.agent.models import Models
 from anima.testing.models import ModelServer, Received, Spoken
-from browsing import PATIENCE, Server, Visit, browser_with, own_configuration, serving, visiting
+from browsing import Server, Visit, browser_with, own_configuration, serving, visiting
 
 SEARCH = ("memory_search", {"query": "boat"})
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +80,13 @@ def begin(visit: Visit, text: str) -> Page:
 def say(page: Page, text: str) -> None:
     page.fill("#words", text)
     page.keyboard.press("Enter")
+    expect(page.locator("#words")).to_have_value("")  # it was taken
 
 
-def quiet(page: Page) -> None:
-    """Wait until the turn that is on the page has ended: until then its last words may still be on their way."""
-    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
-
-
-def answers(page: Page) -> list[str]:
-    quiet(page)
-    return [" ".join(each.inner_text().split()) for each in page.locator("#talk .assistant .prose").all()]
+def settled(page: Page, *, answers: int) -> None:
+    """So much was answered, and nobody speaks any more: only then is there something to read at once."""
+    expect(page.locator("#talk .assistant .prose")).to_have_count(answers)
+    expect(page.locator("#talk")).to_have_attribute("aria-busy", "false")
 
 
 # -- the walk --------------------------------------------------------------------------------------------------------------
@@ -100,25 +97,25 @@ def test_a_first_talk_with_practice(browser: Browser, tmp_path: Path) -> None:
         page = begin(visit, "remember that the boat is called Aurora")
         expect(page.locator("#talk .assistant").first).to_contain_text("I wrote it down in MEMORY.md.")
         assert "The boat is called Aurora" in server.text("MEMORY.md")
-        quiet(page)
+        settled(page, answers=1)
         say(page, "what do you know about the boat?")
-        expect(page.locator("#talk .assistant")).to_have_count(2)
+        settled(page, answers=2)
         expect(page.locator("#used")).to_contain_text("tokens in")
         expect(page.locator("#talks .what")).to_have_text("remember that the boat is called Aurora")
 
-        before, address = answers(page), page.url
+        before, address = page.locator("#talk .assistant .prose").all_inner_texts(), page.url
         page.reload()
-        expect(page.locator("#talk .assistant")).to_have_count(2)
-        assert answers(page) == before
+        expect(page.locator("#talk .assistant .prose")).to_have_text(before, use_inner_text=True)
 
         page.locator("#talk details").nth(1).locator("summary").click()
         hit = page.locator(".recalled li").first
         expect(hit).to_contain_text("The boat is called Aurora")
-        assert "?line=" in (hit.get_by_text("why").get_attribute("href") or "")
-        assert (hit.get_by_text("correct").get_attribute("href") or "").endswith("/memory/MEMORY.md?as=edit")
+        expect(hit.get_by_text("why")).to_have_attribute("href", re.compile(r"\?line="))
+        expect(hit.get_by_text("correct")).to_have_attribute("href", re.compile(r"/memory/MEMORY\.md\?as=edit$"))
         hit.get_by_text("forget").click()
         expect(page.locator("#words")).to_have_value("forget The boat is called Aurora")
         page.keyboard.press("Enter")
+        settled(page, answers=3)
 
         card = page.locator("#cards .card")
         card.get_by_role("button", name="Forget").click()  # without the word nothing happens
@@ -129,7 +126,7 @@ def test_a_first_talk_with_practice(browser: Browser, tmp_path: Path) -> None:
         assert "Aurora" not in server.text("MEMORY.md")
 
         page.reload()
-        expect(page.locator("#talk .between, #talk .assistant").first).to_be_visible()
+        settled(page, answers=2)  # the one that told of it is gone
         expect(page.locator("#talk")).not_to_contain_text("Aurora")  # it is forgotten in what was said, too
         page.get_by_role("link", name="New conversation", exact=True).click()
         expect(page.locator("#talks .what")).to_have_count(1)
@@ -154,7 +151,7 @@ def test_a_reload_in_the_middle_of_a_turn_and_a_second_tab(browser: Browser, sta
         for tab in (page, other):
             expect(tab.locator("#talk .assistant b").last).to_have_text("marina")
             expect(tab.get_by_role("button", name="Stop")).to_be_hidden()
-        assert answers(page) == answers(other) == ["One moment.", "It is at the marina."]
+            expect(tab.locator("#talk .assistant .prose")).to_have_text(["One moment.", "It is at the marina."])
         script.steps = [Spoken("And the other tab hears it.")]
         say(other, "Say something.")
         expect(page.locator("#talk .assistant").last).to_contain_text("And the other tab hears it.")
@@ -170,11 +167,8 @@ def test_steering_and_stopping(browser: Browser, standing: Server, script: Scrip
         script.go.set()
         expect(page.locator("#talk .assistant")).to_contain_text("The Aurora, then.")
         expect(page.locator("#talk .waiting")).to_have_count(0)
-        quiet(page)
-        assert [each.inner_text().split("\n")[-1] for each in page.locator("#talk .user").all()] == [
-            "Where is the boat?",
-            "I mean the Aurora.",
-        ]
+        settled(page, answers=1)
+        expect(page.locator("#talk .user .text")).to_have_text(["Where is the boat?", "I mean the Aurora."])
 
         script.steps = [script.held(Spoken("Too late."))]
         say(page, "Tell me everything.")
@@ -223,22 +217,20 @@ def test_what_a_model_says_is_text_and_nothing_else(browser: Browser, standing: 
     with visiting(browser, standing) as visit:
         page = begin(visit, f"Say this: {HOSTILE}")
         for _ in range(2):  # as it comes, and after a reload
-            expect(page.locator("#talk .assistant")).to_have_count(2)
+            settled(page, answers=2)
             expect(page.locator("#used")).to_contain_text("tokens")
-            quiet(page)
             for summary in page.locator("#talk details summary").all():
                 summary.click()
             inside = (
                 "#talk :is(script, img, iframe, style, a, form, input, svg, button, [onerror], [data-act], [style])"
             )
-            assert page.locator(inside).count() == 0
-            assert page.title() != "pwned" and page.locator("#talk .between").count() == 0
+            expect(page.locator(f"{inside}, #talk .between, #cards .card")).to_have_count(0)
+            assert page.title() != "pwned"
             shown = page.locator("#talk .assistant").last.inner_text()
             assert "⟨U+202E⟩" in shown and "⟨U+2066⟩" in shown and "\u202e" not in page.locator("#talk").inner_text()
             assert (
                 "(javascript:document.title='pwned')" in shown and '<script>document.title = "pwned"</script>' in shown
             )
-            assert page.locator("#cards .card").count() == 0
             page.reload()
 
 
@@ -254,8 +246,7 @@ def test_text_from_memory_that_reaches_the_page_is_inert_too(
     with visiting(browser, standing) as visit:
         page = begin(visit, "Remember this.")
         expect(page.locator("#talk .assistant")).to_contain_text("There.")
-        quiet(page)
+        settled(page, answers=1)
         page.locator("#talk details summary").click()
-        links = [str(each.get_attribute("href")) for each in page.locator("#talk a").all()]
-        assert links and all(link.startswith("/memory/") for link in links)
-        assert page.locator("#talk img").count() == 0
+        expect(page.locator("#talk a").first).to_be_visible()
+        expect(page.locator('#talk a:not([href^="/memory/"]), #talk img')).to_have_count(0)

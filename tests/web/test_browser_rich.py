@@ -11,11 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from axe import axe
-from browsing import PATIENCE, Server, browser_with, own_configuration, serving, visiting
+from browsing import Server, browser_with, lead, own_configuration, serving, visiting
 from plenty import rich
 
 pytestmark = pytest.mark.long
-expect.set_options(timeout=4 * PATIENCE)
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 TWICE = ViewportSize(width=640, height=400)  # what 1280 x 800 is at 200 %
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -74,7 +73,7 @@ def test_at_least_fifteen_rows_stand_on_one_screen(browser: Browser, server: Ser
     shown = "all => all.filter((one) => one.getBoundingClientRect().bottom <= innerHeight).length"
     with visiting(browser, server, viewport=WIDE) as visit:
         page = visit.come_in(at="/inbox")
-        assert page.locator(".entry").count() == 200
+        expect(page.locator(".entry")).to_have_count(200)
         assert page.locator(".entry").evaluate_all(shown) >= 15
         opened(page, server, "/tidy")
         assert page.locator(".entry").evaluate_all(shown) >= 12  # below what is said of them
@@ -86,9 +85,7 @@ def test_the_owners_day_by_keys_alone(browser: Browser, server: Server) -> None:
     with visiting(browser, server, viewport=WIDE) as visit:
         page = visit.come_in()
         keys = page.keyboard
-        keys.press("g")
-        keys.press("i")
-        page.wait_for_url(server.url + "/inbox")
+        lead(page, "i", "/inbox")
         keys.press("j")
         row = page.locator(".entry:focus")
         first = str(row.get_attribute("data-id"))
@@ -98,6 +95,7 @@ def test_the_owners_day_by_keys_alone(browser: Browser, server: Server) -> None:
         expect(page.locator(f"#row-{first}")).to_have_count(0)
         second = str(row.get_attribute("data-id"))
         expect(page.locator(f"#{second}")).to_be_visible()
+        expect(page.locator("#detail")).not_to_have_attribute("aria-busy", "true")
         keys.press("d")
         expect(page.locator("#said")).to_contain_text("Denied")
 
@@ -107,11 +105,11 @@ def test_the_owners_day_by_keys_alone(browser: Browser, server: Server) -> None:
         keys.press("Enter")
         card = page.locator(f"#{danger.get_attribute('data-id')}")
         expect(card).to_contain_text("Danger.")
-        assert card.locator("footer button").first.get_attribute("data-act") == "deny"
+        expect(card.locator("footer button").first).to_have_attribute("data-act", "deny")
         expect(card.locator("[data-act=approve]")).to_be_enabled()
         keys.press("a")
         expect(card.locator("[data-armed]")).to_be_focused()
-        assert card.count() == 1
+        expect(card).to_have_count(1)
         keys.press("d")
         expect(card).to_have_count(0)
 
@@ -132,7 +130,7 @@ def test_the_owners_day_by_keys_alone(browser: Browser, server: Server) -> None:
         expect(page.locator("#text")).to_be_focused()
         keys.press("Control+End")
         keys.type("- see [[Belaa")
-        expect(page.locator("#names-offered li").first).to_contain_text("Belaa")
+        expect(page.locator("#names-offered li").first).to_have_text("Belaanna")
         keys.press("Enter")
         keys.press("Control+Enter")
         page.wait_for_url("**/memory/notes/n*.md")

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browsing import PATIENCE, Server, apart, browser_with, serving, visiting
+from browsing import Server, apart, browser_with, serving, visiting
 from mcp_doors import visiting as mcp_visiting
-
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +83,7 @@ def test_the_guided_start(browser: Browser, tmp_path: Path) -> None:
             expect(tab.locator("#talk .assistant")).to_contain_text("I wrote it down in MEMORY.md.")
         second.fill("#words", "what do you know about the mast?")
         second.keyboard.press("Enter")
+        expect(second.locator("#talk .user")).to_have_count(2)  # it was taken, and may be answered already
         second.reload()
         for tab in (page, second):
             expect(tab.locator("#talk .assistant")).to_have_count(2)

@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from anima import Home
-from browsing import PATIENCE, Server, Visit, browser_with, own_configuration, serving, visiting
+from browsing import Server, Visit, browser_with, lead, own_configuration, serving, visiting
 
-expect.set_options(timeout=PATIENCE)
 NOTES = """# Notes
 
 - The tiller was repaired by Tomas in March
@@ -57,6 +56,7 @@ def by_key(page: Page) -> None:
         page.locator(".entry").first.click()
         page.locator(".entry").first.focus()
     expect(page.locator(f"#tidy-{page.locator('.entry:focus').get_attribute('data-id')}")).to_be_visible()
+    expect(page.locator("#detail")).not_to_have_attribute("aria-busy", "true")
     page.keyboard.press("a")
 
 
@@ -78,8 +78,7 @@ def act(visit: Visit, page: Page, work: Callable[[], object], left: int) -> None
 def test_everything_is_tidied_by_keys_and_one_is_taken_back(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as visit:
         page = visit.come_in()
-        page.keyboard.press("g")
-        page.keyboard.press("y")
+        lead(page, "y", "/tidy")
         expect(page.locator(".entry")).to_have_count(4)
         page.keyboard.press("j")
         for left in (3, 2):

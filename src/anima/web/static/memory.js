@@ -312,9 +312,9 @@
       box.focus();
     }
     async function offer() {
-      const found = open();
+      if (open() && !names) names = [...(await part("/graph?part=names")).drawn.querySelectorAll(".label")].map((one) => one.textContent);
+      const found = open();  // what is typed by now
       if (!found) { list.hidden = true; return; }
-      if (!names) names = [...(await part("/graph?part=names")).drawn.querySelectorAll(".label")].map((one) => one.textContent);
       const fit = names.filter((name) => name.toLowerCase().includes(found[1].toLowerCase())).slice(0, 8);
       list.replaceChildren(...fit.map((name, n) => {
         const one = Object.assign(document.createElement("li"), { textContent: name, id: `offered-${n}` });
