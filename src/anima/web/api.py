@@ -493,16 +493,11 @@ def tokens(here: Here) -> bodies.Items[Pass]:
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201, response_model=bodies.NewToken)
-def make_token(here: Here, wish: bodies.TokenWish) -> object:
+def make_token(here: Here, me: Me, wish: bodies.TokenWish) -> object:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
-    made, secret = here.keyring.make(
-        "agent" if wish.scope else "owner",
-        name=wish.name,
-        agent=here.home.agent if wish.scope else None,
-        scope=wish.scope,
-        sender=wish.sender if wish.scope else None,
-        lifetime=timedelta(days=wish.days),
-    )
+    own = {"agent": here.home.agent, "sender": wish.sender} if wish.scope else {}
+    about = {"name": wish.name, "scope": wish.scope, "lifetime": timedelta(days=wish.days), **own}
+    made, secret = here.keyring.make("agent" if wish.scope else "owner", by=me.id, **about)
     return asdict(made) | {"token": secret}
 
 

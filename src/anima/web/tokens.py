@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
-from anima.model import Scope
+from anima.model import Access, Scope
 
 Kind = Literal["owner", "agent", "page"]
 FORMAT = 1
@@ -51,6 +51,7 @@ class Pass:
     agent: str | None = None
     scope: Scope | None = None
     sender: str | None = None
+    access: Access = "rw"
 
     @property
     def is_owner(self) -> bool:
@@ -97,7 +98,7 @@ class Keyring:
         shape = _SHAPE.fullmatch(secret)
         found = self._held().passes.get(shape[1]) if shape else None
         known = found[1] if found else "0" * 64
-        if not hmac.compare_digest(_digest(secret), known) or found is None:
+        if not hmac.compare_digest(digest_of(secret), known) or found is None:
             return None
         if not self._is_current(found[0]):
             return None
@@ -133,39 +134,20 @@ class Keyring:
             _put(self._owner_file, (secret + "\n").encode("ascii"))
         return secret
 
-    def make(
-        self,
-        kind: Kind,
-        *,
-        name: str,
-        scope: Scope | None,
-        agent: str | None = None,
-        sender: str | None = None,
-        lifetime: timedelta | None = None,
-    ) -> tuple[Pass, str]:
-        """A new pass and its secret, which is told only now."""
-        if (kind == "agent") != (scope is not None):
-            raise BadArguments("an agent's token has a scope, and no other token has one")
-        if not name.strip() or len(name) > 80 or not name.isprintable():
-            raise BadArguments("a token's name has 1 to 80 printable characters")
-        now = self._clock()
-        made = Pass(
-            id=secrets.token_hex(6),
-            kind=kind,
-            name=name.strip(),
-            made=now,
-            agent=agent,
-            scope=scope,
-            sender=sender,
-            expires=now + lifetime if lifetime else None,
-        )
-        secret = f"anima_{made.id}_{secrets.token_hex(64 if kind == 'page' else 32)}"
+    def make(self, kind: Kind, *, by: str | None = None, **about: Any) -> tuple[Pass, str]:
+        """A new pass and its secret, which is told only now; `about` is what `new_pass` takes. `by` is the pass it is made
+        with."""
+        made = new_pass(kind, now=self._clock(), **about)
+        secret = new_secret(made)
+        self._add(made, digest_of(secret), by)
+        return made, secret
+
+    def _add(self, made: Pass, digest: str, by: str | None) -> None:
         with self._locked():
             held = self._fresh()
             if len(held.passes) >= MOST_PASSES:
                 raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some: anima token list")
-            self._save(replace(held, passes={**held.passes, made.id: (made, _digest(secret))}))
-        return made, secret
+            self._save(replace(held, passes={**held.passes, made.id: (made, digest)}))
 
     def revoke(self, id: str) -> Pass:
         """Takes a pass back, at once and everywhere. Raises NotFound."""
@@ -181,7 +163,7 @@ class Keyring:
         code = secrets.token_hex(16)
         with self._locked():
             held = self._fresh()
-            self._save(replace(held, codes={**held.codes, _digest(code): self._clock() + CODE_LIFETIME}))
+            self._save(replace(held, codes={**held.codes, digest_of(code): self._clock() + CODE_LIFETIME}))
         return code
 
     def redeem(self, code: str) -> tuple[str, str] | None:
@@ -190,12 +172,12 @@ class Keyring:
             return None
         with self._locked():
             held = self._fresh()
-            digest = _digest(code)
+            digest = digest_of(code)
             if digest not in held.codes:
                 return None
             self._save(replace(held, codes={name: end for name, end in held.codes.items() if name != digest}))
         _, secret = self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)
-        return secret[:-_HALF], secret[-_HALF:]
+        return halved(secret)
 
     # -- the file -------------------------------------------------------------------------------------------------------
 
@@ -249,6 +231,50 @@ class Keyring:
             os.close(lock)
 
 
+def new_pass(
+    kind: Kind,
+    *,
+    name: str,
+    scope: Scope | None,
+    now: datetime,
+    agent: str | None = None,
+    sender: str | None = None,
+    access: Access = "rw",
+    lifetime: timedelta | None = None,
+) -> Pass:
+    """A pass that nobody has yet. Raises BadArguments."""
+    if (kind == "agent") != (scope is not None):
+        raise BadArguments("an agent's token has a scope, and no other token has one")
+    if not name.strip() or len(name) > 80 or not name.isprintable():
+        raise BadArguments("a token's name has 1 to 80 printable characters")
+    return Pass(
+        id=secrets.token_hex(6),
+        kind=kind,
+        name=name.strip(),
+        made=now,
+        agent=agent,
+        scope=scope,
+        sender=sender,
+        access=access,
+        expires=now + lifetime if lifetime else None,
+    )
+
+
+def new_secret(of: Pass) -> str:
+    """A secret for a pass; one it had before stops working once this one's digest is kept."""
+    return f"anima_{of.id}_{secrets.token_hex(64 if of.kind == 'page' else 32)}"
+
+
+def is_secret(text: str) -> bool:
+    """Whether a text has the form of a secret, so that it is worth looking for."""
+    return _SHAPE.fullmatch(text) is not None
+
+
+def halved(secret: str) -> tuple[str, str]:
+    """The halves of a page's secret, for its cookie and its key."""
+    return secret[:-_HALF], secret[-_HALF:]
+
+
 class Tickets:
     """What lets a browser fetch one address of a page where it sends no header of ours: a picture. For a minute."""
 
@@ -275,7 +301,7 @@ class Tickets:
 _HINT = "set ANIMA_CONFIG to a folder you can write, or remove its folder serve and make new tokens"
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -294,4 +320,5 @@ def _put(file: Path, data: bytes) -> None:
 def _parsed(name: str, row: Mapping[str, Any]) -> Pass:
     times: dict[str, Any] = {key: row[key] and datetime.fromisoformat(row[key]) for key in ("made", "expires")}
     scope = Scope(row["scope"]) if row["scope"] else None
-    return Pass(id=name, scope=scope, **times, **{key: row[key] for key in ("kind", "name", "agent", "sender")})
+    more = {key: row[key] for key in ("kind", "name", "agent", "sender")}
+    return Pass(id=name, scope=scope, access=row.get("access", "rw"), **times, **more)

@@ -1,27 +1,30 @@
-"""The tenants of a database, for whoever owns it: made, listed, suspended and erased.
+"""The tenants of a database, for whoever owns it: made, listed, suspended and erased; and the tokens that are theirs.
 
 Promise: what is done here needs the owner's role, which serves no home. Erasing deletes every row of a tenant in one
 transaction and then counts what is left in every table; what dead rows, the write-ahead log and backups still hold is the
-server's, and said. Not here: homes (homes), tables (schema).
+server's, and said. Of a token only the digest is kept; one that is rotated keeps its id, since what came in with it stays
+known by that, and with one that is revoked goes all that was made with it. Not here: homes (homes), tables (schema), what
+a server asks (fleet).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import BadArguments, Damaged, MissingExtra, NoSuchHome
+from anima.errors import BadArguments, Damaged, MissingExtra, NoSuchHome, NotFound, printable
 from anima.store.rows.postgres import shown
 from anima.store.rows.schema import as_owner, bring_up
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_TABLES = "home file line gone record head revision version lease made document part".split()
+_TABLES = "home file line gone record head revision version lease made document part credential".split()
 _LEFT = "dead rows until the server vacuums, its log until it is recycled, and backups until they expire still hold it"
+_SHOWN = "id, agent, kind, name, scope, sender, access, made, expires"  # of a credential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +76,58 @@ class Tenants:
         with self._owning() as db:
             number = self._number(db, name)
             with as_owner(db, number):
-                gone = sum(db.execute(f"delete from anima.{table}").rowcount for table in _TABLES)
-                left = [table for table in _TABLES if db.execute(f"select 1 from anima.{table} limit 1").fetchone()]
+                own = f"from anima.{{}} where tenant = {number}"
+                gone = sum(db.execute(f"delete {own.format(table)}").rowcount for table in _TABLES)
+                left = [table for table in _TABLES if db.execute(f"select 1 {own.format(table)} limit 1").fetchone()]
                 if left:
                     raise Damaged(f"{name} still has rows in {', '.join(left)}; nothing was erased")
                 db.execute("delete from anima.tenant where tenant = %s", (number,))
         return gone, _LEFT
+
+    # -- tokens ---------------------------------------------------------------------------------------------------------
+
+    def tokens(self, name: str) -> list[dict[str, Any]]:
+        """Every credential of a tenant's that works, the oldest first, without its digest."""
+        sql = f"""
+            select {_SHOWN} from anima.credential where tenant = %s and (expires is null or expires > now())
+            order by made, id
+        """
+        with self._owning() as db:
+            rows = db.execute(sql, (self._number(db, name),)).fetchall()
+        return [dict(zip(_SHOWN.split(", "), row, strict=True)) for row in rows]
+
+    def add_token(self, name: str, about: Mapping[str, Any], digest: bytes) -> None:
+        """Keeps a new credential: what it is, and the digest of its secret."""
+        given = {key: about[key] for key in _SHOWN.split(", ") if key != "made"}
+        sql = f"""
+            insert into anima.credential(tenant, digest, {", ".join(given)})
+            values(%(tenant)s, %(digest)s, {", ".join(f"%({key})s" for key in given)})
+        """
+        with self._owning() as db:
+            db.execute(sql, {**given, "tenant": self._number(db, name), "digest": digest})
+
+    def rotate_token(self, name: str, id: str, digest: bytes, *, grace: timedelta) -> None:
+        """Gives a credential another secret. The one before works as long as `grace` says; browsers that came in with it
+        do not. Raises NotFound."""
+        sql = """
+            update anima.credential set digest = %s, before = digest, until = now() + %s
+            where tenant = %s and id = %s and kind != 'page' and (expires is null or expires > now())
+        """
+        with self._owning() as db, db.transaction():
+            number = self._number(db, name)
+            if not db.execute(sql, (digest, grace, number, id)).rowcount:
+                raise _no_token(id)
+            sql = "delete from anima.credential where tenant = %s and made_by = %s and kind = 'page'"
+            db.execute(sql, (number, id))
+
+    def revoke_token(self, name: str, id: str) -> None:
+        """Takes a credential back, at once and everywhere, with all that was made with it. Raises NotFound."""
+        with self._owning() as db:
+            number = self._number(db, name)
+            with as_owner(db, number):
+                sql = "select anima.credential_drop(id, agent) from anima.credential where tenant = %s and id = %s"
+                if not db.execute(sql, (number, id)).fetchall():
+                    raise _no_token(id)
 
     def _shown(self, db: Connection[Any], name: str) -> Tenant:
         number = self._number(db, name)
@@ -88,8 +137,8 @@ class Tenants:
             agents = tuple(row[0] for row in db.execute("select agent from anima.home order by agent").fetchall())
             rows = bytes = 0
             for table in _TABLES:
-                sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each"
-                found = db.execute(sql).fetchone() or (0, 0)
+                sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each where tenant = %s"
+                found = db.execute(sql, (number,)).fetchone() or (0, 0)
                 rows, bytes = rows + int(found[0]), bytes + int(found[1])
         return Tenant(name=name, made=made, suspended=suspended, agents=agents, rows=rows, bytes=bytes)
 
@@ -112,3 +161,7 @@ class Tenants:
             said = (str(error).strip().splitlines() or [""])[0]
             hint = "tenants are made by whoever owns the database, who may make roles or has anima_owner"
             raise Damaged(f"{self.name}: {said}", hint=hint) from None
+
+
+def _no_token(id: str) -> NotFound:
+    return NotFound(f"there is no token {printable(id)!r}", hint="anima tenant token list NAME shows them")

@@ -1,0 +1,69 @@
+"""What a server of many homes asks its database: whose credential this is, and what else concerns no single home.
+
+Promise: nothing here reads the table of credentials; functions of its owner's answer for one digest or id, and list, add
+and take away for one tenant. A role that could pass over row policies is refused when a fleet is made. Not here: homes
+(homes), what the owner of the database does (tenants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anima.errors import BadArguments
+from anima.store.rows.homes import engine_at
+from anima.store.rows.transaction import HomeRows, LostConnection, Transaction
+
+_FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
+_ADD = """
+    select anima.credential_add(%(id)s, %(agent)s, %(kind)s, %(name)s, %(scope)s, %(sender)s, %(access)s, %(expires)s,
+        %(by)s, %(digest)s)
+"""
+
+
+class Fleet:
+    """A database of homes, as the application's role. Safe to share by threads."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address.partition("#")[0]
+        if not self.address.startswith(("postgresql:", "postgres:")):
+            raise BadArguments("many homes are served from PostgreSQL", hint="one home: anima up")
+        self._engine: Any = engine_at(self.address)
+        self.name: str = self._engine.name
+
+    def is_there(self) -> bool:
+        """Whether the database answers."""
+        return self._ask("select 1", ()) is not None
+
+    def credential(self, *, digest: bytes | None = None, id: str | None = None) -> dict[str, Any] | None:
+        """The credential of a digest or an id, with its tenant; None where there is none that works."""
+        found = self._ask("select * from anima.credential_found(%s, %s)", (digest, id))
+        return dict(zip(_FOUND, found, strict=True)) if found else None
+
+    def credentials(self, tenant: int, agent: str) -> list[dict[str, Any]]:
+        """Every credential of a tenant's agent that works."""
+        rows = HomeRows(self._engine, tenant, 0).ask("select * from anima.credentials_of(%(agent)s)", agent=agent)
+        return [dict(zip(_FOUND[3:], row, strict=True)) for row in rows]
+
+    def add_credential(self, tenant: int, about: Mapping[str, Any], *, by: str | None, digest: bytes) -> None:
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            rows.tell(_ADD, **{**about, "by": by, "digest": digest})
+
+    def drop_credential(self, tenant: int, id: str, agent: str) -> bool:
+        """Takes a credential of a tenant's agent back, with all that was made with it; whether there was one."""
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            return bool(rows.ask("select anima.credential_drop(%(id)s, %(agent)s)", id=id, agent=agent))
+
+    def _ask(self, statement: str, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """One row, without a tenant; once more where a connection that was kept turns out to be lost."""
+        for is_last in (False, True):
+            try:
+                with self._engine.connection() as db, self._engine.translated(Transaction(db)):
+                    found: tuple[Any, ...] | None = db.execute(statement, given).fetchone()
+                    return found
+            except LostConnection:
+                if is_last:
+                    raise
+        raise AssertionError
