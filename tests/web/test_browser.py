@@ -327,7 +327,8 @@ def test_a_no_and_a_token_taken_back_are_said_to_be_done(visit: Visit, standing:
     """Their answers are empty, and no fault."""
     page = visit.come_in(at="/inbox")
     one = wished(standing, token)["proposal"]
-    page.locator(f"#{one} [data-act=deny]").click()
+    expect(page.locator(f"#{one} [data-act=approve]")).to_be_enabled()
+    page.keyboard.press("d")  # about what stands beside the list; it need not be chosen first
     expect(page.locator("#said")).to_have_text("Denied; nothing was written.")
     made = standing.anima("token", "make", "--name", "spare")["id"]
     page.goto(standing.url + "/settings")

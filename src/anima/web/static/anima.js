@@ -454,11 +454,13 @@
     if (one.matches(".entry")) choose(one, { open: false }).catch((error) => say(error.message));
   }
 
-  // A key decides only about what is chosen and shown; the first one chooses.
+  // A key decides only about what is chosen and seen: the card around the focus, or what stands beside the list. What came
+  // there this very moment is not seen yet, and its button says so.
   function chosen(name) {
-    const row = document.activeElement.closest("[data-list] .entry"), detail = $("#detail");
-    const one = row ? detail.dataset.id === row.dataset.id && !detail.ariaBusy && $(".card, .noted", detail) : document.activeElement.closest(".card[data-id], .noted");
-    if (one) act(name, one); else if (!row) step(1);
+    const near = document.activeElement, row = near.closest("[data-list] .entry"), detail = $("#detail");
+    const beside = detail && !detail.ariaBusy && (!row || detail.dataset.id === row.dataset.id) && $(".card, .noted", detail);
+    const one = near.closest(".card[data-id], .noted") || beside && beside.checkVisibility() && (row || !$("[data-act=approve]:disabled", beside)) && beside;
+    if (one) act(name, one); else if (row) choose(row).catch((error) => say(error.message)); else step(1);
   }
 
   let leading = false;
