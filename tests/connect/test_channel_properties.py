@@ -144,7 +144,7 @@ def plainly(shown: list[Shown]) -> list[tuple[str, str, int]]:
     def name(found: re.Match[str]) -> str:
         return names.setdefault(found[0], f"name-{len(names)}")
 
-    ids = re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\bp\d+\b|\b[0-9a-f]{12}\b")
+    ids = re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\bp[0-9a-f]{12}\b|\b[0-9a-f]{12}\b")
     return [(each.venue.name, ids.sub(name, each.text), len(each.buttons)) for each in shown]
 
 

@@ -41,7 +41,7 @@ def told(session: Session, tool: str, **given: Any) -> str:
 def plain(answer: str) -> str:
     """An answer without the name of the proposal or entry that waits, which follows from its own words and time."""
     answer = re.sub(r'"noted": \["u[0-9a-f]+"\]', "", answer)
-    return re.sub(r'"proposal": "p\d+"|anima (?:approve|review) p\d+', "", answer)
+    return re.sub(r'"proposal": "p[0-9a-f]+"|anima (?:approve|review) p[0-9a-f]+', "", answer)
 
 
 def shown(home: Home) -> str:

@@ -346,12 +346,32 @@ def test_m3_a_proposal_that_was_put_in_waits_for_nobody(home: Home) -> None:
         session.call("memory_write", {"target": "TOOLS.md", "content": "the printer is in the attic"})
     [waiting] = home.inbox.all()
     [file] = (Path(home.name) / ".anima" / "pending").glob("p*.json")
-    number = int(waiting.id[1:])
-    for other in (number - 1, number + 1, 99):
-        body = {**json.loads(file.read_text(encoding="utf-8")), "id": f"p{other}"}
-        file.with_name(f"p{other}.json").write_text(json.dumps(body), encoding="utf-8")
+    key = home.site.store.key
+    number = key.number_of(waiting.id[1:])
+    for other in (f"p{number - 1}", f"p{key.name_of(number + 1)}", "p99", "p0123456789ab"):
+        body = {**json.loads(file.read_text(encoding="utf-8")), "id": other}
+        file.with_name(f"{other}.json").write_text(json.dumps(body), encoding="utf-8")
         with pytest.raises(HomeError, match="was altered"):
-            home.inbox.approve(f"p{other}", approver="terminal")
+            home.inbox.approve(other, approver="terminal")
+
+
+def test_the_name_of_a_proposal_does_not_count_what_the_owner_wrote_and_an_older_name_still_counts(home: Home) -> None:
+    names = []
+    with home.session(scope=Scope.MAIN) as session:
+        for words in ("the printer is in the attic", "the scanner is in the hall"):
+            asked = {"target": "TOOLS.md", "content": words}
+            names.append(session.call("memory_write", asked)["proposal"])
+    key = home.site.store.key
+    numbers = [key.number_of(name[1:]) for name in names]
+    assert numbers == sorted(numbers) and all(
+        f"p{key.name_of(n)}" == name for n, name in zip(numbers, names, strict=True)
+    )
+    assert not any(name == f"p{number}" or len(name) != 13 for name, number in zip(names, numbers, strict=True))
+
+    file = Path(home.name) / ".anima" / "pending" / f"{names[0]}.json"
+    older = file.rename(file.with_name(f"p{numbers[0]}.json"))
+    older.write_text(older.read_text(encoding="utf-8").replace(names[0], older.stem), encoding="utf-8")
+    assert home.inbox.approve(older.stem, approver="terminal")[0].status == "written"
 
 
 def test_design_4_a_ledger_that_was_rewritten_without_the_key_is_not_whole(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def review(
     \b
     anima review                    look and decide, one key each
     anima review --list             only look
-    anima review --keep u97c9 p16   keep these
+    anima review --keep u97c9       keep this one
     anima review --drop --all       drop every noted line
     """
     if keep and drop:

@@ -227,9 +227,9 @@ class Ledger:
         return found[::-1]
 
     def carried_out(self, proposal: str) -> bool:
-        """Whether a batch that carries out a proposal (`p` and the number of its record) was begun and done."""
+        """Whether a batch that carries out a proposal (`p` and the name of its record) was begun and done."""
         begun = set()
-        for record in self.records(int(proposal[1:]), kinds=("intent", "done")):
+        for record in self.records(self.key.number_of(proposal[1:]), kinds=("intent", "done")):
             if record.kind == "intent" and record.fields.get("of") == proposal:
                 begun.add(record.fields.get("id"))
             elif record.kind == "done" and record.fields.get("id") in begun:

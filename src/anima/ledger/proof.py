@@ -18,6 +18,7 @@ from anima.errors import Damaged
 from anima.text.markdown import bullet_text
 
 FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
+_HALF = 2**24  # of a record's number, which is hidden half by half
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
@@ -103,6 +104,25 @@ class Key:
     def lines(self, text: str) -> list[str]:
         """The digest of each line of a text, in order; lines end at LF."""
         return [self.line(line) for line in text.split("\n")]
+
+    def name_of(self, number: int) -> str:
+        """The public name of a record's number, which tells whoever has not the key nothing of how many there are."""
+        left, right = divmod(number, _HALF)
+        for turn in range(4):
+            left, right = right, left ^ self._mixed(turn, right)
+        return f"{left:06x}{right:06x}"
+
+    def number_of(self, name: str) -> int:
+        """The number behind a name; what is shorter is the number itself, as names once were."""
+        if len(name) < 12:
+            return int(name)
+        left, right = divmod(int(name, 16), _HALF)
+        for turn in reversed(range(4)):
+            left, right = right ^ self._mixed(turn, left), left
+        return left * _HALF + right
+
+    def _mixed(self, turn: int, half: int) -> int:
+        return int(self._digest(f"{turn} {half}".encode(), b"anima number")[:6], 16)
 
     def _digest(self, data: bytes, purpose: bytes) -> str:
         return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()

@@ -61,11 +61,11 @@ class WaitingCalls:
     def of(self, session: str) -> list[Proposal]:
         """The calls of a session that are not answered yet, in the order in which they were asked."""
         waits = self._kept.of(session, self._clock()) if self._store.begun else []
-        return sorted((p for p in waits if p.call is not None), key=lambda p: int(p.id[1:]))
+        return sorted((p for p in waits if p.call is not None), key=self._kept.number)
 
     def step(self, proposal: Proposal) -> Step:
         """How far a call has come."""
-        records = self._store.ledger.records(int(proposal.id[1:]), kinds=(_STEP,))
+        records = self._store.ledger.records(self._kept.number(proposal), kinds=(_STEP,))
         steps = [record.fields.get("step") for record in records if record.fields.get("proposal") == proposal.id]
         return "begun" if "begun" in steps else "approved" if steps[-1:] == ["approved"] else "waits"
 
@@ -90,7 +90,7 @@ class WaitingCalls:
     def claimed(self, proposal: Proposal) -> Iterator[bool]:
         """Whoever is inside carries the call out, and nobody else; False where somebody began before, and did not come to
         the end. Raises HomeBusy while somebody does, and Refused without a yes."""
-        with self._store.lease(f"call-{int(proposal.id[1:]) % _LEASES}", patience=0):
+        with self._store.lease(f"call-{self._kept.number(proposal) % _LEASES}", patience=0):
             with self._store.lock():
                 step = self.step(proposal)
                 if step == "waits":

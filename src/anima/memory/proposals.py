@@ -30,7 +30,7 @@ FIRST = "first-conversation"  # the rule of the card that holds what was agreed 
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
 _ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
-_ID = re.compile(r"p[1-9]\d{0,17}")
+_ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
 _WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
 
 
@@ -50,9 +50,7 @@ class Proposal:
     bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
     asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
-    call: Mapping[str, str] | None = (
-        None  # of a tool from outside: `name`, its `server` and `tool`, arguments as `text`
-    )
+    call: Mapping[str, str] | None = None  # of a tool from outside: `name`, `server`, `tool`, arguments as `text`
 
     @property
     def path(self) -> DocPath:
@@ -100,7 +98,7 @@ class Proposals:
 
     def all(self, now: datetime) -> list[Proposal]:
         """Those that still wait, oldest first; lapsed ones are passed over."""
-        return sorted(self._waiting(now, but=_Broken), key=lambda p: (p.created, p.id))
+        return sorted(self._waiting(now, but=_Broken), key=lambda p: (p.created, self.number(p)))
 
     def of(self, session: str | None, now: datetime) -> list[Proposal]:
         """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
@@ -146,9 +144,13 @@ class Proposals:
         ledger, body = self._ledger(), _dump(proposal)
         content = ledger.key.of(proposal.content)
         record = ledger.add("proposal", {"content": content, "body": _seal(ledger.key, body), "rule": proposal.rule})
-        kept = replace(proposal, id=f"p{record.n}")
+        kept = replace(proposal, id=f"p{ledger.key.name_of(record.n)}")
         self._state.put(f"{FOLDER}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
         return kept
+
+    def number(self, proposal: Proposal) -> int:
+        """The number of its record in the ledger. Nobody is told it: it counts what others did."""
+        return self._ledger().key.number_of(proposal.id[1:])
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
@@ -180,7 +182,7 @@ class Proposals:
 
     def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
         """Whether the ledger knows this very proposal."""
-        ledger, n = self._ledger(), int(proposal.id[1:])
+        ledger, n = self._ledger(), self.number(proposal)
         if n not in self._bound:
             self._bound |= {record.n: record.fields for record in ledger.records(n - 1, kinds=("proposal",))}
         return self._bound.get(n, {}).get("body") == _seal(ledger.key, body)
