@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
@@ -165,9 +164,7 @@ class Home:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -479,8 +476,10 @@ class Home:
         return seed(self._writer, name=name, emoji=emoji, bootstrap=bootstrap)
 
     def import_directory(self, folder: str | Path, *, mine: bool = False) -> Imported:
-        """Copies a tree of Markdown documents into the home without overwriting any; see `import_from`."""
-        return self._import(folder, format="markdown", mine=mine, files=False, sessions=False)
+        """Copies a tree of Markdown documents into the home, overwriting none; see `import_from`. The first that an
+        empty home is given go to their places, as those of a folder do that is opened as a home."""
+        is_mine = mine or not (self.site.store.begun or self.list_all())
+        return self._import(folder, format="markdown", mine=is_mine, files=False, sessions=False)
 
     def import_from(
         self,

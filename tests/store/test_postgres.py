@@ -225,6 +225,16 @@ def test_export_and_import_carry_documents_both_ways(pair: tuple[Home, Home], tm
     assert pair[1].import_directory(exported, mine=True)
 
 
+def test_the_first_that_an_empty_home_is_given_go_to_their_places(address: str, tmp_path: Path) -> None:
+    (tmp_path / "from" / "memory").mkdir(parents=True)
+    (tmp_path / "from" / "memory" / "2026-05-01.md").write_text("# 2026-05-01\n\n- Ana keeps bees\n")
+    with Home.open(address, create=True, clock=Clock(), embedder=MockEmbedder()) as home:
+        assert home.import_directory(tmp_path / "from").copied == ("memory/2026-05-01.md",)
+        assert [hit.path.text for hit in home.search("bees", scope=Scope.MAIN)] == ["memory/2026-05-01.md"]
+        (tmp_path / "from" / "more.md").write_text("- Ben keeps hens\n")
+        assert home.import_directory(tmp_path / "from").copied != ("more.md",)  # from now on it waits for the owner
+
+
 # -- opening --------------------------------------------------------------------------------------------------------------
 
 

@@ -83,10 +83,10 @@ class RowTables:
 
     def since(self, mark: Mark) -> Changes:
         with _down():
-            made = self._rows.one(_MADE)
+            made = self._rows.one(_MADE) if mark.epoch else None
             if made is not None and (made[0], made[2]) == (mark.epoch, mark.generation):
                 return Changes(mark=mark)
-            rows = self._rows.ask(_SINCE, epoch=mark.epoch, part=mark.part, document=mark.document)
+            rows = self._rows.ask(_SINCE, large=True, epoch=mark.epoch, part=mark.part, document=mark.document)
         if not rows:
             raise IndexDown("the tables were not begun")
         _, part, document, generation, epoch, made_for, *_ = rows[0]

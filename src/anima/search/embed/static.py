@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Final
@@ -71,16 +71,10 @@ class StaticEmbedder:
     def _sum(self, word: str) -> Matrix:
         return np.asarray(self._weights[self.sub_words(word)].astype(np.float32).sum(axis=0))
 
-    @cached_property
-    def _vocabulary(self) -> dict[str, int]:
-        with open(self._vocabulary_path, encoding="utf-8") as file:
-            found: dict[str, int] = json.load(file)["model"]["vocab"]
-        return found
-
     def sub_words(self, word: str) -> list[int]:
         """The model's numbers for a word that follows a blank, by byte-pair merging: of all neighbours that make a known
         piece together, the earliest learnt first."""
-        ids, marked, known = list[int](), SPACE + word, self._vocabulary
+        ids, marked, known = list[int](), SPACE + word, _vocabulary(self._vocabulary_path)
         for start in range(0, len(marked), LONGEST_WORD):
             parts = list(marked[start : start + LONGEST_WORD])
             while len(parts) > 1:
@@ -93,6 +87,14 @@ class StaticEmbedder:
                 signs = [part] if part in known else [f"<0x{byte:02X}>" for byte in part.encode("utf-8", "replace")]
                 ids += [known[sign] for sign in signs]
         return ids
+
+
+@cache
+def _vocabulary(path: str) -> dict[str, int]:
+    """Once in a process, however many homes are open in it."""
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, int] = json.load(file)["model"]["vocab"]
+    return found
 
 
 def _mapped(path: str) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,9 @@ class PostgresDatabase:
         from psycopg_pool import PoolTimeout
 
         try:
-            db = self.pool.getconn()
+            while _is_gone(db := self.pool.getconn()):
+                db.close()
+                self.pool.putconn(db)
         except PoolTimeout:
             why = f"every connection to {self.name} is in use, or it is away; nobody we know of"
             raise HomeBusy(why, seconds=WAIT) from None
@@ -123,10 +126,21 @@ class PostgresDatabase:
     def rows(self, found: Cursor[Any]) -> list[Row]:
         return [*found.fetchall()]
 
-    def asked(self, db: Connection[Any], tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+    def asked(
+        self, db: Connection[Any], tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
+    ) -> list[Row]:
+        """What is small comes by one message and one wait: statements sent as one text are a transaction of their own.
+        What is `large` comes as the bytes it is, not as text."""
+        from psycopg import ClientCursor
+
+        if not large:
+            found: Cursor[Any] = ClientCursor(db)
+            found.execute(f"set local app.tenant to '{tenant}'; {statement.replace('[content]', _CONTENT)}", given)
+            found.nextset()
+            return self.rows(found)
         with db.pipeline():
             self.begin(db, tenant, None)
-            found = self.run(db, statement, given)
+            found = db.cursor(binary=True).execute(statement, given)
             db.execute("commit")
         return self.rows(found)
 
@@ -172,6 +186,14 @@ class PostgresDatabase:
             if held.db.closed:
                 raise LostConnection(f"{self.name} went away ({_first_line(error)}); nothing was written") from None
             raise Damaged(f"{self.name}: {_first_line(error)}; nothing was written") from error
+
+
+def _is_gone(db: Connection[Any]) -> bool:
+    """Whether its server closed a connection while nobody used it: on one that is well there is nothing to read. Asking
+    would cost every reader a wait."""
+    ready = select.poll()
+    ready.register(db.fileno(), select.POLLIN)
+    return bool(ready.poll(0))
 
 
 def _first_line(error: Exception) -> str:

@@ -158,7 +158,9 @@ class OneFile:
         at = names.index("time")
         return [(*row[:at], _EPOCH + timedelta(microseconds=row[at]), *row[at + 1 :]) for row in found.fetchall()]
 
-    def asked(self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+    def asked(
+        self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
+    ) -> list[Row]:
         return self.rows(self.run(db, statement, given))
 
     def begin(self, db: sqlite3.Connection, tenant: int, patience: float | None) -> None:

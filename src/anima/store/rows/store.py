@@ -49,6 +49,9 @@ from anima.store.rows.transaction import LostConnection
 _TRIES = 3
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
+_HEADS = """
+    select n, hash from anima.head where [own] and seq > coalesce((select max(seq) from anima.head where [own] and n = 0), 0)
+"""
 _CHANGED = ("intent", "outside", "found")
 _FOLDED = (*_CHANGED, "done", "failed", "format")
 
@@ -223,14 +226,11 @@ class RowStore:
         self.rows.tell(sql, n=n, hash=digest)
 
     def _heads(self) -> list[tuple[int, str]]:
-        sql = """
-            select n, hash from anima.head where [own] and seq > coalesce((select max(seq) from anima.head
-            where [own] and n = 0), 0) order by seq
-        """
-        return [(row[0], row[1]) for row in self.rows.ask(sql)]
+        return [(row[0], row[1]) for row in self.rows.ask(f"{_HEADS} order by seq")]
 
     def had_ledger(self) -> bool:
-        return bool([*self._heads(), *self.noted.all()]) and not self.begun  # in this order: somebody may begin it now
+        found = self.rows.one(f"select bytes = 0 and exists({_HEADS}) from anima.home where [own]")
+        return bool(found and found[0]) or (bool(self.noted.all()) and not self.begun)
 
     def anchors(self) -> list[tuple[int, str]]:
         return [*self._heads(), *self.noted.all(), *RowHistory(self.rows).anchors()]

@@ -56,8 +56,10 @@ class Engine(Protocol):
     def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any: ...
     def run_all(self, db: Any, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def rows(self, found: Any) -> list[Row]: ...
-    def asked(self, db: Any, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
-        """The rows of a statement in a transaction of its own."""
+    def asked(
+        self, db: Any, tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
+    ) -> list[Row]:
+        """The rows of a statement in a transaction of its own; `large` where they have many bytes."""
         ...
 
     def begin(self, db: Any, tenant: int, patience: float | None) -> None: ...
@@ -84,7 +86,7 @@ class HomeRows:
         assert held is not None, "what writes is called within a transaction"
         return held
 
-    def ask(self, statement: str, **given: Any) -> list[tuple[Any, ...]]:
+    def ask(self, statement: str, *, large: bool = False, **given: Any) -> list[tuple[Any, ...]]:
         """The rows a statement gives: in this thread's transaction, else in one of its own, which changes nothing."""
         if (held := self.held) is not None:
             with self.engine.translated(held):
@@ -92,7 +94,7 @@ class HomeRows:
         for is_last in (False, True):  # a connection that was kept may turn out to be lost
             try:
                 with self.engine.connection() as db, self.engine.translated(Transaction(db)):
-                    return self.engine.asked(db, self.tenant, _told(statement), self._given(given))
+                    return self.engine.asked(db, self.tenant, _told(statement), self._given(given), large=large)
             except LostConnection:
                 if is_last:
                     raise
@@ -177,32 +179,36 @@ class HomeRows:
 
     def _end(self, held: Transaction, stack: ExitStack) -> None:
         """Commits, and tells whoever asked. Raises LostConnection where nothing was written, Damaged where nobody knows."""
-        is_done = False
+        is_done = is_sent = False
         try:
             if not held.is_broken:
                 with self.engine.translated(held):
                     for each in held.before:
                         each()
+                    is_sent = True
                     self.engine.run(held.db, "commit", {})
                     stack.close()  # the pipeline's end: every answer is here
                     is_done = True
         except LostConnection:
-            if not (is_done := held.proof is not None and self._stands(*held.proof)):
+            with suppress(Exception):
+                stack.close()  # the pool may have no other connection to look with
+            if not (is_done := is_sent and self._stands(held.proof)):
                 raise
         finally:
             self._local.held = None  # whoever is told may ask again
             for told in held.after:
                 told(is_done)
 
-    def _stands(self, statement: str, given: Mapping[str, Any]) -> bool:
-        """Whether a COMMIT took effect whose answer was lost. The home's lock is free once that is decided."""
-        try:
+    def _stands(self, proof: tuple[str, Mapping[str, Any]] | None) -> bool:
+        """Whether a COMMIT took effect whose answer was lost. The home's lock is free once that is decided. Raises Damaged
+        where nothing tells."""
+        with suppress(HomeError):
             self._local.held = None
             with self.transaction(patience=WAIT):
-                return bool(self.ask(statement, **given))
-        except HomeError:
-            why = f"{self.engine.name} went away while it wrote; whether the change stands is not known"
-            raise Damaged(why, hint="look when it is back: the ledger tells") from None
+                if proof is not None:
+                    return bool(self.ask(proof[0], **proof[1]))
+        why = f"{self.engine.name} went away while it wrote; whether that stands is not known"
+        raise Damaged(why, hint="look when it is back") from None
 
 
 def _told(statement: str) -> str:
